@@ -21,8 +21,9 @@ from typing import Any
 from unittest.mock import patch
 
 from by_hour import spares_by
-from pilotlight.decide.capacity import before_closing, demand_rates, plan, warm
-from pilotlight.decide.capacity.demand_rates import HALF_LIVES_S
+from pilotlight.decide import plan
+from pilotlight.decide.nodes.spares import demand_rates, spare_nodes, spares_until_closed
+from pilotlight.decide.nodes.spares.demand_rates import HALF_LIVES_S
 from pilotlight.errors import BadInput
 from pilotlight.flow.look import settle
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
@@ -41,26 +42,26 @@ ALL_ON = "all on"
 SIX_HOURS = 3
 """The place of six hours among the half-lives: the one that there was before."""
 
-SUMS = warm._sums
+SUMS = spare_nodes._sums
 Patch = tuple[object, str, object]
 
 PATCHES: dict[str, tuple[Patch, ...]] = {
     ALL_ON: (),
     "spares: idle nodes stay for their break-even": ((plan, "spares_by_pool", lambda *_: {}),),
     "buying ahead: spares are only kept": ((plan, "spare_buys", lambda *_: ()),),
-    "a burst foretold by earlier ones": ((warm, "likely_to_follow", lambda *_: 0),),
+    "a burst foretold by earlier ones": ((spare_nodes, "likely_to_follow", lambda *_: 0),),
     "what a spare saves is waits: its boots too": (
-        (warm, "_sums", lambda *of: (sums := SUMS(*of))._replace(per_hour=float(of[0] / sums.usd_per_hit))),
+        (spare_nodes, "_sums", lambda *of: (sums := SUMS(*of))._replace(per_hour=float(of[0] / sums.usd_per_hit))),
     ),
-    "the first dollar an hour of a wait: it counts": ((warm, "UNCOUNTED", Decimal(0)),),
+    "the first dollar an hour of a wait: it counts": ((spare_nodes, "UNCOUNTED", Decimal(0)),),
     "spares until a dear node is closed (taint)": (
-        (before_closing, "guards", lambda *_: before_closing.Guards({}, {})),
+        (spares_until_closed, "guards", lambda *_: spares_until_closed.Guards({}, {})),
     ),
     "half-lives from two minutes to a day: six hours": (
         (demand_rates, "_shares", lambda _: [float(at == SIX_HOURS) for at in range(len(HALF_LIVES_S))]),
     ),
     "forgetting how a half-life foretold": ((demand_rates, "FORGETTING_S", math.inf),),
-    "no spare in place of a node that comes back in time": ((warm, "hit_again_per_hour", lambda _: None),),
+    "no spare in place of a node that comes back in time": ((spare_nodes, "hit_again_per_hour", lambda _: None),),
     "nodes that fall idle replace ones on their way": ((settle, "returned", lambda hits, *_: hits),),
 }
 """What is put in the place of each idea. Placement is an idea too: it is off in the scenario."""
@@ -98,7 +99,7 @@ def chosen(only: Sequence[str]) -> list[str]:
 def without(idea: str) -> Iterator[None]:
     """The product without an idea."""
     with ExitStack() as stack:
-        tried: tuple[Patch, ...] = ((warm, "Spares", spares_by(TRIED[idea])),) if idea in TRIED else ()
+        tried: tuple[Patch, ...] = ((spare_nodes, "Spares", spares_by(TRIED[idea])),) if idea in TRIED else ()
         for where, name, instead in (*PATCHES.get(idea, ()), *tried):
             stack.enter_context(patch.object(where, name, instead))
         yield

@@ -15,7 +15,7 @@ from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, Api, Missing
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.capacity.offerings import offerings, predicted_allocatable
+from pilotlight.decide.offers.offerings import offerings, predicted_allocatable
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import HOSTNAME

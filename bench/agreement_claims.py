@@ -9,7 +9,7 @@ from typing import Any
 
 from agreement_bed import ONLY, POOLS
 from agreement_shapes import Shape, node, pod, pods
-from pilotlight.decide.capacity.device_templates import expected
+from pilotlight.decide.fit.device_templates import expected
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.devices import DeviceKind
 from pilotlight.facts.labels import POOL

@@ -18,7 +18,7 @@ import msgspec
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.audit import line_of, verify
+from pilotlight.decide.alerts.audit_proof import line_of, verify
 from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Chain, Record
 from pilotlight.flow.billing import node_costs

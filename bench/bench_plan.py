@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 
-from pilotlight.decide.capacity.fit import Allowed, Bin, of_node, of_offering
-from pilotlight.decide.capacity.plan import plan_cluster
-from pilotlight.decide.capacity.selection import misfit
+from pilotlight.decide.fit.fit import Allowed, Bin, of_node, of_offering
+from pilotlight.decide.offers.selection import misfit
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState, Resources
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory

@@ -11,9 +11,9 @@ from datetime import datetime
 from decimal import Decimal
 from unittest.mock import patch
 
-from pilotlight.decide.capacity import warm
-from pilotlight.decide.capacity.demand_rates import HALF_LIVES_S, Outlook
-from pilotlight.decide.capacity.warm import Spares
+from pilotlight.decide.nodes.spares import spare_nodes
+from pilotlight.decide.nodes.spares.demand_rates import HALF_LIVES_S, Outlook
+from pilotlight.decide.nodes.spares.spare_nodes import Spares
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.memory import Hits
 from pilotlight.units import HOUR, Seconds
@@ -82,7 +82,7 @@ def spares_by(length: int) -> type[Spares]:
             hours.began_s = asked_s if hours.began_s is None else hours.began_s
             hours.counts[int(asked_s // HOUR) % length] += max(0, hits.count - hours.seen)
             hours.seen = max(hours.seen, hits.count)
-            with patch.object(warm, "Outlook", lambda hits: Seasonal(hits, hours)):
+            with patch.object(spare_nodes, "Outlook", lambda hits: Seasonal(hits, hours)):
                 super().__init__(offering, hits, value_of_wait, now)
 
     return ByHour

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy_stream import bounded, numpy_stream
-from pilotlight.decide.deadline_capacity import Chances, DeadlinePlan, learnt
+from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan, learnt
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import counted

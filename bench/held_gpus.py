@@ -20,10 +20,10 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from pilotlight.decide.use.idle_pods import AHEAD_S, UNDER, idle_pods
-from pilotlight.decide.use.replicas import replicas
-from pilotlight.decide.use.sharing import shared
-from pilotlight.decide.use.waste import WHOLE
+from pilotlight.decide.utilisation.gpu_waste import WHOLE
+from pilotlight.decide.utilisation.idle_pods import AHEAD_S, UNDER, idle_pods
+from pilotlight.decide.utilisation.replicas import replicas
+from pilotlight.decide.utilisation.shared_devices import shared
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.report.tables.sheet import Column, Sheet

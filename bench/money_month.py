@@ -21,10 +21,10 @@ from typing import Any
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.capacity.offerings import offerings
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.decide.money.reconciliation import awaited, compared, corrections
 from pilotlight.decide.money.spend import books
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.messages import BillExported, PodPending, Tick
 from pilotlight.facts.policy import BillScope, Budget, BudgetScope, ClassPolicy, CurrencyRate, Policy, PoolPolicy

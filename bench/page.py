@@ -21,7 +21,7 @@ import msgspec
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.bill import CostLine, LineKind, MeterDay
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, PoolState
 from pilotlight.facts.catalog import Catalog, InstanceType, Price

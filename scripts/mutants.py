@@ -26,14 +26,14 @@ from mutations import Module, Mutant, named
 
 GUARDS = (
     "flow/books/*.py", "flow/cycle/*.py", "flow/memory/*.py", "flow/interruption/*.py", "flow/look/settle.py",
-    "decide/money/*.py", "decide/deadline.py", "decide/verify.py", "decide/capacity/scale_down.py",
-    "decide/capacity/purchase.py", "decide/capacity/provision.py", "decide/capacity/brakes.py",
+    "decide/money/*.py", "decide/interruption/drain_plan.py", "decide/interruption/verify_notice.py",
+    "decide/nodes/scale_down.py", "decide/place/purchase.py", "decide/place/provision.py",
+    "decide/limits/plan_brakes.py",
 )  # fmt: skip
 """What guards money and work: it buys, holds, counts against a budget, closes, evicts, gives back, or remembers it."""
 
 TOLD = (
-    "flow/memory/advice.py", "flow/memory/audit_chain.py", "tools/advice/commitments.py", "decide/money/hourly.py",
-    "tools/advice/month.py", "decide/money/node_cost.py", "tools/advice/own_cost.py", "tools/advice/targets.py",
+    "flow/memory/advice.py", "flow/memory/audit_chain.py", "decide/money/hourly_costs.py", "decide/money/node_cost.py",
 )  # fmt: skip
 """In these rooms, but only read by people, in reports and alerts: nothing is bought, held or ended by their figures."""
 

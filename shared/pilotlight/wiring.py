@@ -206,16 +206,16 @@ class App:
 
     def _priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
         from pilotlight.connections import region_at
-        from pilotlight.decide.capacity.offerings import offerings
+        from pilotlight.decide.offers.offerings import offerings
 
         region, catalog = region_at(self.settings), self.catalog
         if self._told is not None:
-            from pilotlight.decide.told_prices import with_told
+            from pilotlight.decide.offers.live_prices import with_told
 
             catalog = with_told(catalog, self._told, region)
         offered, findings = offerings(self.policy, catalog, region)
         if self._told is not None and self._told.zones:
-            from pilotlight.decide.told_prices import with_zones
+            from pilotlight.decide.offers.live_prices import with_zones
 
             offered = with_zones(offered, self._told.zones)
         return offered, findings

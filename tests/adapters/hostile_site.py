@@ -18,7 +18,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.http import HttpAnswer
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, PodDemand

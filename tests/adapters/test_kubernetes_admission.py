@@ -18,7 +18,7 @@ from pilotlight.adapters.cluster.kubernetes import kueue
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file, source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
-from pilotlight.decide.capacity.admission import answers
+from pilotlight.decide.demand.queue_admission import answers
 from pilotlight.errors import BadInput, Conflict
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Code, Plan, PodGroup, Verdict

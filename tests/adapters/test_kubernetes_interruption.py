@@ -10,7 +10,7 @@ from world_as_kubernetes import WorldApi
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.flow.books import interruptions

@@ -131,13 +131,13 @@ BUGS = {
         test="tests/flow/test_brakes.py",
     ),
     "a notice that nobody confirms is obeyed at once": Bug(
-        "decide.deadline:_of_group",
+        "decide.interruption.drain_plan:_of_group",
         'at, why = latest, "nobody',
         'latest = found.begin; at, why = latest, "nobody',
         test="tests/flow/test_false_notices.py",
     ),
     "a run that may not be stopped is cut short": Bug(
-        "decide.money.stretch:ending",
+        "decide.money.node_end:ending",
         "max(at, promised + after)",
         "promised - 3 * after",
         _kinds("false_evictions"),
@@ -149,7 +149,7 @@ BUGS = {
         _kinds("cap_overruns"),
     ),
     "a period is taken in UTC": Bug(
-        "decide.money.budget:window",
+        "decide.money.budget_limits:window",
         "ZoneInfo(budget.timezone)",
         'ZoneInfo("UTC")',
         _kinds("ladder_slips", "leaked_holds", "cap_overruns"),

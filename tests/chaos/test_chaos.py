@@ -13,9 +13,10 @@ from harness.chaos_sweep import sweep, total
 from harness.faults.luck import LEASE_S, Luck
 from harness.serial_run import run
 
-from pilotlight.decide.capacity import gangs, scale_down
 from pilotlight.decide.money import budget_balance
-from pilotlight.decide.money.meter import counted
+from pilotlight.decide.money.metering import counted
+from pilotlight.decide.nodes import scale_down
+from pilotlight.decide.place import gangs
 from pilotlight.errors import Busy
 from pilotlight.facts.bill import MeterPart
 from pilotlight.facts.budget import Ladder
@@ -128,7 +129,7 @@ def nothing_pending_releases(patch: pytest.MonkeyPatch) -> None:
         ]  # fmt: skip
         return gone, None
 
-    patch.setattr("pilotlight.decide.capacity.plan.verdicts", verdicts)
+    patch.setattr("pilotlight.decide.plan.verdicts", verdicts)
     _take_busy_nodes(patch)
     assert scale_down.verdicts is not verdicts
 

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from taint_run import TaintRun
 
-from pilotlight.decide.capacity import placement
+from pilotlight.decide.place import node_closing
 from pilotlight.facts.brakes import NO_BRAKES
 
 SEEDS = 12
-PLAN = "pilotlight.decide.capacity.plan"
+PLAN = "pilotlight.decide.plan"
 
 
 def run(seeds: range, folder: Path) -> tuple[list[str], list[TaintRun]]:
@@ -35,18 +35,18 @@ def test_a_dozen_seeds_keep_nobody_out(tmp_path: Path) -> None:
 
 def the_unhelped_are_left_outside(patch: pytest.MonkeyPatch) -> None:
     """A pod for which nothing is bought opens nothing."""
-    patch.setattr(placement, "_for_the_unhelped", lambda view, plan, pods: {})
+    patch.setattr(node_closing, "_for_the_unhelped", lambda view, plan, pods: {})
 
 
 def a_pause_opens_nothing(patch: pytest.MonkeyPatch) -> None:
     """Pools are steered whether they are paused or not."""
-    asked = placement.steered
+    asked = node_closing.steered
     patch.setattr(f"{PLAN}.steered", lambda view, policy, brakes: asked(view, policy, NO_BRAKES))
 
 
 def nobody_has_to_watch(patch: pytest.MonkeyPatch) -> None:
     """Nodes are closed though nobody would open them in our place."""
-    asked = placement.steered
+    asked = node_closing.steered
     patch.setattr(
         f"{PLAN}.steered",
         lambda view, policy, brakes: asked(msgspec.structs.replace(view, watched=True), policy, brakes),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import BadInput
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.state_schema.billing import BILL, METER

@@ -18,7 +18,7 @@ from pilotlight.tools.report.texts.plan_text import lines
 PACKAGE = Path(pilotlight.__file__).parent
 
 ONLY_SOME = {
-    "pilotlight.decide.deadline.NOTICE_S": "looked up only for kinds that are in it",
+    "pilotlight.decide.interruption.drain_plan.NOTICE_S": "looked up only for kinds that are in it",
 }
 """Tables that are looked up although rows are absent, each with what makes that safe."""
 

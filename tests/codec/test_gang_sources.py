@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes_objects import NOW, pod, unscheduled, view
 
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Offering, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory

@@ -12,7 +12,7 @@ from kubernetes_objects import pod
 
 from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.capacity.classify import classify
+from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CLAIM_REFUSED

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import BoundPod, ClusterView, InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL

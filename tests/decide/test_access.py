@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.decide.access import Admitted, Knock, Refusal, at_function, at_world, entry, loopback, signature
+from pilotlight.decide.limits.request_access import (
+    Admitted,
+    Knock,
+    Refusal,
+    at_function,
+    at_world,
+    entry,
+    loopback,
+    signature,
+)
 from pilotlight.facts.doors import DOORS, FUNCTIONS, Caller
 
 NOW = 1_790_000_000.0

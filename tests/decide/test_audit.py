@@ -8,7 +8,7 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from pilotlight.decide.audit import line_of, verify
+from pilotlight.decide.alerts.audit_proof import line_of, verify
 from pilotlight.facts.audit import Anchor, Tampering
 from pilotlight.facts.decisions import Chain, Link, LinkKind
 
@@ -153,7 +153,7 @@ def test_random_tamperings_are_found_and_named(tamper: Tamper, how: Sequence[Tam
 
 def test_a_copy_names_the_first_record_that_was_made_anew() -> None:
     """Where an anchor gives only a stretch, another export gives the very record."""
-    from pilotlight.decide.audit import hashes
+    from pilotlight.decide.alerts.audit_proof import hashes
 
     lines = list(LINES)
     rewrite_the_tail(lines, 17, random.Random(1))

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from pilotlight.adapters.prices.files import FilePrices
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.capacity.offerings import offerings, too_old
-from pilotlight.decide.told_prices import with_told
+from pilotlight.decide.offers.live_prices import with_told
+from pilotlight.decide.offers.offerings import offerings, too_old
 from pilotlight.errors import BadInput
 from pilotlight.facts.catalog import Catalog, Price, ToldPrices
 

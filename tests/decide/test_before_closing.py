@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from small_fleet import A100, FLEET, NOW, T4, bought, fate, node, offering, plan, pod, policy, verdict
 
-from pilotlight.decide.capacity.demand_rates import asked, lead_s
+from pilotlight.decide.nodes.spares.demand_rates import asked, lead_s
 from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import Plan

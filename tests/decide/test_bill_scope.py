@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Line, Rules, scoped
-from pilotlight.decide.money.budget import meters
+from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import books, spent
 from pilotlight.facts.bill import Bill, CostLine, MeterDay
 from pilotlight.facts.policy import BillScope, Budget, CurrencyRate

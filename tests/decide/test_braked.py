@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.brakes import braked
+from pilotlight.decide.limits.plan_brakes import braked
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup

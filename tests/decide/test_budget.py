@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, bought, gang, offering, plan, pod, policy
 
-from pilotlight.decide.capacity.purchase import covers
-from pilotlight.decide.money.budget import (
+from pilotlight.decide.money.budget_balance import Purse
+from pilotlight.decide.money.budget_limits import (
     applies,
     held,
     life,
@@ -22,8 +22,8 @@ from pilotlight.decide.money.budget import (
     used,
     window,
 )
-from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.holds import lit, match
+from pilotlight.decide.place.purchase import covers
 from pilotlight.facts.budget import Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.canary import Side, passed, side
+from pilotlight.decide.limits.canary import Side, passed, side
 from pilotlight.facts.bill import CostLine, MeterDay
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.memory import Backoff

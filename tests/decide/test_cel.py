@@ -12,7 +12,7 @@ from celpy.evaluation import CELEvalError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.cel import Absent, Unknown, Unread, chosen
+from pilotlight.decide.fit.cel import Absent, Unknown, Unread, chosen
 from pilotlight.facts.devices import DeviceKind
 
 GPU = "gpu.nvidia.com"

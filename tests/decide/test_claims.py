@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 from small_fleet import A100, NOW, SAME_SPEED, T4, V100X4, node, pod, policy
 
-from pilotlight.decide.capacity.learnt import as_learnt, with_learnt
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.offers.joined_nodes import as_learnt, with_learnt
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources, Taint
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.devices import Claimed, DeviceAsk, DeviceKind

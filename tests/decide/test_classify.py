@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.classify import BIG_MEMORY, SYNONYMS, classify
+from pilotlight.decide.demand.classify import BIG_MEMORY, SYNONYMS, classify
 from pilotlight.facts.workload import PodTraits
 
 GIB = 2**30

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, T4, V100X4, bought, gang, in_flight, node, offering, plan, pod, pods, policy
 
-from pilotlight.decide.capacity.placement import OPEN_S, counted
+from pilotlight.decide.place.node_closing import OPEN_S, counted
 from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NOT_HELPED, Plan

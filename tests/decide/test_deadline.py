@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import A100, NOW, T4, V100X4, node
 
-from pilotlight.decide.deadline import (
+from pilotlight.decide.interruption.drain_plan import (
     MARGIN_S,
     assumed_saved,
     begin_of,
@@ -21,7 +21,7 @@ from pilotlight.decide.deadline import (
     unsaved,
     worth_moving,
 )
-from pilotlight.decide.money.owner import owner_of
+from pilotlight.decide.interruption.notice_owner import owner_of
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.interruption import LEAD_S, Interruption, Move
 from pilotlight.facts.messages import InterruptionNotice

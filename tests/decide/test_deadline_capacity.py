@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.deadline_capacity import Chances, DeadlinePlan, learnt
+from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan, learnt
 from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
 
 CHANCE = st.floats(0.01, 0.95)

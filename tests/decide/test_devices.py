@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from small_fleet import NOW, bought, node, plan, pod, pods, policy, verdict
 
-from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources
 from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.decisions import Plan

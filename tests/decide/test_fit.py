@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.fit import pods_that_fit
+from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
 from pilotlight.facts.matching import holds, selects, untolerated
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape

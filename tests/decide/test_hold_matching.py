@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from pilotlight.decide.money.budget import opened
+from pilotlight.decide.money.budget_limits import opened
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, match
 from pilotlight.facts.budget import Hold, Terms
 from pilotlight.facts.capacity import PoolState

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.hourly import anomaly, begins, hour, mark, over, total
+from pilotlight.decide.money.hourly_costs import anomaly, begins, hour, mark, over, total
 from pilotlight.facts.bill import Anomaly, CostLine, HourCost, HourSums, LineKind, MeterDay
 
 MONDAY = datetime(2026, 11, 30, 10, tzinfo=UTC)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 
-from pilotlight.decide.capacity.idle_nodes import NAMED
+from pilotlight.decide.nodes.idle_nodes import NAMED
 from pilotlight.facts.capacity import Node, Resources, Taint
 from pilotlight.facts.labels import GPU_MODEL, POOL, ZONE
 from pilotlight.facts.memory import Memory, Misfit

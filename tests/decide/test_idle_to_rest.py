@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight.decide.use.reclaim import idle, reclaim, working
+from pilotlight.decide.utilisation.idle_owners import idle, reclaim, working
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.reclaim import OwnerState, PodOwner, Reclaim, ReclaimStep, SilentPod

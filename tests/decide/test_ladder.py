@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, bought, gang, offering, plan, pod, policy, verdict
 
-from pilotlight.decide.money.budget import meters, unused
-from pilotlight.decide.money.ladder import MARGIN, climbed
+from pilotlight.decide.money.budget_ladder import MARGIN, climbed
+from pilotlight.decide.money.budget_limits import meters, unused
 from pilotlight.facts.budget import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from small_fleet import NOW, T4, bought, plan, pod, policy
 
-from pilotlight.decide.capacity.learnt import as_learnt, with_learnt
+from pilotlight.decide.offers.joined_nodes import as_learnt, with_learnt
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory

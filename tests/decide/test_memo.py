@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import count
 
-from pilotlight.decide.capacity.selection import REMEMBERED, Memo
+from pilotlight.decide.offers.selection import REMEMBERED, Memo
 
 
 def counting() -> Callable[[], int]:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, T4, node, offering
 
-from pilotlight.decide.money.between_looks import told
 from pilotlight.decide.money.economics import billed
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.meter import Look, counted, cuts, day_start, lines, metered, stopped
+from pilotlight.decide.money.metering import Look, counted, cuts, day_start, lines, metered, stopped
+from pilotlight.decide.money.time_between_looks import told
 from pilotlight.facts.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.workload import SHARED, GpuRequest

@@ -13,8 +13,8 @@ import pytest
 
 from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.capacity.classify import classify
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.demand.classify import classify
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import Offering, Resources
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import HOSTNAME, ZONE

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, SAME_SPEED, T4, bought, fate, node, pod, policy
 
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory

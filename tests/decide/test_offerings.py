@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.offerings import (
+from pilotlight.decide.offers.offerings import (
     catalog_pools,
     offerings,
     predicted_allocatable,

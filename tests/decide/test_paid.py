@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_fleet import NOW, SAME_SPEED, T4, bought, node, offering, plan, pod, pods, policy
 
-from pilotlight.decide.capacity.paid import counted
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.offers.reserved_capacity import counted
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Node, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import BOUNDS, Correction, awaited, compared, corrections, median
 from pilotlight.decide.money.spend import books
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.capacity import ClusterView, Node, PoolRules, PoolState, Scaler
 from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
 from pilotlight.facts.policy import Policy, PoolPolicy

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.capacity.schedule import in_window
-from pilotlight.decide.routing import counted, grouped, pause_s, quiet_until, wants
+from pilotlight.decide.alerts.alert_routing import counted, grouped, pause_s, quiet_until, wants
+from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Channel, QuietHours
 from pilotlight.facts.telling import Burst

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.capacity.rules import holds
-from pilotlight.decide.use.pool_use import measured
+from pilotlight.decide.limits.policy_rules import holds
+from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.budget import Balance, Meter, Money
 from pilotlight.facts.capacity import ClusterView, Node

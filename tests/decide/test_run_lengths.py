@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, node, pod
 
-from pilotlight.decide.capacity.run_lengths import LEANS, MOST, expected_run_s, with_runs
+from pilotlight.decide.demand.run_lengths import LEANS, MOST, expected_run_s, with_runs
 from pilotlight.decide.money.economics import TYPICAL_RUN_S
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.memory import Memory

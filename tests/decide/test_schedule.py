@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_fleet import A100, T4, bought, offering, plan, pod, policy
 
-from pilotlight.decide.capacity.schedule import effective, in_window
+from pilotlight.decide.limits.policy_schedule import effective, in_window
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy, Schedule
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")

@@ -10,7 +10,7 @@ import pytest
 from small_fleet import A100, FLEET, NOW, T4, V100X4, bought, offering, plan, pod, pods, policy, verdict
 
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources, Taint
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory

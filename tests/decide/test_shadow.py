@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.shadow import MOST_OPEN, compared, followed
+from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, compared, followed
 from pilotlight.facts.bill import CostLine, MeterDay
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict

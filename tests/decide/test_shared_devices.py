@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.use.waste import Waste, waste
+from pilotlight.decide.utilisation.gpu_waste import Waste, waste
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.weeks_of_use import total, weeks
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.capacity.sick import Sick, sick
+from pilotlight.decide.nodes.gpu_health import Sick, sick
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.workload import GpuRequest
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.budget import meters
+from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.forecast import forecast
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import books, drift, spent
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.budget import Meter

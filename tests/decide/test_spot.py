@@ -13,8 +13,8 @@ from small_fleet import offering, plan, pod, policy, verdict
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.capacity.offerings import offerings
-from pilotlight.decide.spot import (
+from pilotlight.decide.offers.offerings import offerings
+from pilotlight.decide.offers.spot_economics import (
     Answers,
     TypePrices,
     advised,

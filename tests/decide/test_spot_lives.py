@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, bought, node, offering, plan, pod, policy
 
-from pilotlight.decide.survival import (
+from pilotlight.decide.offers.spot_lifetimes import (
     MOST_AN_HOUR,
     MOST_KEPT,
     PRIOR_AN_HOUR,

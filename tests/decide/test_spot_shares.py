@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import T4, bought, gang, in_flight, node, offering, plan, pod, pods, policy
 
-from pilotlight.decide.capacity.spot_shares import spot_shares
+from pilotlight.decide.offers.spot_share import spot_shares
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory

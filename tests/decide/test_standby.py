@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_fleet import NOW, T4, policy
 
-from pilotlight.decide.capacity.offerings import relighting
-from pilotlight.decide.capacity.standby import Worth, as_measured, measured, standby, stands_by, started, worth
+from pilotlight.decide.nodes.spares.standby import Worth, as_measured, measured, standby, stands_by, started, worth
+from pilotlight.decide.offers.offerings import relighting
 from pilotlight.facts.capacity import BoundPod, InFlight, Node, Offering, PoolState
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 from small_fleet import policy
 
-from pilotlight.decide.money.budget import opened
+from pilotlight.decide.money.budget_limits import opened
 from pilotlight.decide.money.economics import stop_s
-from pilotlight.decide.money.stretch import ending
+from pilotlight.decide.money.node_end import ending
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.units import HOUR

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from small_fleet import offering, plan, pod, policy
 
-from pilotlight.decide.told_prices import MOST_KEPT, learnt, with_told, with_zones
+from pilotlight.decide.offers.live_prices import MOST_KEPT, learnt, with_told, with_zones
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
 from pilotlight.facts.labels import ZONE

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import held_gpus
 import waste_on_prometheus
-from pilotlight.decide.made_by import made_by
-from pilotlight.decide.use.idle_pods import idle_pods
-from pilotlight.decide.use.replicas import replicas
-from pilotlight.decide.use.sharing import MEMORY, shared
+from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.utilisation.idle_pods import idle_pods
+from pilotlight.decide.utilisation.replicas import replicas
+from pilotlight.decide.utilisation.shared_devices import MEMORY, shared
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 
 STEP = 600

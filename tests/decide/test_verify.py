@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pilotlight.decide.verify import BOOT, SAYS_LATE, SKEW, Proof, judge
+from pilotlight.decide.interruption.verify_notice import BOOT, SAYS_LATE, SKEW, Proof, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
 from pilotlight.facts.interruption import LEAD_S, NOTICE_S, Interruption
 from pilotlight.facts.messages import NoticeKind

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, fate, node, plan, pod, policy
 
-from pilotlight.decide.capacity.bursts import LEVELS
-from pilotlight.decide.capacity.demand_rates import (
+from pilotlight.decide.nodes.spares.demand_bursts import LEVELS
+from pilotlight.decide.nodes.spares.demand_rates import (
     ENOUGH,
     HALF_LIVES_S,
     MEMORY_OF_SPELLS,
@@ -24,7 +24,7 @@ from pilotlight.decide.capacity.demand_rates import (
     learned,
     returned,
 )
-from pilotlight.decide.capacity.warm import Spares
+from pilotlight.decide.nodes.spares.spare_nodes import Spares
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.units import HOUR, clock_seconds
 

@@ -7,7 +7,7 @@ from math import nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight.decide.use.wasted import Found, wasted
+from pilotlight.decide.utilisation.cluster_waste import Found, wasted
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.use.mig import ROOM, lie, smallest
-from pilotlight.decide.use.sharing import MEMORY
-from pilotlight.decide.use.waste import Waste, waste
+from pilotlight.decide.utilisation.gpu_waste import Waste, waste
+from pilotlight.decide.utilisation.mig_profiles import ROOM, lie, smallest
+from pilotlight.decide.utilisation.shared_devices import MEMORY
 from pilotlight.facts.mig import MODELS, Model
 from pilotlight.facts.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.ways_to_share import advise

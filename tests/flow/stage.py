@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.capacity.offerings import offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog, InstanceType, Price

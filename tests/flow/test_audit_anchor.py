@@ -7,7 +7,7 @@ import pytest
 from failing_store import Failing
 from stage import Stage
 
-from pilotlight.decide.audit import verify
+from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.billing.anchor import anchor

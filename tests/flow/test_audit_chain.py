@@ -8,7 +8,7 @@ from failing_store import Failing
 from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.audit import verify
+from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.audit import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record

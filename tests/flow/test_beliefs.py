@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 from stage import MINUTE, Stage
 
-from pilotlight.decide.capacity.misfits import beliefs, not_due
+from pilotlight.decide.fit.fit_mismatch import beliefs, not_due
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan, PodGroup
 from pilotlight.facts.messages import PodPending

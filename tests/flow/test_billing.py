@@ -11,7 +11,7 @@ from failing_store import Failing
 from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
 from pilotlight.facts.capacity import ClusterView
@@ -158,7 +158,7 @@ def test_serving_is_bought_under_every_step() -> None:
 
 def test_a_purchase_decided_before_a_step_is_refused_by_the_holds() -> None:
     """The hold is where a race between a plan and a step ends."""
-    from pilotlight.decide.money.budget import terms
+    from pilotlight.decide.money.budget_limits import terms
     from pilotlight.flow.books import budget_holds as holds
 
     on = Stage(budgets=(day("40", ladder=LOW),))

@@ -10,7 +10,7 @@ import pytest
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.decide.capacity.offerings import catalog_pools
+from pilotlight.decide.offers.offerings import catalog_pools
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import MINUTE, START, Stage
 
-from pilotlight.decide.capacity.due import chosen, narrowed, standing
-from pilotlight.decide.capacity.selection import Candidate, Eligible
+from pilotlight.decide.job_deadlines.job_deadlines import chosen, narrowed, standing
+from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.memory import DueJob, Memory

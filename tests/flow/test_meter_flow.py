@@ -12,7 +12,7 @@ from failing_store import Failing
 from stage import START, Stage
 from test_rooms import Recorder
 
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.policy import Budget

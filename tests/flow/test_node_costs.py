@@ -11,7 +11,7 @@ import pytest
 from failing_store import Failing
 from stage import START, Stage
 
-from pilotlight.decide.audit import verify
+from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.audit import AuditLine
 from pilotlight.facts.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost

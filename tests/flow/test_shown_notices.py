@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.decide.shown import notice_of
+from pilotlight.decide.interruption.shown_notice import notice_of
 from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.decide.use.idle_pods import silence
+from pilotlight.decide.utilisation.idle_pods import silence
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy

@@ -40,7 +40,7 @@ NEVER = (
     "pilotlight.world",
     "pilotlight.tools",
     "pilotlight.adapters.cluster",
-    "pilotlight.decide.access",
+    "pilotlight.decide.limits.request_access",
     "pilotlight.facts.doors",
     "pilotlight.flow.cycle.cycle",
 )

@@ -41,7 +41,7 @@ def test_a_pod_with_an_endless_grace_costs_only_itself() -> None:
 
 
 OF_A_POD = {
-    "how its node ends": "pilotlight.decide.money.stretch:ending",
+    "how its node ends": "pilotlight.decide.money.node_end:ending",
     "what its node is committed to": "pilotlight.decide.money.holds:committed",
     "how its hold is moved on": "pilotlight.decide.money.holds:moved_on",
 }
@@ -67,7 +67,7 @@ def test_a_pod_on_a_node_that_cannot_be_judged_costs_only_itself(place: str) -> 
 def test_the_state_and_the_figures_count_each_look() -> None:
     """Each look that sets a pod apart counts one; none does once the pod has gone, and that is told within the hour."""
     on = DoorStage("20")
-    with planted("uid-odd", "pilotlight.decide.money.stretch:ending"):
+    with planted("uid-odd", "pilotlight.decide.money.node_end:ending"):
         on.pod("odd", run_s=100 * 60)
         on.play(10)
         counted = sum(on.isolations.counts.values())
@@ -88,7 +88,7 @@ def test_the_state_and_the_figures_count_each_look() -> None:
 def test_a_waiting_pod_that_cannot_be_judged_is_not_bought_for() -> None:
     """Nothing is bought for it, the pod beside it is served at once, and it is served once it can be judged."""
     on = DoorStage("40")
-    with planted("uid-odd", "pilotlight.decide.capacity.provision:Provisioner.place"):
+    with planted("uid-odd", "pilotlight.decide.place.provision:Provisioner.place"):
         on.pod("odd", run_s=600, gpus=8)
         on.pod("good", run_s=600)
         on.play(50)
@@ -101,8 +101,8 @@ def test_a_waiting_pod_that_cannot_be_judged_is_not_bought_for() -> None:
 
 
 ON_A_NODE = {
-    "a node's release is weighed": "pilotlight.decide.capacity.scale_down:_Judge._one",
-    "the room of a node is worked out": "pilotlight.decide.capacity.fit:of_node",
+    "a node's release is weighed": "pilotlight.decide.nodes.scale_down:_Judge._one",
+    "the room of a node is worked out": "pilotlight.decide.fit.fit:of_node",
     "a node's facts are summed up": "pilotlight.facts.capacity:digest",
     "a node's runs are learnt": "pilotlight.flow.look.settle:_worth",
 }
@@ -127,9 +127,9 @@ def test_a_node_that_cannot_be_judged_is_kept(place: str) -> None:
 ON_A_HOLD = {
     "it is moved on": "pilotlight.decide.money.holds:moved_on",
     "its commitment is worked out": "pilotlight.decide.money.holds:committed",
-    "it is summed up": "pilotlight.decide.money.budget:held",
+    "it is summed up": "pilotlight.decide.money.budget_limits:held",
     "it is cut": "pilotlight.flow.books.budget_room:BudgetRoom.cut",
-    "its end is worked out": "pilotlight.decide.money.stretch:ending",
+    "its end is worked out": "pilotlight.decide.money.node_end:ending",
 }
 
 
@@ -215,7 +215,7 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
     on = DoorStage("6")
     on.pod("one", run_s=20 * HOUR)
     on.pod("two", run_s=20 * HOUR)
-    with planted("n1", "pilotlight.decide.deadline:rescue") as met:
+    with planted("n1", "pilotlight.decide.interruption.drain_plan:rescue") as met:
         on.play(4 * 60)
     assert met
     assert "uid-two" not in on.world.running
@@ -225,10 +225,10 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
 
 
 OF_A_STOP = {
-    "its steps are planned": "pilotlight.decide.deadline:rescue",
-    "its end is planned": "pilotlight.decide.deadline:_last",
-    "who leaves together is worked out": "pilotlight.decide.deadline:groups",
-    "what is lost is worked out": "pilotlight.decide.deadline:unsaved",
+    "its steps are planned": "pilotlight.decide.interruption.drain_plan:rescue",
+    "its end is planned": "pilotlight.decide.interruption.drain_plan:_last",
+    "who leaves together is worked out": "pilotlight.decide.interruption.drain_plan:groups",
+    "what is lost is worked out": "pilotlight.decide.interruption.drain_plan:unsaved",
 }
 
 
@@ -250,9 +250,9 @@ def test_a_stop_at_the_cap_that_cannot_be_worked_out_is_made_plainly(place: str,
 
 
 ON_THE_METER = {
-    "seen": "pilotlight.decide.money.meter:metered",
-    "counted": "pilotlight.decide.money.meter:_advance",
-    "summed up": "pilotlight.decide.money.meter:_line",
+    "seen": "pilotlight.decide.money.metering:metered",
+    "counted": "pilotlight.decide.money.metering:_advance",
+    "summed up": "pilotlight.decide.money.metering:_line",
     "shared out": "pilotlight.decide.money.gpu_shares:holdings",
 }
 
@@ -277,9 +277,9 @@ def test_time_that_cannot_be_metered_is_not_lost(place: str) -> None:
 
 
 OF_A_GONE_NODE = {
-    "its life is counted": "pilotlight.decide.money.meter:metered",
-    "its life is read": "pilotlight.decide.money.meter:stopped",
-    "its row is compared": "pilotlight.decide.money.meter:_timeless",
+    "its life is counted": "pilotlight.decide.money.metering:metered",
+    "its life is read": "pilotlight.decide.money.metering:stopped",
+    "its row is compared": "pilotlight.decide.money.metering:_timeless",
     "its cost is filed": "pilotlight.decide.money.node_cost:metered_usd",
 }
 
@@ -323,7 +323,7 @@ def test_what_is_no_object_s_fault_fails_as_a_whole() -> None:
 def test_the_harness_that_kills_is_not_isolated() -> None:
     """What is no Exception goes through: nobody who ends a worker is set down to a pod."""
     on = DoorStage("20")
-    place = "pilotlight.decide.capacity.provision:Provisioner.place"
+    place = "pilotlight.decide.place.provision:Provisioner.place"
     with planted("uid-odd", place, error=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         on.pod("odd")
     assert not on.told

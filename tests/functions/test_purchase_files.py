@@ -9,5 +9,5 @@ MOST = 48
 def test_a_purchase_enters_few_files() -> None:
     """From the event's body to its answer, fewer files are entered than the 49 of before."""
     ours = without_world(entered())
-    assert {"doorway/door.py", "flow/cycle/cycle.py", "decide/capacity/plan.py", "flow/cycle/act.py"} <= set(ours)
+    assert {"doorway/door.py", "flow/cycle/cycle.py", "decide/plan.py", "flow/cycle/act.py"} <= set(ours)
     assert len(ours) <= MOST, "\n".join(ours)

@@ -18,7 +18,7 @@ from manifests import ROOT, Json
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.decide.capacity.offerings import catalog_pools, offerings
+from pilotlight.decide.offers.offerings import catalog_pools, offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.catalog import Catalog

@@ -73,7 +73,16 @@ def run(kept: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
 
 def test_mutants_of_a_room(tmp_path: Path) -> None:
     """Where a notice is judged its tests kill most; a second run repeats nothing and says the same."""
-    arguments = ("--only", "decide/verify", "--tests", "tests/decide/test_verify.py", "--seed", "1", "--count", "8")
+    arguments = (
+        "--only",
+        "decide/interruption/verify_notice",
+        "--tests",
+        "tests/decide/test_verify.py",
+        "--seed",
+        "1",
+        "--count",
+        "8",
+    )
     _, first, _ = run(tmp_path, *arguments)
     assert first["mutants"] == 8
     assert first["survived"] <= 3

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 import ablation
 import robustness
 from by_hour import Hours
-from pilotlight.decide.capacity import warm
+from pilotlight.decide.nodes.spares import spare_nodes
 from pilotlight.errors import BadInput
 from pilotlight.tools.replay.run import Scenario
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job, Result, Spread
@@ -66,8 +66,8 @@ def test_hours_say_nothing_before_two_cycles_and_then_how_busy_each_is() -> None
 def test_rates_by_the_hour_are_on_only_while_they_are_tried() -> None:
     """The replay of an idea tried on top has other spares, and the product's own afterwards."""
     with ablation.without("with rates by the hour of the day"):
-        assert warm.Spares.__name__ == "ByHour"
-    assert warm.Spares.__name__ == "Spares"
+        assert spare_nodes.Spares.__name__ == "ByHour"
+    assert spare_nodes.Spares.__name__ == "Spares"
 
 
 def test_without_spares_every_pod_that_comes_late_waits() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cloud import CATALOG, pod, world
 
-from pilotlight.decide.capacity.fit import of_node, pods_that_fit
-from pilotlight.decide.capacity.neighbours import Neighbours
-from pilotlight.decide.capacity.offerings import offerings
-from pilotlight.decide.capacity.plan import plan_cluster
+from pilotlight.decide.fit.fit import of_node, pods_that_fit
+from pilotlight.decide.fit.neighbours import Neighbours
+from pilotlight.decide.offers.offerings import offerings
+from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
@@ -199,7 +199,7 @@ def test_a_purchase_by_a_wrong_rule_is_found(rule_of: str, monkeypatch: pytest.M
     if rule_of == "allow":
         monkeypatch.setattr(Neighbours, "allow", lambda *_: True)
     else:
-        monkeypatch.setattr("pilotlight.decide.capacity.fit.pods_that_fit", _without_disks)
+        monkeypatch.setattr("pilotlight.decide.fit.fit.pods_that_fit", _without_disks)
     assert any(outcome(Random(seed)) != ("([], [])", "[]") for seed in range(60))
 
 

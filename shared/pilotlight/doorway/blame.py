@@ -11,9 +11,9 @@ from types import FrameType
 
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.workloads import Workload
-from pilotlight.decide.apart import stand_in
-from pilotlight.decide.capacity.purchase import Group
+from pilotlight.decide.limits.set_apart import stand_in
 from pilotlight.decide.money.holds import Lit
+from pilotlight.decide.place.purchase import Group
 from pilotlight.facts.bill import Life, MeteredNode
 from pilotlight.facts.budget import Hold
 from pilotlight.facts.capacity import BoundPod, Node

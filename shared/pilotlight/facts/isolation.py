@@ -15,8 +15,8 @@ class SetApart(msgspec.Struct, frozen=True, kw_only=True):
     """One object that is not judged, because judging it raised an ``error`` that nobody foresaw.
 
     ``name`` is a pod's uid, a node's name, a hold's id, a rescue's instance, a Workload's "namespace/name"; ``called``
-    is what people call it. ``where`` is the file that raised, as "decide/money/stretch". In the first ``degree`` what a
-    tenant or a cloud wrote of it is left out, in the second its name too.
+    is what people call it. ``where`` is the file that raised, as "decide/money/node_end". In the first ``degree`` what
+    a tenant or a cloud wrote of it is left out, in the second its name too.
     """
 
     kind: SetApartKind
@@ -44,7 +44,7 @@ class OpenIsolation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Isolations(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one cluster: errors so far by kind and place ("pod decide/money/stretch"), and what is set apart now, by what
+    """Of one cluster: errors so far by kind and place ("pod decide/money/node_end"), and what is set apart now, by what
     it is called."""
 
     counts: dict[str, int] = {}

@@ -86,12 +86,12 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
 
     ``coming`` is when the nodes come that would replace the spares taken so far, the soonest first. ``rates[k-1]`` are
     the k-th spare's hits an hour, and ``there[k-1]`` the share of the time that it would have been there, each faded
-    by every half-life of ``decide.capacity.demand_rates``; ``losses`` say how badly each half-life foretold. ``count``
-    is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1. ``windows`` are
-    those that are open, at most one of a size, and ``followed`` what those that ended came to, by size. ``asked_at`` is
-    when nodes were last asked for, 0 where an earlier version did not write it down. ``out`` are nodes asked for that
-    have not fallen idle since. While some were out, ``again`` times more were asked for, and in ``spare_s`` those that
-    were to replace them would have been there; so it was in ``spells`` stretches.
+    by every half-life of ``decide.nodes.spares.demand_rates``; ``losses`` say how badly each half-life foretold.
+    ``count`` is how often nodes were ever asked for, ``worth`` what one is worth in waits of a job of scale 1.
+    ``windows`` are those that are open, at most one of a size, and ``followed`` what those that ended came to, by size.
+    ``asked_at`` is when nodes were last asked for, 0 where an earlier version did not write it down. ``out`` are nodes
+    asked for that have not fallen idle since. While some were out, ``again`` times more were asked for, and in
+    ``spare_s`` those that were to replace them would have been there; so it was in ``spells`` stretches.
     """
 
     at: Seconds

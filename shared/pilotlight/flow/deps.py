@@ -93,7 +93,7 @@ class Deps:
         """One read of the cluster. Objects that are set ``apart`` count as used, and are kept."""
         if not self.apart:
             return self.cluster.observe()
-        from pilotlight.decide.apart import without_judged
+        from pilotlight.decide.limits.set_apart import without_judged
 
         partly = self.cluster
         view = partly.observe_without(self.apart) if isinstance(partly, PartlyRead) else partly.observe()
@@ -107,7 +107,7 @@ class Deps:
         """The name that cluster and records know a node by: one that is set apart may have another in decisions."""
         if not self.apart:
             return node
-        from pilotlight.decide.apart import known_as
+        from pilotlight.decide.limits.set_apart import known_as
 
         return known_as(node, self.apart)
 

@@ -9,7 +9,7 @@ from harness.judges.deadlines import calm_s as _calm_s
 from harness.judges.deadlines import late
 from harness.judges.hard_caps import passed, unseen
 from harness.setting import HEADERS, Setting, What
-from pilotlight.decide.audit import verify
+from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.doorway import Function
 from pilotlight.flow.memory.audit_chain import KEPT, lines, strangers
 from pilotlight.ports import CALL_S, State

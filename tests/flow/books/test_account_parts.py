@@ -20,7 +20,7 @@ from stage import START, Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import meters, terms
+from pilotlight.decide.money.budget_limits import meters, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.budget import Account, Meter, Terms
 from pilotlight.facts.policy import Budget

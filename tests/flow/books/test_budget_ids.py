@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.codec.policy import read_policy
-from pilotlight.decide.money.budget import window
+from pilotlight.decide.money.budget_limits import window
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.budget import Account
 from pilotlight.facts.memory import Memory

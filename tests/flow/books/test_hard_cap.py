@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from stage import START, Stage
 
-from pilotlight.decide.money.budget import window
+from pilotlight.decide.money.budget_limits import window
 from pilotlight.decide.money.economics import CALL_S, stop_s
 from pilotlight.errors import Denied
 from pilotlight.facts.capacity import PoolState

@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 from stage import Stage
 
-from pilotlight.decide.money.budget import OWN_DEADLINE, latest, meters, opened
+from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, opened
 from pilotlight.decide.money.holds import TICK, put_out
 from pilotlight.facts.budget import Hold, Priced, Terms
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step

@@ -15,7 +15,7 @@ from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.money.budget import meters, opened, terms
+from pilotlight.decide.money.budget_limits import meters, opened, terms
 from pilotlight.errors import Busy, PilotlightError, Unavailable
 from pilotlight.facts.budget import Account, Hold
 from pilotlight.facts.labels import POOL

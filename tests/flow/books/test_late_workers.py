@@ -14,7 +14,7 @@ from late_worker import Worker
 from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.budget import terms, window
+from pilotlight.decide.money.budget_limits import terms, window
 from pilotlight.facts.capacity import Booting, ClusterView, PoolState
 from pilotlight.facts.decisions import Buy, Plan, Record, Step
 from pilotlight.facts.policy import Budget, ClassPolicy

@@ -13,8 +13,8 @@ from failing_store import Failing
 from stage import START, Stage
 
 from pilotlight.adapters.state.counted import CountedState
-from pilotlight.decide.capacity.offerings import offerings
-from pilotlight.decide.told_prices import with_told
+from pilotlight.decide.offers.live_prices import with_told
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Unavailable
 from pilotlight.facts.bill import CostLine
 from pilotlight.facts.catalog import Price, ToldPrices

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.money.budget import applies, held, latest, opened, paid_until, refusal, unpaid, windows
+from pilotlight.decide.money.budget_limits import applies, held, latest, opened, paid_until, refusal, unpaid, windows
 from pilotlight.decide.money.economics import calls_s, least_s
 from pilotlight.facts.budget import Meter, Money, Terms
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Protocol
 
-from pilotlight.decide.deadline import MARGIN_S, RETRY_S, TICK_S
+from pilotlight.decide.interruption.drain_plan import MARGIN_S, RETRY_S, TICK_S
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, per_hour

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.budget import (
+from pilotlight.decide.money.budget_limits import (
     OLDEST,
     OWN_DEADLINE,
     amount,
@@ -22,7 +22,7 @@ from pilotlight.decide.money.budget import (
 )
 from pilotlight.decide.money.economics import counted_stop_s, stop_s
 from pilotlight.decide.money.gpu_shares import as_first_seen
-from pilotlight.decide.money.stretch import AHEAD_S, class_of, ending, stop_within
+from pilotlight.decide.money.node_end import AHEAD_S, class_of, ending, stop_within
 from pilotlight.facts.budget import Hold, Meter, Priced
 from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
 from pilotlight.facts.policy import Policy

@@ -5,8 +5,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.money.budget import dollars
-from pilotlight.decide.money.meter import day_start, paid_until
+from pilotlight.decide.money.budget_limits import dollars
+from pilotlight.decide.money.metering import day_start, paid_until
 from pilotlight.facts.bill import MeteredNode
 from pilotlight.facts.budget import Priced
 from pilotlight.units import Usd

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from pilotlight.decide.money.forecast import DAYS, forecast
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compared
 from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.budget import Meter, Spent

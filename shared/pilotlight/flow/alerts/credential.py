@@ -16,7 +16,7 @@ def remind(deps: Deps) -> None:
         return
     if token is None:
         return
-    from pilotlight.decide.credential_end import token_check
+    from pilotlight.decide.alerts.credential_end import token_check
     from pilotlight.flow.alerts.once import tell_once
 
     now = deps.clock.now()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.budget import most, terms
+from pilotlight.decide.money.budget_limits import most, terms
 from pilotlight.facts.budget import Terms
 from pilotlight.facts.claims import same_claim
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step, Verdict

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import msgspec
 
-from pilotlight.decide.money import hourly
+from pilotlight.decide.money import hourly_costs
 from pilotlight.errors import Conflict
 from pilotlight.facts.bill import Anomaly, HourCost, HourMark, MeterDay
 from pilotlight.facts.messages import Alert
@@ -24,12 +24,12 @@ BOUGHT_WITHIN = timedelta(hours=6)
 def watch(deps: Deps, today: MeterDay) -> tuple[str, ...]:
     """Where an hour has ended, keep what it cost, and tell what is odd of it."""
     found = HOUR_MARK.get(deps.state, deps.name)
-    if found is not None and not hourly.over(found.value, today.until):
+    if found is not None and not hourly_costs.over(found.value, today.until):
         return ()
     odd = _odd(deps, found.value, today) if found is not None else None
     try:
         version = found.version if found is not None else ABSENT
-        HOUR_MARK.put(deps.state, deps.name, hourly.mark(today), if_version=version)
+        HOUR_MARK.put(deps.state, deps.name, hourly_costs.mark(today), if_version=version)
     except Conflict:
         return ()  # Another tick has told this hour.
     return (_tell(deps, odd),) if odd is not None else ()
@@ -39,14 +39,14 @@ def _odd(deps: Deps, was: HourMark, today: MeterDay) -> Anomaly | None:
     """What is odd of the hour since the last mark; both are kept, so that whoever repeats this repeats the same."""
     known = meter.days(deps.state, deps.name, was.day, today.day, meter.unmetered(deps))
     before = [day for day in known if was.day <= day.day < today.day]
-    one = hourly.hour(was, [*before, today], today.until)
+    one = hourly_costs.hour(was, [*before, today], today.until)
     if one is None:
         return None
-    at = hourly.begins(one)
+    at = hourly_costs.begins(one)
     same = f"{deps.name}/{at:%H}/"
     past = [entry.value for entry in HOUR.scan(deps.state, same)]
     HOUR.put(deps.state, f"{same}{at:%Y-%m-%d}", one)
-    odd = hourly.anomaly(one, past)
+    odd = hourly_costs.anomaly(one, past)
     if odd is None:
         return None
     odd = msgspec.structs.replace(odd, decision=_bought(deps, odd))
@@ -72,10 +72,10 @@ def _tell(deps: Deps, odd: Anomaly) -> str:
         severity="warning",
         fingerprint=f"spend-anomaly/{odd.pool}/{odd.at:%Y-%m-%d}",
         what=what,
-        why=hourly.cause(odd),
+        why=hourly_costs.cause(odd),
         next="nothing is stopped by it: budgets are what caps; told once a day for a pool",
         how=f"pilotlight why {odd.decision}" if odd.decision else "pilotlight report",
-        usd=str(odd.more.quantize(hourly.LEAST / 100)),
+        usd=str(odd.more.quantize(hourly_costs.LEAST / 100)),
         at=deps.state.now(),
     )
     tell_once(deps, alert)

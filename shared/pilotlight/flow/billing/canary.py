@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from pilotlight.decide.canary import Side, passed, side
+from pilotlight.decide.limits.canary import Side, passed, side
 from pilotlight.facts.bill import MeterDay
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.tell import alert_out, send

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.told_prices import learnt
+from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.catalog import SpotLearnt, ToldPrices
 from pilotlight.flow.deps import Deps

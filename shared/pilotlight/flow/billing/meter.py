@@ -15,9 +15,8 @@ from zlib import crc32
 
 import msgspec
 
-from pilotlight.decide.money.between_looks import told
 from pilotlight.decide.money.holds import Lit, lit
-from pilotlight.decide.money.meter import (
+from pilotlight.decide.money.metering import (
     Look,
     counted,
     cuts,
@@ -29,6 +28,7 @@ from pilotlight.decide.money.meter import (
     upto,
     without_projects,
 )
+from pilotlight.decide.money.time_between_looks import told
 from pilotlight.errors import Conflict
 from pilotlight.facts.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.facts.capacity import Offering
@@ -160,7 +160,7 @@ def unmetered(deps: HasBooks) -> frozenset[str]:
 
 def _degrees(deps: Deps) -> dict[str, int]:
     """How far nodes are set apart, by what the look calls them."""
-    from pilotlight.decide.apart import stand_in
+    from pilotlight.decide.limits.set_apart import stand_in
 
     nodes = {one.name: one.degree for one in deps.apart if one.kind == "node"}
     return {**nodes, **{stand_in(name): degree for name, degree in nodes.items()}}
@@ -170,7 +170,7 @@ def _as_seen(one: Lit, offering: Offering | None, apart: Mapping[str, int]) -> M
     """A node as it is at the look; one that is set apart has its price, and nobody holds it."""
     if one.node is None or one.node.name not in apart:
         return metered(one, offering)
-    from pilotlight.decide.money.meter import unallocated
+    from pilotlight.decide.money.metering import unallocated
 
     return unallocated(one, one.node.name, offering)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.meter import day_start, paid_until
+from pilotlight.decide.money.metering import day_start, paid_until
 from pilotlight.decide.money.node_cost import FAR_BEHIND, Bought, Lived, bought_by, metered_usd
 from pilotlight.facts.bill import Bill, MeteredNode, NodeCost
 from pilotlight.facts.decisions import Buy

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from pilotlight.decide.use.pool_use import measured
+from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.policy import Rule
 from pilotlight.facts.pool_use import PoolUse

@@ -10,8 +10,8 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.rivals import rivals
-from pilotlight.decide.use.reclaim import ReclaimRules, idle, reclaim, working
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.utilisation.idle_owners import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.reclaim import OwnerState, Reclaim, ReclaimStep, SilentPod

@@ -8,9 +8,9 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.money.budget import meters
-from pilotlight.decide.money.ladder import figures
-from pilotlight.decide.money.meter import day_start
+from pilotlight.decide.money.budget_ladder import figures
+from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Correction, compared, corrections
 from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, drift, spent
 from pilotlight.errors import PilotlightError

@@ -7,7 +7,7 @@ alert has the day for a fingerprint: two ticks at once, or one after a crash, te
 from datetime import datetime
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.use.wasted import Found, Wasted, wasted
+from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, wasted
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.messages import Alert

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import MAX, windows
+from pilotlight.decide.money.budget_limits import MAX, windows
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Meter
 from pilotlight.flow.deps import HasBooks

@@ -11,9 +11,9 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.capacity.runs import typical
-from pilotlight.decide.money.budget import held, life, meters, opened, refusal, unpaid
-from pilotlight.decide.money.ladder import refuses
+from pilotlight.decide.demand.class_run_times import typical
+from pilotlight.decide.money.budget_ladder import refuses
+from pilotlight.decide.money.budget_limits import held, life, meters, opened, refusal, unpaid
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Balance, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.policy import Budget

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import held, latest, refusal, used
+from pilotlight.decide.money.budget_limits import held, latest, refusal, used
 from pilotlight.decide.money.holds import Short
 from pilotlight.facts.budget import Account, Balance, Hold, Meter
 from pilotlight.flow.books import accounts

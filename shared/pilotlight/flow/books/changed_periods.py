@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import amount, limit, who, window
+from pilotlight.decide.money.budget_limits import amount, limit, who, window
 from pilotlight.facts.budget import Meter
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.workload import Finding

@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity.due import Behind, behind
-from pilotlight.decide.capacity.due_back import Back, back_to_spot
-from pilotlight.decide.capacity.selection import Eligible, eligible
-from pilotlight.decide.deadline import TICK_S, unsaved
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved
+from pilotlight.decide.job_deadlines.back_to_spot import Back, back_to_spot
+from pilotlight.decide.job_deadlines.job_deadlines import Behind, behind
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.offers.selection import Eligible, eligible
 from pilotlight.errors import Conflict
 from pilotlight.facts.interruption import BACK, MOVE, Interruption
 from pilotlight.facts.workload import PodShape

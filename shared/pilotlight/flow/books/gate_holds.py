@@ -11,9 +11,9 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.decide.money.budget import most
+from pilotlight.decide.money.budget_limits import most
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workload_ends
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.budget import Hold, Terms
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.workload import PodDemand, Reserving

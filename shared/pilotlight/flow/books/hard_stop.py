@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.deadline import unsaved
+from pilotlight.decide.interruption.drain_plan import unsaved
 from pilotlight.decide.money.economics import LATE_S
-from pilotlight.decide.money.stretch import Ending
+from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption import STOP_KINDS, Interruption

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import life, meters, used
+from pilotlight.decide.money.budget_limits import life, meters, used
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Account, Charged, Hold, Meter
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record

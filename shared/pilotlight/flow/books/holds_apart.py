@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from pilotlight.decide.money.budget import OLDEST, applies, longest_run, stops, terms
+from pilotlight.decide.money.budget_limits import OLDEST, applies, longest_run, stops, terms
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
-from pilotlight.decide.money.stretch import Ending, class_of, emptied
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.money.node_end import Ending, class_of, emptied
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.budget import Hold, Meter, Terms
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.workload import WorkloadClass

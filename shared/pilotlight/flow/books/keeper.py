@@ -8,13 +8,13 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from pilotlight.codec.policy_rules import never_ending
-from pilotlight.decide.capacity.runs import learned, typical
+from pilotlight.decide.demand.class_run_times import learned, typical
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget import applies, held, latest, limit, meters, paid_until, who, windows
+from pilotlight.decide.money.budget_limits import applies, held, latest, limit, meters, paid_until, who, windows
 from pilotlight.decide.money.economics import calls_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.stretch import AHEAD_S, emptied, ending, queues, stop_within
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.money.node_end import AHEAD_S, emptied, ending, queues, stop_within
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
@@ -304,7 +304,7 @@ class _Keeper:
         for meter in self.meters:
             total = self.room.total(meter)
             if meter.budget.hard and total > meter.limit:
-                from pilotlight.decide.money.passed import HeldNode, comes_to
+                from pilotlight.decide.money.passed_limits import HeldNode, comes_to
 
                 shares = [HeldNode(name, self.room.own(meter, hold), hold.until) for name, hold in self.kept]
                 if why := comes_to(meter, total, shares):

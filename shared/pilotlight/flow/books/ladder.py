@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.decide.money.budget import amount, limit, who
-from pilotlight.decide.money.ladder import climbed, figures, percent, rule
+from pilotlight.decide.money.budget_ladder import climbed, figures, percent, rule
+from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.errors import Conflict
 from pilotlight.facts.budget import Ladder, Rung, Spent, StepInForce
 from pilotlight.facts.messages import Alert

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import amount, limit, who
+from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.facts.budget import Account, Meter
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import accounts

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget import amount, limit, who
+from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.decide.money.holds import lit
 from pilotlight.facts.budget import Meter
 from pilotlight.facts.capacity import Offering

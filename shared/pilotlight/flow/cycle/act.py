@@ -7,8 +7,8 @@ from functools import cached_property
 
 import msgspec
 
-from pilotlight.decide.capacity.brakes import turned
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.limits.plan_brakes import turned
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
@@ -155,7 +155,7 @@ class Act:
         """Learn whether a zone had spot."""
         offering = next((o for o in self.deps.offerings if o.name == buy.offering), None) if buy.zone else None
         if offering is not None and offering.capacity_type == "spot":
-            from pilotlight.decide.survival import asked
+            from pilotlight.decide.offers.spot_lifetimes import asked
 
             lives = asked(self.memory.lives, offering, served, self.snapshot.now)
             self.memory = msgspec.structs.replace(self.memory, lives=dict(lives))
@@ -236,7 +236,7 @@ class Act:
             for purchase in self.lost:
                 purchase.one_less(sending.step)
         if sending.step.state == "done" and self.memory.lives and not node.taken:
-            from pilotlight.decide.survival import gave_back
+            from pilotlight.decide.offers.spot_lifetimes import gave_back
 
             gone = next((n for n in self.snapshot.view.nodes if n.name == node.node), None)
             self.memory = msgspec.structs.replace(self.memory, lives=dict(gave_back(self.memory.lives, gone)))

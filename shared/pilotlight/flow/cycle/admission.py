@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator
 from datetime import datetime
 
-from pilotlight.decide.capacity.admission import RETRY_S, DollarGate, answers, on_dollars
+from pilotlight.decide.demand.queue_admission import RETRY_S, DollarGate, answers, on_dollars
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.workload import CheckAnswer

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.capacity.demand_rates import with_demand
-from pilotlight.decide.capacity.placement import OPEN_S, counted
-from pilotlight.decide.capacity.plan import NOBODY_AHEAD, plan_cluster
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.spares.demand_rates import with_demand
+from pilotlight.decide.place.node_closing import OPEN_S, counted
+from pilotlight.decide.plan import NOBODY_AHEAD, plan_cluster
 from pilotlight.errors import Retry
 from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.budget import NO_BUDGETS, Money
@@ -188,7 +188,7 @@ class Cycle:
 
     def taken_on(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """The look that remembers the deadlines that are promised to pods which wait."""
-        from pilotlight.decide.capacity.due_jobs import taken_on
+        from pilotlight.decide.job_deadlines.job_progress import taken_on
 
         refused = {found.uid for found in plan.findings if found.code in ("deadline", "bad-deadline")}
         promised = [pod for pod in snapshot.view.pending if pod.shape.due is not None and pod.uid not in refused]
@@ -333,7 +333,7 @@ def _named(deps: Deps, plan: Plan) -> Plan:
 
 
 def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:
-    from pilotlight.decide.queue_demand import nodes_ahead
+    from pilotlight.decide.demand.queue_demand import nodes_ahead
 
     return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
 
@@ -385,7 +385,7 @@ def _with_due(snapshot: Snapshot) -> Snapshot:
     """The look that knows how far jobs with a deadline have come."""
     if not (_any_due(snapshot.view) or snapshot.memory.due):
         return snapshot
-    from pilotlight.decide.capacity.due_jobs import with_due
+    from pilotlight.decide.job_deadlines.job_progress import with_due
 
     memory = with_due(snapshot.memory, snapshot.view.nodes, snapshot.view.pending, snapshot.now)
     return replace(snapshot, memory=memory)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pilotlight.decide.capacity.brakes import recent, turn_of
+from pilotlight.decide.limits.plan_brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.decisions import NodeVerdict, Record, Step, StepState

@@ -1,7 +1,7 @@
 """Nodes whose GPUs are not well are closed to new pods, and open again once they are well."""
 
-from pilotlight.decide.capacity.sick import sick
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.nodes.gpu_health import sick
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot

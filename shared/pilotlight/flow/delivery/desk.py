@@ -22,7 +22,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.codec.events import encode
-from pilotlight.decide.routing import GROUP, grouped, linked, pause_s
+from pilotlight.decide.alerts.alert_routing import GROUP, grouped, linked, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
@@ -236,7 +236,7 @@ def _ack_link(desk: Desk, alert: Alert) -> str:
     name = ack_name(alert)
     if not desk.link_key:
         return quote(name)
-    from pilotlight.decide.access import link_signature
+    from pilotlight.decide.limits.request_access import link_signature
 
     return f"{quote(name)}#{link_signature(desk.link_key, name)}"
 

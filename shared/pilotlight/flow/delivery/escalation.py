@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.routing import RANK, wants
+from pilotlight.decide.alerts.alert_routing import RANK, wants
 from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling

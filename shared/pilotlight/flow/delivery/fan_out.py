@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
-from pilotlight.decide.routing import counted, quiet_until, wants
+from pilotlight.decide.alerts.alert_routing import counted, quiet_until, wants
 from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.telling import Telling

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from pilotlight.codec.records import Mark
-from pilotlight.decide.routing import quiet_until
+from pilotlight.decide.alerts.alert_routing import quiet_until
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.messages import TYPES, Outgoing, Tick
 from pilotlight.facts.policy import Alerts

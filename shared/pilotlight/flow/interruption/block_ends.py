@@ -6,7 +6,7 @@ The block says when it ends from its first day; the cloud's own event, forty min
 from datetime import datetime, timedelta
 from typing import get_args
 
-from pilotlight.decide.verify import SOONER
+from pilotlight.decide.interruption.verify_notice import SOONER
 from pilotlight.facts.interruption import LEAD_S, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.notices import WORLD, NoticeCloud

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.deadline import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
-from pilotlight.decide.money.owner import owner_of
-from pilotlight.decide.verify import SOONER, impossible, judge
+from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
+from pilotlight.decide.interruption.notice_owner import owner_of
+from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption

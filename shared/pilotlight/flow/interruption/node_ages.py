@@ -9,10 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.decide.capacity.node_age import movable
-from pilotlight.decide.capacity.schedule import effective
-from pilotlight.decide.deadline import CORDON_S, unsaved
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.interruption.drain_plan import CORDON_S, unsaved
+from pilotlight.decide.limits.policy_schedule import effective
+from pilotlight.decide.nodes.node_age import movable
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption import RENEW, SICK, Interruption

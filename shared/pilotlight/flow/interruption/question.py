@@ -6,8 +6,8 @@ from threading import Thread
 
 import msgspec
 
-from pilotlight.decide.deadline import begin_of
-from pilotlight.decide.verify import judge
+from pilotlight.decide.interruption.drain_plan import begin_of
+from pilotlight.decide.interruption.verify_notice import judge
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import InstanceState, Node
 from pilotlight.facts.interruption import Confirmed, Interruption

@@ -12,9 +12,9 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.deadline import groups, unsaved
+from pilotlight.decide.interruption.drain_plan import groups, unsaved
 from pilotlight.decide.money.economics import LATE_S, billed, stop_s
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict

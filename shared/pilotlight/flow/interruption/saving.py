@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.deadline import MARGIN_S, assumed_saved, rescue
+from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, rescue
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.interruption import AT_LEISURE, BACK, STOP_KINDS, Interruption, Move
@@ -78,7 +78,7 @@ class Saving:
             return self._cordon(move.subject)
         pod = pods[move.subject]
         if self.deps.apart:
-            from pilotlight.decide.apart import named_again
+            from pilotlight.decide.limits.set_apart import named_again
 
             pod = named_again(pod, self.deps.apart)
         name = f"{pod.namespace}/{pod.name}"
@@ -101,7 +101,7 @@ class Saving:
 
     def room_on_spot(self, pod: BoundPod) -> bool:
         """Whether a ready node on spot has free GPUs for a pod."""
-        from pilotlight.decide.capacity.node_age import room_for
+        from pilotlight.decide.nodes.node_age import room_for
 
         return room_for(pod, self.found.node, [n for n in self.view.nodes if n.pool in self.spot_pools()])
 
@@ -149,7 +149,7 @@ class Saving:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
         if self.found.kind in AT_LEISURE:  # Nothing ends it: who cannot move yet goes on working.
-            from pilotlight.decide.capacity.node_age import room_for
+            from pilotlight.decide.nodes.node_age import room_for
 
             if self.found.kind == BACK:
                 in_time = self.found.until is not None and self.now < self.found.until and not self.found.over

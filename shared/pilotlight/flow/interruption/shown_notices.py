@@ -33,7 +33,7 @@ class ShownNotices:
         """Begin what no notice began. One that fails keeps none of the others; the first error is raised last."""
         if not self._nodes:
             return
-        from pilotlight.decide.shown import notice_of
+        from pilotlight.decide.interruption.shown_notice import notice_of
         from pilotlight.flow.books import interruptions
         from pilotlight.flow.interruption.interrupt import interrupt, news
 

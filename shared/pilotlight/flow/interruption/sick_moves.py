@@ -1,7 +1,7 @@
 """Pods are moved off a node whose GPUs are not well where all of their classes say so, as off one that is too old."""
 
-from pilotlight.decide.capacity.node_age import moves_on
-from pilotlight.decide.rivals import rivals
+from pilotlight.decide.nodes.node_age import moves_on
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption import SICK
 from pilotlight.flow.books import interruptions

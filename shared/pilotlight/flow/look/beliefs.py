@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.decide.capacity.misfits import beliefs, findings, given_up, misfits, not_due
+from pilotlight.decide.fit.fit_mismatch import beliefs, findings, given_up, misfits, not_due
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps

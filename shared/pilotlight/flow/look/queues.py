@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.decide.queue_demand import YOUNG, remembered
+from pilotlight.decide.demand.queue_demand import YOUNG, remembered
 from pilotlight.errors import Denied, Reject, Retry
 from pilotlight.facts.queues import QueueHistory, QueueReading
 from pilotlight.facts.workload import Finding

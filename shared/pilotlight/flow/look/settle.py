@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.decide.capacity.demand_rates import REACTION_S, asked, at_work, returned
-from pilotlight.decide.capacity.failed import REST_S
-from pilotlight.decide.capacity.learnt import with_learnt
-from pilotlight.decide.capacity.run_lengths import with_runs
-from pilotlight.decide.capacity.scale_down import idle_from
-from pilotlight.decide.capacity.standby import measured
+from pilotlight.decide.demand.run_lengths import with_runs
+from pilotlight.decide.nodes.failed_capacity import REST_S
+from pilotlight.decide.nodes.scale_down import idle_from
+from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, asked, at_work, returned
+from pilotlight.decide.nodes.spares.standby import measured
+from pilotlight.decide.offers.joined_nodes import with_learnt
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.memory import Memory, Quarantine
 from pilotlight.facts.workload import Finding
@@ -40,7 +40,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
     memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
     if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
-        from pilotlight.decide.survival import looked
+        from pilotlight.decide.offers.spot_lifetimes import looked
 
         lives = looked(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
         memory = replace(memory, lives=dict(lives)) if lives != memory.lives else memory

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.capacity.selection import Memo
+from pilotlight.decide.offers.selection import Memo
 from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed

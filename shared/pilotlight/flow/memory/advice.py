@@ -5,7 +5,7 @@ Keys: ``shadow/<cluster>`` and ``advice/<cluster>/<when it ended>/<call>/<target
 
 from datetime import datetime
 
-from pilotlight.decide.shadow import followed
+from pilotlight.decide.alerts.advice_outcomes import followed
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.shadow import Advised, OpenAdvice

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from pilotlight.decide.audit import line_of
+from pilotlight.decide.alerts.audit_proof import line_of
 from pilotlight.facts.decisions import Chain, Link, LinkKind
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State

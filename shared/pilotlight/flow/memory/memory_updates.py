@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.capacity import standby
+from pilotlight.decide.nodes.spares import standby
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import InFlight, Node, Offering
 from pilotlight.facts.decisions import Buy

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pilotlight.decide.money.hourly import begins
+from pilotlight.decide.money.hourly_costs import begins
 from pilotlight.facts.bill import HourCost
 from pilotlight.units import Usd, UsdPerHour
 

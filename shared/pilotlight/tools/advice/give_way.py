@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.capacity.fit import Allowed, Bin, of_node, pods_that_fit
-from pilotlight.decide.capacity.run_lengths import expected_run_s
+from pilotlight.decide.demand.run_lengths import expected_run_s
+from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Code, Plan, PodGroup

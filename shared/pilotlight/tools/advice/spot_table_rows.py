@@ -1,7 +1,7 @@
 """What spot of each type and zone is worth for one job: how often it is up, how long it lives, dollars a useful hour.
 
 A zone's own record (when spot was up there) counts where one is given, else what the cluster has lived through, else
-the catalogue's rate. Useful hours are Daly's (``decide.spot``).
+the catalogue's rate. Useful hours are Daly's (``decide.offers.spot_economics``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from itertools import chain, groupby, repeat
 from math import inf, log
 from typing import NamedTuple
 
-from pilotlight.decide.spot import TypePrices, safe_for_spot, stretch, usd_per_useful_hour
-from pilotlight.decide.survival import PRIOR_AN_HOUR, place, survival
+from pilotlight.decide.offers.spot_economics import TypePrices, safe_for_spot, stretch, usd_per_useful_hour
+from pilotlight.decide.offers.spot_lifetimes import PRIOR_AN_HOUR, place, survival
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.shop import SpotPrices
 from pilotlight.facts.spot_rows import SpotJob, SpotRow

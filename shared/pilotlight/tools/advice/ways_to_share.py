@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Literal, NamedTuple
 
-from pilotlight.decide.use.mig import lie, smallest
-from pilotlight.decide.use.sharing import MEMORY, MOST_PODS
-from pilotlight.decide.use.waste import Slice, Waste
+from pilotlight.decide.utilisation.gpu_waste import Slice, Waste
+from pilotlight.decide.utilisation.mig_profiles import lie, smallest
+from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS
 from pilotlight.facts.mig import Model, Profile
 
 SharingWay = Literal["mig", "mps", "time-slicing", "none"]

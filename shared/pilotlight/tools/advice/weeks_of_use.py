@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.use.device_parts import holders
-from pilotlight.decide.use.idle_pods import SILENT_S, UNDER
+from pilotlight.decide.utilisation.device_parts import holders
+from pilotlight.decide.utilisation.idle_pods import SILENT_S, UNDER
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.units import HOUR, Seconds
 

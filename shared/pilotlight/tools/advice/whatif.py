@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal, NamedTuple
 
-from pilotlight.decide.spot import best_interval_h, expected_h, spot_case, spot_case_as_printed, stretch
+from pilotlight.decide.offers.spot_economics import (
+    best_interval_h,
+    expected_h,
+    spot_case,
+    spot_case_as_printed,
+    stretch,
+)
 
 Inputs = Mapping[str, Decimal]
 Unit = Literal["usd", "usd/h", "share", "h", "min", "times", "gpus", "gpu-h"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pilotlight.decide.credential_end import token_check
+from pilotlight.decide.alerts.credential_end import token_check
 from pilotlight.facts.capacity import Mode, Offering, PoolState
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.policy import Policy

@@ -9,7 +9,7 @@ from pilotlight.codec.kubernetes.lists import Objects, read_nodes, read_objects,
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.times import newest
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.capacity.classify import classify
+from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import Reject
 from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
 from pilotlight.facts.policy import Policy

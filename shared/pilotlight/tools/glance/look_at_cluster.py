@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.decide.money.budget import meters
+from pilotlight.decide.money.budget_limits import meters
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.budget import Spent
 from pilotlight.facts.decisions import Held, Plan

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from pilotlight.decide.capacity.paid import told
+from pilotlight.decide.offers.reserved_capacity import told
 from pilotlight.facts.capacity import InFlight, Mode, Offering, PoolState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.capacity.offerings import price_of
+from pilotlight.decide.offers.offerings import price_of
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
 from pilotlight.facts.catalog import Catalog, InstanceType

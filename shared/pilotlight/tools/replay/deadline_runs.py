@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pilotlight.decide.deadline_capacity import Capacity
+from pilotlight.decide.job_deadlines.deadline_capacity import Capacity
 
 
 class DeadlineJob(NamedTuple):

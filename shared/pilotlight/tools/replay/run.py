@@ -12,7 +12,7 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.capacity.offerings import catalog_pools
+from pilotlight.decide.offers.offerings import catalog_pools
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.policy import Policy

@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.lists import Objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.capacity.classify import classify
+from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.claims import Refused, refusals

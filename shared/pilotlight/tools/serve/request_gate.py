@@ -1,4 +1,4 @@
-"""What stands before the paths of ``serve``: who may come in, by ``decide.access``, before a body is parsed.
+"""What stands before the paths of ``serve``: who may come in, by ``request_access``, before a body is parsed.
 
 What goes on inside has no token in it: neither a header nor the path.
 """
@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from pilotlight.decide.access import Admitted, Knock, Refusal, entry
+from pilotlight.decide.limits.request_access import Admitted, Knock, Refusal, entry
 from pilotlight.doorway.web import CUT, LATE, asks_dry, bounded_stream
 from pilotlight.facts.doors import Caller
 from pilotlight.settings import MAX_BODY

@@ -35,7 +35,7 @@ from pilotlight.codec.world import (
     problem_of,
     status_of,
 )
-from pilotlight.decide.access import Knock, Refusal, at_world
+from pilotlight.decide.limits.request_access import Knock, Refusal, at_world
 from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.tools.demo.world_watch import Watch
 from pilotlight.tools.serve.world_pods import create, statuses

@@ -12,7 +12,7 @@ from harness.setting import HEADERS
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.decide.deadline import CORDON_S, MARGIN_S
+from pilotlight.decide.interruption.drain_plan import CORDON_S, MARGIN_S
 from pilotlight.doorway import Function
 from pilotlight.errors import NoCapacity, Unavailable
 from pilotlight.facts.capacity import PoolState

@@ -16,7 +16,7 @@ from pilotlight.codec.kubernetes.nodes import is_closed
 from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.pods import Asked, bound_pod, is_daemon, is_mirror, read_request
 from pilotlight.codec.kubernetes.view import view_of
-from pilotlight.decide.capacity.classify import classify
+from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.isolation import SetApart

@@ -20,7 +20,7 @@ from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.codec.kubernetes.placement import pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods import other_demand, read_request
-from pilotlight.decide.capacity.classify import classify
+from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT

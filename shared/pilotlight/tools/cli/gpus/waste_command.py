@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
-from pilotlight.decide.made_by import made_by
-from pilotlight.decide.use.waste import waste
+from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.flow.billing.gpu_telemetry import STEPS_S, on_its_grid

@@ -65,7 +65,7 @@ def takeover(
 
 
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
-    from pilotlight.decide.capacity.standby import stands_by
+    from pilotlight.decide.nodes.spares.standby import stands_by
     from pilotlight.tools.install.cloud_handovers import handover_at
 
     settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items()}

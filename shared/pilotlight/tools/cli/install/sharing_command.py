@@ -12,7 +12,7 @@ from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput, Failed
 
 if TYPE_CHECKING:
-    from pilotlight.decide.use.waste import Slice
+    from pilotlight.decide.utilisation.gpu_waste import Slice
     from pilotlight.tools.advice.ways_to_share import SharingAdvice
     from pilotlight.tools.manifests.sharing_objects import Target
 
@@ -44,7 +44,7 @@ def sharing(
     """
     from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
-    from pilotlight.decide.use.waste import waste
+    from pilotlight.decide.utilisation.gpu_waste import waste
     from pilotlight.facts.mig import MODELS
     from pilotlight.settings import deployed
     from pilotlight.tools.advice.ways_to_share import advise
@@ -119,7 +119,7 @@ def _configs(advice: "SharingAdvice") -> list[str]:
 
 def _target(one: "Slice") -> "Target":
     """What made a pod, by the shape of its name."""
-    from pilotlight.decide.made_by import made_by
+    from pilotlight.decide.demand.made_by import made_by
     from pilotlight.tools.manifests.sharing_objects import Target
 
     namespace, _, name = made_by(one.pod).partition("/")

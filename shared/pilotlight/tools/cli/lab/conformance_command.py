@@ -95,8 +95,8 @@ def _offering(site: "App", cloud: str, pool: str) -> "Offering":
 
 def _most(site: "App", offering: "Offering") -> Usd:
     """Where its nodes may stand by it is lit once more for that."""
-    from pilotlight.decide.capacity.standby import stands_by
     from pilotlight.decide.money.economics import billed
+    from pilotlight.decide.nodes.spares.standby import stands_by
 
     again = stands_by(offering, site.policy.pools[offering.pool])
     return billed(offering, 2 * MOST_S if again else MOST_S)

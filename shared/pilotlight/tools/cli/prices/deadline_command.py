@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
-from pilotlight.decide.deadline_capacity import DOWN_S, UP_S, Chances, DeadlinePlan, learnt
+from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, UP_S, Chances, DeadlinePlan, learnt
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import read
 from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Step, play

@@ -97,7 +97,7 @@ def _none_sold(site: "App") -> str:
 
 def _shares(site: "App") -> tuple[SpotShare, ...]:
     """How much of each team's and class's work is on spot; the cluster is asked only where the policy limits it."""
-    from pilotlight.decide.capacity.spot_shares import limits, spot_shares
+    from pilotlight.decide.offers.spot_share import limits, spot_shares
 
     policy = site.deps.policy
     return spot_shares(policy, site.deps.cluster.observe()).rows() if limits(policy) else ()

@@ -41,8 +41,8 @@ def verify(
 
     Example: [bold]pilotlight audit verify --anchor 1234:9f86d081...[/bold]
     """
-    from pilotlight.decide.audit import hashes
-    from pilotlight.decide.audit import verify as walk
+    from pilotlight.decide.alerts.audit_proof import hashes
+    from pilotlight.decide.alerts.audit_proof import verify as walk
 
     anchors = [_anchor(text) for text in anchor or ()]
     copy = hashes(_lines_of(against)) if against else {}
@@ -89,7 +89,7 @@ def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: 
     found = list(lines(state, cluster, max(there, default=0)))
     until = state.now().replace(microsecond=0) + timedelta(days=lock_days) if lock_days else None
     if found:
-        from pilotlight.decide.audit import hashes
+        from pilotlight.decide.alerts.audit_proof import hashes
 
         of = hashes((found[0], found[-1]))
         first, last = min(of), max(of)
@@ -107,7 +107,7 @@ def _last(uri: str) -> int:
 
 
 def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
-    from pilotlight.decide.audit import hashes
+    from pilotlight.decide.alerts.audit_proof import hashes
 
     seq, head = max(hashes(found[-1:]).items(), default=(0, ""))
     if as_json:
@@ -117,7 +117,7 @@ def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
 
 
 def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:
-    from pilotlight.decide.audit import verify as walk
+    from pilotlight.decide.alerts.audit_proof import verify as walk
     from pilotlight.flow.memory.audit_chain import KEPT, lines, strangers
 
     wired = _wired()

@@ -61,7 +61,7 @@ def doctor(
 
 def examine(site: "App", *, ready: bool = False) -> Sequence[Check]:
     """All checks of one cluster. Raises what reaching it raises."""
-    from pilotlight.decide.capacity.offerings import stale_prices
+    from pilotlight.decide.offers.offerings import stale_prices
     from pilotlight.tools.checkup.deployment import checkup
 
     now = datetime.now(UTC)

@@ -37,7 +37,7 @@ def check(
     from pilotlight.codec.policy import read_policy
     from pilotlight.codec.policy_claims import claim_notes
     from pilotlight.codec.policy_rules import never_ending
-    from pilotlight.decide.money.budget import runs_held
+    from pilotlight.decide.money.budget_limits import runs_held
 
     problems: list[str] = []
     budgets: dict[str, dict[str, float]] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.decide.access import loopback
+from pilotlight.decide.limits.request_access import loopback
 from pilotlight.doorway import RECEIVES, web
 from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file, deployed, share

@@ -67,7 +67,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
 def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
     """Every limit of a cluster's budgets."""
-    from pilotlight.decide.money.budget import meters
+    from pilotlight.decide.money.budget_limits import meters
     from pilotlight.flow.billing.tick import standing
     from pilotlight.flow.books import accounts, ladder
     from pilotlight.tools.report.tables.budget_table import Standing

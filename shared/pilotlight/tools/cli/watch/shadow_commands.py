@@ -9,8 +9,8 @@ from pilotlight.settings import deployed
 from pilotlight.units import human
 
 if TYPE_CHECKING:
-    from pilotlight.decide.canary import Side
-    from pilotlight.decide.shadow import BesideAdvice, Hurt
+    from pilotlight.decide.alerts.advice_outcomes import BesideAdvice, Hurt
+    from pilotlight.decide.limits.canary import Side
 
 SHOWN = 10
 """Advice that would have hurt, printed by pool; ``--json`` has all."""
@@ -35,7 +35,7 @@ def report(
     Reads only the state, which the ticks of a cluster in mode advise fill. Example: [bold]pilotlight shadow report
     --days 7[/bold]
     """
-    from pilotlight.decide.shadow import compared
+    from pilotlight.decide.alerts.advice_outcomes import compared
     from pilotlight.flow.billing import meter
     from pilotlight.flow.memory.advice import known
     from pilotlight.tools.cli.month_words import named
@@ -72,7 +72,7 @@ def canary(
 
     Reads only the state. Example: [bold]pilotlight shadow canary[/bold]
     """
-    from pilotlight.decide.canary import passed
+    from pilotlight.decide.limits.canary import passed
     from pilotlight.flow.billing import meter
     from pilotlight.flow.billing.canary import DAYS, sides
     from pilotlight.flow.memory import brakes

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from pilotlight.decide.capacity.fit import device_for
+from pilotlight.decide.fit.fit import device_for
 from pilotlight.errors import Denied
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pilotlight.decide.money.hourly import cause
+from pilotlight.decide.money.hourly_costs import cause
 from pilotlight.facts.bill import Anomaly
 from pilotlight.tools.advice.month import Amount, Month, cents
 from pilotlight.tools.cli.terminal import shown

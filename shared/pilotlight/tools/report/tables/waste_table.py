@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from pilotlight.decide.use.idle_pods import IdlePod
-from pilotlight.decide.use.waste import Waste
+from pilotlight.decide.utilisation.gpu_waste import Waste
+from pilotlight.decide.utilisation.idle_pods import IdlePod
 from pilotlight.facts.telemetry import Telemetry
 from pilotlight.tools.advice.fragmentation import Fragments
 from pilotlight.tools.advice.weeks_of_use import CENT, Hours, MeteredWeeks, total

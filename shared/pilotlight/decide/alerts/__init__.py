@@ -1,0 +1,1 @@
+"""Alerts: who hears what and when, what became of advice, and the proof of an audit chain."""

@@ -1,1 +1,0 @@
-"""What to buy, keep and give back: demand, offerings, bins and one objective."""

@@ -1,0 +1,116 @@
+"""Which queued work is let in: that whose pods all have room on ready nodes. Where there is no money it comes again.
+
+Where another makes the nodes of the pool it would be bought for, it is let in on dollars alone. Whatever else keeps
+it waiting is waited for: its nodes boot, or are tried again at the next look. Nothing is rejected.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import repeat
+from math import ceil
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.decide.money.budget_limits import terms
+from pilotlight.decide.money.economics import stop_s
+from pilotlight.facts.budget import Terms
+from pilotlight.facts.capacity import ClusterView, Node, Offering
+from pilotlight.facts.decisions import Buy, Code, Plan, PodGroup
+from pilotlight.facts.labels import INSTANCE_TYPE
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodDemand, Queued, QueuedSet
+from pilotlight.units import MILLI_PER_GPU, Seconds
+
+NO_MONEY: tuple[Code, ...] = ("budget", "step", "cap")
+RETRY_S: Seconds = 600
+LEAST_S: Seconds = 60
+LONGEST_S: Seconds = 3600
+
+
+class DollarGate(NamedTuple):
+    """A Workload to be let in once the dollars of these nodes are held; ``why`` nobody here makes them."""
+
+    of: Queued
+    nodes: tuple[Terms, ...]
+    why: str
+
+
+def answers(view: ClusterView, plan: Plan, now: datetime) -> Iterator[CheckAnswer]:
+    """An answer for each Workload that gets one now."""
+    groups = {uid: group for group in plan.pods for uid in group.uids}
+    mended = {finding.uid for finding in plan.findings if finding.uid}
+    nodes = {node.name: node for node in view.nodes}
+    waiting = {pod.uid for pod in view.pending}
+    for queued in view.queued:
+        uids = [uid for each in queued.sets for uid in each.uids if uid in waiting or uid in mended]
+        if any(uid not in groups for uid in uids):
+            continue  # A person must mend it, or the plan was shortened.
+        refused = next((groups[u] for u in uids if groups[u].verdict == "refused" and groups[u].code in NO_MONEY), None)
+        if refused is not None:
+            yield CheckAnswer(of=queued, state="Retry", message=refused.why, retry_s=_retry_s(plan, now))
+        elif all(groups[uid].verdict == "fits" for uid in uids):
+            yield _ready(queued, groups, nodes)
+
+
+def on_dollars(
+    view: ClusterView, plan: Plan, offerings: Iterable[Offering], policy: Policy, others: Mapping[str, str]
+) -> Iterator[DollarGate]:
+    """The Workloads that wait for nodes which another makes (``others``: who, by pool), with what is to be held.
+
+    Pods that fit on ready nodes are held for there. Nothing is stretched: nobody here can stop what runs there.
+    """
+    by_name = {offering.name: offering for offering in offerings}
+    fits = {uid for group in plan.pods if group.verdict == "fits" for uid in group.uids}
+    buys = [held.buy for held in plan.held if held.buy is not None]
+    pods = {pod.uid: pod for pod in view.pending}
+    for queued in view.queued:
+        uids = [uid for each in queued.sets for uid in each.uids if uid in pods]
+        found = [(buy, [uid for uid in uids if uid in buy.demands]) for buy in buys]
+        found = [(buy, own) for buy, own in found if own]
+        placed = fits.union(*(own for _, own in found))
+        if found and placed.issuperset(uids) and all(buy.pool in others for buy, _ in found):
+            nodes = [
+                terms_
+                for buy, own in found
+                for terms_ in _nodes(by_name[buy.offering], buy, [pods[uid] for uid in own], policy)
+            ]
+            yield DollarGate(of=queued, nodes=tuple(nodes), why=others[found[0][0].pool])
+
+
+def _nodes(offering: Offering, buy: Buy, pods: Sequence[PodDemand], policy: Policy) -> Iterator[Terms]:
+    """The nodes that a Workload's pods take for themselves: by their GPUs, and at least their share of the plan's."""
+    shapes = [pod.shape for pod in pods]
+    gpus = sum(shape.gpu.total_milli for shape in shapes if shape.gpu.resource in (NVIDIA, AMD)) / MILLI_PER_GPU
+    count = max(ceil(gpus / max(1, offering.gpus)), ceil(buy.count * len(shapes) / len(buy.demands)))
+    longest = max(shapes, key=lambda shape: (shape.max_run_s == 0, shape.max_run_s))
+    made = terms(
+        offering,
+        policy,
+        workload_class=longest.workload_class,
+        team=longest.team,
+        max_run_s=longest.max_run_s,
+        stop_s=stop_s(pods),
+    )
+    return repeat(msgspec.structs.replace(made, stretch_s=0), count)
+
+
+def _retry_s(plan: Plan, now: datetime) -> Seconds:
+    if plan.look_again_at is None:
+        return RETRY_S
+    return min(LONGEST_S, max(LEAST_S, (plan.look_again_at - now).total_seconds()))
+
+
+def _ready(queued: Queued, groups: Mapping[str, PodGroup], nodes: Mapping[str, Node]) -> CheckAnswer:
+    on = sorted({groups[uid].where for each in queued.sets for uid in each.uids if uid in groups})
+    pins = {each.name: pin for each in queued.sets if (pin := _pin(each, groups, nodes))}
+    message = f"ready: {', '.join(on[:5])}{' and more' if len(on) > 5 else ''}" if on else "it asks for no GPU"
+    return CheckAnswer(of=queued, state="Ready", message=message, selectors=pins)
+
+
+def _pin(each: QueuedSet, groups: Mapping[str, PodGroup], nodes: Mapping[str, Node]) -> dict[str, str]:
+    """The type of the nodes that are meant for a pod set, where it is one, and the set does not select it itself."""
+    found: Sequence[Node | None] = [nodes.get(groups[uid].where) for uid in each.uids if uid in groups]
+    types = {node.labels.get(INSTANCE_TYPE, "") if node is not None else "" for node in found}
+    kind = types.pop() if len(types) == 1 else ""
+    return {INSTANCE_TYPE: kind} if kind and INSTANCE_TYPE not in each.selects else {}

@@ -1,0 +1,239 @@
+"""Claims for devices (DRA) made into what plans reckon with: GPUs of one resource, on the nodes whose devices will do.
+
+Each shape that claims devices is tried on every node and offering. Those where its claims come to the same devices are
+one choice; the one with room on a ready node is taken, else the cheapest. A label that only its nodes get holds the
+shape to them, so that the plan itself knows of no claims. What no node has, or what cannot be told of any, is a finding
+before money ([ADR 41]).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.json import encode
+from msgspec.structs import asdict, replace
+
+from pilotlight.decide.fit.cel import Absent, Unknown, Unread, chosen
+from pilotlight.decide.fit.device_templates import expected
+from pilotlight.facts.capacity import ClusterView, Node, Offering
+from pilotlight.facts.devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
+from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
+from pilotlight.units import one_line
+
+LABEL = "resource.k8s.io/claims-"
+"""A label of this beginning, and a shape's key, is on what has the devices that the shape claims."""
+GPU_DRIVERS = ("gpu.nvidia.com", "gpu.amd.com")
+
+LONGEST = 600
+"""So many characters of why no devices will do are told: names and selectors are the tenant's."""
+
+Need = tuple[tuple[str, int], ...]
+"""So many of each resource."""
+
+
+class _Tried(NamedTuple):
+    """What a shape's claims come to on one node or offering, or why they do not."""
+
+    need: Need = ()
+    unknown: str = ""
+    unread: str = ""
+
+
+def resolved(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterView, list[Offering]]:
+    """The view and the offerings with claims made into GPUs; pods that no node could serve are findings."""
+    shapes = {pod.shape.key: pod.shape for pod in view.pending if pod.shape.claimed is not None}
+    plain = frozenset(pod.shape.gpu.resource for pod in view.pending if pod.shape.claimed is None)
+    silent = [node for node in view.nodes if node.ready and not node.kinds]
+    sold = {o.name: o for o in offerings}
+    labels: dict[str, dict[str, str]] = {}
+    made: dict[str, PodShape | Finding | None] = {}
+    for key, one in sorted(shapes.items()):
+        assert one.claimed is not None
+        tried_on: dict[bytes, _Tried] = {}
+        tried = {f"node {n.name}": _try_once(one, n.kinds, tried_on) for n in view.nodes if n.kinds}
+        bare = frozenset(node.pool for node in silent if _may_use(one, node))
+        here = {o.name: _by_claim(o, plain, bare) for o in offerings}
+        tried |= {o.name: _try_once(one, o.kinds, tried_on) for o in here.values()}
+        need = _chosen(one, tried, view.nodes, offerings)
+        if need is None:
+            made[key] = _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
+            continue
+        made[key] = _with_need(one, need)
+        for name, each in tried.items():
+            if each.need == need:
+                if name in here:
+                    sold[name] = here[name]
+                labels.setdefault(name, {})[f"{LABEL}{key}"] = "true"
+    pending, findings = _pods(view.pending, made)
+    nodes = tuple(_labelled(n, labels.get(f"node {n.name}")) for n in view.nodes)
+    view = replace(view, pending=pending, findings=(*view.findings, *findings), nodes=nodes)
+    return view, [_sold(sold[o.name], more) if (more := labels.get(o.name)) else o for o in offerings]
+
+
+def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -> Offering:
+    """The offering with the devices that are known or expected of its nodes.
+
+    Whether a driver or a device plugin will offer what is expected shows when a node joins: where no pod waits for the
+    plugin's, it is the driver. ``bare`` are pools with a ready node of which no driver has published anything.
+    """
+    if offering.pool in bare and not offering.kinds:
+        return offering
+    kinds = expected(offering)
+    if offering.kinds or not plain.isdisjoint(kind.resource for kind in kinds):
+        return replace(offering, kinds=kinds)
+    named = {kind.resource: f"{CLAIMED}{kind.resource}" for kind in kinds}
+    return replace(
+        offering,
+        kinds=tuple(replace(kind, resource=named[kind.resource]) for kind in kinds),
+        resource=named.get(offering.resource, offering.resource),
+        slices={named.get(name, name): count for name, count in offering.slices.items()},
+    )
+
+
+def _try_once(one: PodShape, kinds: Sequence[DeviceKind], known: dict[bytes, _Tried]) -> _Tried:
+    """What a shape's claims come to where these devices are: nodes alike are one trial."""
+    assert one.claimed is not None
+    key = encode(kinds)
+    if key not in known:
+        known[key] = _try(one.claimed, one.gpu, kinds)
+    return known[key]
+
+
+def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tried:
+    """What claims come to where these devices are, all of them free."""
+    need: Counter[str] = Counter()
+    unknown = ""
+    used: list[DeviceKind] = []
+    for alternatives in claimed.asks:
+        found = None
+        for ask in alternatives:
+            try:
+                matching = [(kind, _chooses(ask, kind)) for kind in kinds]
+            except Unread as problem:
+                return _Tried(unread=f"its selector for {ask.named} uses {problem}")
+            unknown = unknown or next((m.name for _, m in matching if isinstance(m, Unknown)), "")
+            able = [
+                k for k, m in matching if m is True and k.count >= need[k.resource] + (1 if ask.every else ask.count)
+            ]
+            if able:
+                found = able[0]
+                need[found.resource] += found.count if ask.every else ask.count
+                break
+        if found is None:
+            return _Tried(unknown=unknown)
+        used.append(found)
+    several = sum(need.values()) > 1
+    if several and (odd := next((n for n in claimed.alike if not _agree(n, used)), "")):
+        return _Tried(unknown=odd)
+    gpus = [name for name in need if is_gpu(name)]
+    if len(gpus) > 1 or (gpus and gpu.count):
+        return _Tried()
+    return _Tried(need=tuple(sorted(need.items())))
+
+
+def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown:
+    unknown: Unknown | None = None
+    for selector in ask.selectors:
+        found = chosen(selector, kind)
+        if found is False or isinstance(found, Absent):
+            return False
+        if isinstance(found, Unknown):
+            unknown = unknown or found
+    return unknown or True
+
+
+def _agree(name: str, used: Sequence[DeviceKind]) -> bool:
+    values = [kind.attributes.get(name, kind.versions.get(name)) for kind in used]
+    return None not in values and len(set(values)) == 1
+
+
+def _chosen(
+    one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node], offerings: Sequence[Offering]
+) -> Need | None:
+    """The need of a ready node with room for it, else that of the cheapest offering that it may use; None where
+    nobody can tell of those, else that of any: then it is not the devices that keep it off. What only a node out of its
+    reach has does not count beside a place that it may use."""
+    for node in sorted(nodes, key=lambda n: n.name):
+        need = tried.get(f"node {node.name}", _Tried()).need
+        able = node.ready and node.schedulable and _may_use(one, node)
+        if need and able and all(_free(node, name) >= n for name, n in need):
+            return need
+    by_price = sorted(offerings, key=lambda o: (o.usd_per_hour, o.name))
+    usable = [tried[o.name] for o in by_price if _may_use(one, o)]
+    usable += [tried[f"node {n.name}"] for n in nodes if f"node {n.name}" in tried and _may_use(one, n)]
+    found = next((each.need for each in usable if each.need), None)
+    if found is not None or any(each.unknown or each.unread for each in usable):
+        return found
+    others = () if usable else sorted(tried)
+    return next((tried[name].need for name in (*(o.name for o in by_price), *others) if tried[name].need), None)
+
+
+def _may_use(one: PodShape, where: Node | Offering) -> bool:
+    return selects(where.labels, one.terms) and untolerated(where.taints, one.tolerations) is None
+
+
+def _free(node: Node, resource: str) -> int:
+    if resource == node.resource:
+        return sum(1 for device in node.devices if device == 1000)
+    return node.slices.get(resource, dict(node.free.other).get(resource, 0))
+
+
+def _with_need(one: PodShape, need: Need) -> PodShape:
+    """The shape that asks for its devices as if by resource, on the nodes that have them."""
+    gpu = next((GpuRequest(count=count, resource=name) for name, count in need if is_gpu(name)), one.gpu)
+    held = Requirement(key=f"{LABEL}{one.key}", operator="In", values=("true",))
+    fields = asdict(one) | {
+        "gpu": gpu,
+        "claimed": None,
+        "other": tuple(sorted((*one.other, *((name, n) for name, n in need if not is_gpu(name))))),
+        "terms": tuple((*term, held) for term in one.terms) or ((held,),),
+    }
+    return replace(shape(**{**fields, "key": ""}), key=one.key)
+
+
+def _finding(claimed: Claimed, tried: Mapping[str, _Tried], bare: Sequence[str]) -> Finding | None:
+    """Why no node will do; None where nothing says that GPUs are asked for."""
+    named = ", ".join(sorted({ask.named for alternatives in claimed.asks for ask in alternatives}))
+    unread = next((t.unread for t in tried.values() if t.unread), "")
+    unknown = sorted({t.unknown for t in tried.values() if t.unknown})
+    texts = [text for alternatives in claimed.asks for ask in alternatives for text in (ask.named, *ask.selectors)]
+    if unread:
+        why = f"{unread}, which is not read here: write it with ==, &&, ||, in, quantity() or semver(), or buy by hand"
+        code = "claim-selector"
+    elif unknown:
+        why = (
+            f"asks by claim for {named}, which depends on {' and '.join(unknown)}: no pool's nodes are known by it "
+            "before one has joined; select by productName, architecture or profile, or light one node of the pool"
+        )
+        code = "claim-unknown"
+    elif any(driver in text for text in texts for driver in GPU_DRIVERS):
+        why = f"asks by claim for {named}: no pool has such devices, or as many on one node; add one, or ask for others"
+        why += f"; no driver publishes devices of the nodes of {' and '.join(bare)}: install it there" if bare else ""
+        code = "claim-devices"
+    else:
+        return None
+    return Finding(subject="", code=code, message=one_line(why, LONGEST))
+
+
+def _pods(
+    pending: Iterable[PodDemand], made: Mapping[str, PodShape | Finding | None]
+) -> tuple[tuple[PodDemand, ...], list[Finding]]:
+    """The pods with what their claims came to; those that want no GPU at all are none of ours."""
+    pods: list[PodDemand] = []
+    findings: list[Finding] = []
+    for pod in pending:
+        found = made.get(pod.shape.key, pod.shape)
+        if isinstance(found, Finding):
+            findings.append(replace(found, subject=pod.full_name, uid=pod.uid))
+        elif found is not None and (found.gpu.count or found is pod.shape):
+            pods.append(replace(pod, shape=found) if found is not pod.shape else pod)
+    return tuple(pods), findings
+
+
+def _labelled(node: Node, more: Mapping[str, str] | None) -> Node:
+    return replace(node, labels={**node.labels, **more}) if more else node
+
+
+def _sold(offering: Offering, more: Mapping[str, str]) -> Offering:
+    return replace(offering, labels={**offering.labels, **more})

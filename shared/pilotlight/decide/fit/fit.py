@@ -1,0 +1,232 @@
+"""What holds what: who may run on a node, by the rules of the Kubernetes scheduler, and the room that plans use."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
+from pilotlight.facts.capacity import Node, Offering, Resources, Taint
+from pilotlight.facts.labels import GPU_MODEL, HOSTNAME, ZONE
+from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.workload import GpuRequest, PodShape, clash, unnamed
+from pilotlight.units import MILLI_PER_GPU
+
+
+def device_for(gpu: GpuRequest, devices: Sequence[int]) -> list[int] | None:
+    """The devices (indexes) a request takes of those with so much free, or None when it does not fit.
+
+    A share takes the fullest device that has room; whole devices are taken in order.
+    """
+    if gpu.milli < MILLI_PER_GPU:
+        fitting = [(free, i) for i, free in enumerate(devices) if free >= gpu.milli]
+        return [min(fitting)[1]] if fitting else None
+    whole = [i for i, free in enumerate(devices) if free == MILLI_PER_GPU]
+    return whole[: gpu.count] if len(whole) >= gpu.count else None
+
+
+def pods_that_fit(
+    shape: PodShape, resource: str, devices: Sequence[int], slices: Mapping[str, int], free: Resources
+) -> int:
+    """How many pods of one shape fit a node with so much free; ``devices`` are whole ones of ``resource``."""
+    gpu = shape.gpu
+    if gpu.count == 0:
+        count = free.pods
+    elif gpu.resource != resource:
+        count = slices.get(gpu.resource, 0) // gpu.count
+    elif gpu.milli < MILLI_PER_GPU:
+        count = sum(d // gpu.milli for d in devices)
+    else:
+        count = sum(1 for d in devices if d == MILLI_PER_GPU) // gpu.count
+    if count == 0:
+        return 0
+    if shape.cpu_milli:
+        count = min(count, free.cpu_milli // shape.cpu_milli)
+    if shape.memory:
+        count = min(count, free.memory // shape.memory)
+    if shape.ephemeral:
+        count = min(count, free.ephemeral // shape.ephemeral)
+    if shape.other:
+        have = dict(free.other)
+        count = min(count, *(have.get(name, unnamed(name)) // amount for name, amount in shape.other))
+    if shape.near is not None and shape.near.ports:
+        count = 0 if free.ports and clash(free.ports, shape.near.ports) else min(count, 1)
+    return max(0, min(count, free.pods))
+
+
+ANY_MODEL = "any"
+
+
+@dataclass(slots=True)
+class Bin:
+    """One node's room, used up as pods are placed. ``where`` names it to people; ``full`` has no device room left."""
+
+    kind: Literal["ready", "booting", "new"]
+    where: str
+    pool: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    resource: str
+    devices: list[int]
+    slices: dict[str, int]
+    cpu_milli: int
+    memory: int
+    ephemeral: int
+    pods: int
+    other: dict[str, int]
+    ports: tuple[str, ...] = ()
+    taken: list[tuple[PodShape, int]] = field(default_factory=list)
+    full: bool = False
+
+    @property
+    def free(self) -> Resources:
+        """What is left beside GPUs."""
+        other = tuple(self.other.items()) if self.other else ()
+        return Resources(
+            cpu_milli=self.cpu_milli,
+            memory=self.memory,
+            ephemeral=self.ephemeral,
+            pods=self.pods,
+            other=other,
+            ports=self.ports,
+        )
+
+    def within(self, offering: Offering) -> bool:
+        """Whether it is a node of an offering's pool, in its zone where it names one."""
+        return self.pool == offering.pool and offering.zone in ("", self.labels.get(ZONE, ""))
+
+    def domain(self, topology: str) -> str | None:
+        """The value of a label that tells who is near; a node that is not there yet is a host of its own."""
+        value = self.labels.get(topology)
+        return f"#{id(self)}" if topology == HOSTNAME and not value else value
+
+    def room_for(self, shape: PodShape) -> int:
+        """How many more pods of a shape fit, by size alone."""
+        return pods_that_fit(shape, self.resource, self.devices, self.slices, self.free)
+
+    def put(self, shape: PodShape, count: int) -> None:
+        """Use the room of ``count`` pods that fit."""
+        self._take(shape, count)
+        self.taken.append((shape, count))
+        self.full = not any(self.devices) and not any(self.slices.values())
+
+    def _take(self, shape: PodShape, count: int) -> None:
+        gpu = shape.gpu
+        self.cpu_milli -= shape.cpu_milli * count
+        self.memory -= shape.memory * count
+        self.ephemeral -= shape.ephemeral * count
+        self.pods -= count
+        for name, amount in shape.other:
+            self.other[name] = self.other.get(name, unnamed(name)) - amount * count
+        if shape.near is not None and shape.near.ports:
+            self.ports = (*self.ports, *shape.near.ports)
+        if gpu.resource != self.resource:
+            self.slices[gpu.resource] -= gpu.count * count
+            return
+        for _ in range(count):
+            for device in device_for(gpu, self.devices) or ():
+                self.devices[device] -= min(gpu.milli, MILLI_PER_GPU)
+
+
+def of_node(node: Node) -> Bin:
+    """The free room of a node that takes pods."""
+    gpus = node.resource, node.devices, node.slices
+    return _bin("ready", node.name, node.pool, node.labels, node.taints, gpus, node.free)
+
+
+def of_offering(offering: Offering, kind: Literal["booting", "new"], where: str) -> Bin:
+    """The predicted room of an empty node of an offering."""
+    gpus = offering.resource, offering.devices, offering.slices
+    return _bin(kind, where, offering.pool, offering.labels, offering.taints, gpus, offering.resources)
+
+
+def _bin(
+    kind: Literal["ready", "booting", "new"],
+    where: str,
+    pool: str,
+    labels: Mapping[str, str],
+    taints: Sequence[Taint],
+    gpus: tuple[str, Sequence[int], Mapping[str, int]],
+    free: Resources,
+) -> Bin:
+    resource, devices, slices = gpus
+    return Bin(
+        kind=kind,
+        where=where,
+        pool=pool,
+        labels=labels,
+        taints=taints,
+        resource=resource,
+        devices=list(devices),
+        slices=dict(slices),
+        cpu_milli=free.cpu_milli,
+        memory=free.memory,
+        ephemeral=free.ephemeral,
+        pods=free.pods,
+        other=dict(free.other),
+        ports=free.ports,
+    )
+
+
+class Allowed:
+    """Whether a shape may run where such labels and taints are, remembered: many nodes share theirs.
+
+    ``neighbours`` are the pods that are there, and those that the plan has placed.
+    """
+
+    def __init__(self, neighbours: Neighbours = NOBODY) -> None:
+        self.neighbours = neighbours
+        self._known: dict[tuple[str, int, int], bool] = {}
+
+    def __call__(self, shape: PodShape, bin_: Bin) -> bool:
+        """By node affinity, taints and named GPU models; not by room."""
+        key = (shape.key, id(bin_.labels), id(bin_.taints))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = (
+                selects(bin_.labels, shape.terms)
+                and untolerated(bin_.taints, shape.tolerations) is None
+                and model_allowed(shape, bin_.labels.get(GPU_MODEL, ""))
+            )
+        return known
+
+
+def model_allowed(shape: PodShape, model: str) -> bool:
+    """Whether the pod's own annotation allows a GPU model; none named, or "any", allows all."""
+    return not shape.gpu_models or ANY_MODEL in shape.gpu_models or model in shape.gpu_models
+
+
+def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> list[tuple[Bin, int]]:
+    """Put up to ``count`` pods of a shape into bins, in their order; what went where."""
+    if shape.near is not None and shape.near.picky:
+        return _one_by_one(shape, count, bins, allowed)
+    placed: list[tuple[Bin, int]] = []
+    for bin_ in bins:
+        if count == 0:
+            break
+        if bin_.full:  # Most are, in a large plan: cheaper to know than to work out.
+            continue
+        here = min(count, bin_.room_for(shape))
+        if here and allowed(shape, bin_):
+            bin_.put(shape, here)
+            if shape.near is not None:
+                allowed.neighbours.put(shape.near, bin_, here)
+            placed.append((bin_, here))
+            count -= here
+    return placed
+
+
+def _one_by_one(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> list[tuple[Bin, int]]:
+    """As ``fill`` for pods of which each one changes where the next may be: round after round, one a bin."""
+    near, neighbours = shape.near, allowed.neighbours
+    able = [b for b in bins if not b.full and b.room_for(shape) and allowed(shape, b)]
+    placed: dict[int, tuple[Bin, int]] = {}
+    before = 0
+    while near is not None and count and count != before:
+        before = count
+        for bin_ in able:
+            if count and bin_.room_for(shape) and neighbours.allow(near, bin_):
+                bin_.put(shape, 1)
+                neighbours.put(near, bin_, 1)
+                placed[id(bin_)] = bin_, placed.get(id(bin_), (bin_, 0))[1] + 1
+                count -= 1
+    return list(placed.values())

@@ -1,0 +1,264 @@
+"""Pods whose job has a deadline: what may be bought for them now, so that it ends in time at the least expected cost.
+
+``decide.job_deadlines.deadline_capacity`` says which capacity costs least. What keeps a job from being late is reckoned
+here in seconds, and rests on no estimate of spot: on-demand is asked for while it can still boot, restore and do all
+the work that no checkpoint keeps (ADR 39).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from math import ceil, exp, floor, inf
+from typing import NamedTuple
+
+from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, PRIOR, UP_S, Capacity, Chances, DeadlinePlan
+from pilotlight.decide.job_deadlines.job_progress import restore_s, saved_s
+from pilotlight.decide.offers.selection import Candidate, Eligible
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.decisions import Code
+from pilotlight.facts.labels import CHECKPOINT_S, DEADLINE
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Due, Finding, PodDemand, PodShape
+from pilotlight.units import HOUR, Seconds, UsdPerHour, cents, human
+
+REACT_S: Seconds = 180.0
+"""Between the need for on-demand and the request for it: two looks, and a call that is made again."""
+
+SLOWER = 1.5
+"""A node may take so many times as long to boot as it is said to."""
+
+TICKS, LEAST_TICK_S = 192, 60.0
+"""A job's work is cut into so many steps of a plan; none is shorter."""
+
+MOST_RESTART = 12
+"""A start is cut into no more of them than that."""
+
+SLACK_TICKS = 24
+"""The slack planned for is rounded up to so many of them, so that looks share a table."""
+
+MOST_SLACK = 2 * TICKS
+
+
+class Standing(NamedTuple):
+    """Where a job stands: the run it still needs, what a start on on-demand takes, and when that must be asked for."""
+
+    left_s: Seconds
+    start_s: Seconds
+    latest: datetime
+
+    def must(self, now: datetime) -> bool:
+        """Whether on-demand is to be asked for now."""
+        return now >= self.latest
+
+
+class Choice(NamedTuple):
+    """What a job runs on next, and why in figures. ``hours`` on demand are expected to cost as much, where known."""
+
+    capacity: Capacity
+    why: str
+    hours: float = inf
+
+
+def standing(due: Due, sure: Iterable[Candidate], memory: Memory, restart_s: Seconds) -> Standing:
+    """Where a job stands that may be bought ``sure`` capacity, the slowest to boot of which is reckoned with."""
+    left_s = max(0.0, due.work_s - saved_s(memory, due.job))
+    boot_s = max((candidate.offering.boot_s for candidate in sure), default=0.0)
+    start_s = SLOWER * boot_s + restart_s
+    return Standing(left_s, start_s, due.by - timedelta(seconds=left_s + start_s + REACT_S))
+
+
+def sure_of(able: Eligible) -> list[Candidate]:
+    """What no cloud takes back: what may be bought of it now, and what rests."""
+    held = [candidate for candidate, code, _ in able.held if code in ("backoff", "deadline", "price-age")]
+    return [c for c in (*able.candidates, *held) if c.offering.capacity_type != "spot"]
+
+
+def narrowed(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, now: datetime) -> Eligible:
+    """What may be bought now of what is able; the rest is held, with the reason.
+
+    Spot whose pools are too small for the whole gang is nothing to wait for.
+    """
+    due, sure = shape.due, sure_of(able)
+    if due is None or not (able.candidates or able.held):
+        return able
+    if not sure:
+        code, why = _no_net(able, shape)
+        return Eligible((), able.rejected, able.held, finding=(code, why)) if code else able
+    spot = [c for c in able.candidates if c.offering.capacity_type == "spot" and shape.checkpoint_s]
+    away = [c for c, _, _ in able.held if c.offering.capacity_type == "spot" and shape.checkpoint_s]
+    if shape.gang and _most(policy, (*spot, *away)) < shape.gang.size:
+        spot = away = []
+    found = standing(due, sure, memory, restore_s(0.0))
+    choice = chosen(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
+    paid = [c for c in able.candidates if c.offering.capacity_type == "reserved"]
+    ready = [c for c in sure if c in able.candidates]
+    use = {"spot": [*paid, *spot], "on-demand": ready or spot, "none": paid}[choice.capacity]
+    left = [c for c in able.candidates if c not in use]
+    why = choice.why if shape.checkpoint_s else f"tells no checkpoints ({CHECKPOINT_S}): no spot"
+    held = tuple((candidate, _CODE, why) for candidate in left)
+    again = found.latest if choice.capacity == "none" else None
+    certain = choice.capacity == "on-demand" and bool(ready)
+    return replace(
+        able, candidates=tuple(use), held=(*able.held, *held), why=choice.why, look_again_at=again, sure=certain
+    )
+
+
+_CODE: Code = "deadline"
+
+
+def _most(policy: Policy, candidates: Iterable[Candidate]) -> int:
+    """How many pods of one shape pools may ever hold in one zone."""
+    zones: dict[str, dict[str, int]] = {}
+    for c in candidates:
+        zones.setdefault(c.offering.zone, {})[c.offering.pool] = policy.pools[c.offering.pool].max * c.per_node
+    return max((sum(pools.values()) for pools in zones.values()), default=0)
+
+
+def _no_net(able: Eligible, shape: PodShape) -> tuple[Code, str]:
+    """Why no deadline can be promised where nothing but spot may be used, unless something else holds the rest back."""
+    if any(code != "backoff" for _, code, _ in able.held):
+        return "", ""
+    key = f"classes.{shape.workload_class}.capacity_types"
+    return _CODE, f"{DEADLINE} cannot be promised on spot alone: allow on-demand in {key}, or its fallback"
+
+
+def chosen(
+    due: Due,
+    found: Standing,
+    spot: Sequence[Candidate],
+    away: Sequence[Candidate],
+    sure: Sequence[Candidate],
+    checkpoint_s: Seconds,
+    now: datetime,
+    away_s: Seconds = DOWN_S,
+) -> Choice:
+    """What a job that runs nowhere is to run on. ``spot`` may be bought now, what is ``away`` was just refused, and
+    stays so for ``away_s``."""
+    told = f"{found.left_s / HOUR:.1f} h of run left by {due.by:%Y-%m-%d %H:%M} UTC"
+    if found.must(now):
+        return Choice("on-demand", f"{told}: on-demand now, or it is late")
+    if not (spot or away):
+        return Choice("on-demand", f"{told}: no spot that it may use")
+    price = min(c.rate for c in (spot or away)) / min(c.rate for c in sure)
+    if price >= 1:
+        return Choice("on-demand", f"{told}: spot is no cheaper")
+    start_s = found.start_s + checkpoint_s / 2
+    tick_s = max(LEAST_TICK_S, due.work_s / TICKS, start_s / MOST_RESTART)
+    # What no checkpoint keeps yet, and our own delay, are kept back; the mean of the former is lost with each start.
+    restart = max(1, ceil(round(start_s / tick_s, 6)))
+    time_s = (due.by - now).total_seconds() - REACT_S - checkpoint_s
+    work, time = ceil(found.left_s / tick_s), floor(time_s / tick_s)
+    slack = min(MOST_SLACK, -(-max(0, time - work) // SLACK_TICKS) * SLACK_TICKS)
+    rate = min(c.offering.interruptions_per_hour for c in (spot or away))
+    plan = _plan(ceil(due.work_s / tick_s), slack, restart, round(float(price), 2), _chances(rate, tick_s, away_s))
+    capacity = plan.step(work, time, "none", 0, bool(spot))
+    usd = plan.cost(bool(spot), min(work, plan.work), min(max(0, time - work), slack)) * tick_s / HOUR
+    why = f"{told}: {_WORDS[capacity]}; {_sums(usd, found, min(c.rate for c in sure))}, {_by(found)}"
+    return Choice(capacity, why, usd)
+
+
+_WORDS: dict[Capacity, str] = {
+    "spot": "spot costs least",
+    "on-demand": "on-demand costs least",
+    "none": "waiting for spot costs least",
+}
+
+
+def _sums(on_demand_hours: float, found: Standing, rate: UsdPerHour) -> str:
+    """Expected dollars of a GPU beside those on on-demand alone."""
+    if on_demand_hours == inf:
+        return "no estimate"
+    alone = Decimal(repr(found.left_s / HOUR)) * rate
+    return f"{cents(Decimal(repr(on_demand_hours)) * rate)} a GPU expected, {cents(alone)} on demand"
+
+
+def _by(found: Standing) -> str:
+    return f"on-demand at {found.latest:%m-%d %H:%M} at the latest"
+
+
+def _away_s(memory: Memory, spot: Iterable[Candidate]) -> Seconds:
+    """How long spot is away, where that was the least: two hours weigh as much as ``PRIOR`` spells seen."""
+    known = (memory.lives.get(f"{c.offering.instance_type}/{c.offering.zone}") for c in spot)
+    means = [(one.away_h * HOUR + PRIOR * DOWN_S) / (one.away + PRIOR) for one in known if one is not None]
+    return min(means, default=DOWN_S)
+
+
+def _chances(rate: float, tick_s: Seconds, away_s: Seconds) -> Chances:
+    """Of one tick: that spot is lost, by its type's rate, and that it comes back."""
+    per_s = rate / HOUR if rate > 0 else 1 / UP_S
+    return Chances(lost=_within(per_s * tick_s), back=_within(tick_s / away_s))
+
+
+def _within(expected: float) -> float:
+    return round(1 - exp(-expected), 3)
+
+
+@lru_cache(maxsize=64)
+def _plan(work: int, slack: int, restart: int, price: float, chances: Chances) -> DeadlinePlan:
+    return DeadlinePlan(work, slack, restart, price, chances)
+
+
+def infeasible(pod: PodDemand, able: Eligible, memory: Memory, now: datetime) -> str:
+    """Why a pod's deadline could not be met when it came, with the earliest that can; empty where it could.
+
+    A job that has run, or whose pod could have been in time when it was made, is never turned away: it goes on at once.
+    """
+    due, sure = pod.shape.due, sure_of(able)
+    if due is None or not sure or due.job in memory.due:
+        return ""
+    need = timedelta(
+        seconds=due.work_s + SLOWER * min(c.offering.boot_s for c in sure) + restore_s(pod.checkpoint_takes_s) + REACT_S
+    )
+    if pod.created_at + need <= due.by:
+        return ""
+    earliest = (now + need + timedelta(minutes=2)).replace(second=0, microsecond=0)
+    return (
+        f"cannot end by {due.by:%Y-%m-%d %H:%M} UTC: {human(due.work_s)} of work and a start of "
+        f"{human(need.total_seconds() - due.work_s)} end at {earliest:%Y-%m-%dT%H:%MZ} at the earliest: set {DEADLINE} "
+        "to that or later, or mend what the work says"
+    )
+
+
+class Behind(NamedTuple):
+    """A spot node with a job on it that is in time only on on-demand, and what a start there takes."""
+
+    node: Node
+    why: str
+    boot_s: Seconds
+
+
+def behind(
+    nodes: Iterable[Node],
+    able: Callable[[PodShape], Eligible],
+    memory: Memory,
+    now: datetime,
+) -> tuple[list[Behind], list[datetime]]:
+    """Spot nodes whose work must move to on-demand now, and when that of others must if no checkpoint comes.
+
+    One stays where no on-demand can be had: what runs is better than what waits. ``able`` knows no deadlines.
+    """
+    found: list[Behind] = []
+    later: list[datetime] = []
+    for node in nodes:
+        for pod in node.gpu_pods if node.capacity_type == "spot" else ():
+            due = pod.shape.due if pod.shape else None
+            if due is None or pod.shape is None:
+                continue
+            may = able(pod.shape)
+            ready = [c for c in may.candidates if c.offering.capacity_type != "spot"]
+            stands = standing(due, sure_of(may), memory, restore_s(pod.checkpoint_takes_s))
+            if not stands.must(now):
+                later.append(stands.latest)
+            elif ready:
+                why = f"{pod.namespace}/{pod.name} has {stands.left_s / HOUR:.1f} h left by {due.by:%m-%d %H:%M} UTC"
+                found.append(Behind(node, f"{why}: on spot it may be late", max(c.offering.boot_s for c in ready)))
+                break
+    return found, later
+
+
+def finding_of(pod: PodDemand, why: str) -> Finding:
+    """What a person must mend of a deadline."""
+    return Finding(subject=pod.full_name, code=_CODE, message=why, uid=pod.uid, team=pod.shape.team)

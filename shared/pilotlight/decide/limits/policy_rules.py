@@ -1,0 +1,175 @@
+"""The policy's rules: which hold at a moment, by what figures, and what the policy is under them.
+
+Pure: a rule that holds changes what its pools keep ready, how long idle nodes stay, or for whom they are bought; every
+limit, budget and guard is as without it. What is not known (a budget that nothing was held of, pools without a ready
+node) does not hold. A node with work is never released by one.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from pilotlight.decide.limits.policy_schedule import in_window
+from pilotlight.decide.offers.selection import Eligible
+from pilotlight.facts.budget import Money
+from pilotlight.facts.capacity import ClusterView, Node, Offering
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Rejected
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy, PoolPolicy, Rule
+from pilotlight.facts.pool_use import PoolUse
+from pilotlight.facts.workload import PodShape
+from pilotlight.units import MILLI_PER_GPU, Seconds, human
+
+FOR_EVER: Seconds = 10 * 365 * 86_400.0
+"""How long idle nodes of a pool stay that a rule keeps: as long as it holds."""
+
+Elsewhere = Mapping[tuple[str, str], str]
+"""Why nothing is bought for pods of a class in a pool, by (class, pool)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruled:
+    """Rules that hold: by pool why it grows, is kept or releases, and by (class, pool) why nothing is bought there."""
+
+    grown: Mapping[str, str]
+    kept: Mapping[str, str]
+    released: Mapping[str, str]
+    elsewhere: Elsewhere
+
+    def named(self, plan: Plan) -> Plan:
+        """The plan in which every decision that a rule made says which, with its figures."""
+        nodes = tuple(map(self._node, plan.nodes)) if self.kept or self.released else plan.nodes
+        buys = tuple(map(self._buy, plan.buys)) if self.grown else plan.buys
+        return replace(plan, nodes=nodes, buys=buys)
+
+    def _node(self, node: NodeVerdict) -> NodeVerdict:
+        by = (self.kept if node.verdict == "keep" else self.released).get(node.pool)
+        return replace(node, why=f"{node.why}; {by}") if by and not (node.failed or node.forced) else node
+
+    def _buy(self, buy: Buy) -> Buy:
+        by = self.grown.get(buy.pool)
+        return replace(buy, why=f"{buy.why}; {by}") if by and not buy.demands else buy
+
+
+def ruled_by(
+    policy: Policy, view: ClusterView, memory: Memory, money: Money, use: PoolUse | None, now: datetime
+) -> tuple[Policy, Ruled]:
+    """The policy as its rules make it now, and what they did."""
+    grown: dict[str, str] = {}
+    kept: dict[str, str] = {}
+    released: dict[str, str] = {}
+    away: dict[tuple[str, str], str] = {}
+    pools = dict(policy.pools)
+    for rule in policy.rules:
+        figures = holds(rule, view, money, use, now)
+        if figures is None:
+            continue
+        by = f"rule {rule.name}: {figures}"
+        for name in rule.pools:
+            cooling = _cooling(rule, memory, name, now)
+            match rule.do:
+                case "grow" if not cooling and pools[name].warm < rule.nodes:
+                    pools[name] = replace(pools[name], warm=min(rule.nodes, pools[name].max))
+                    grown[name] = by
+                case "keep":
+                    kept[name] = by
+                case "release" if not cooling:
+                    released[name] = by
+                case "move":
+                    away |= {(str(one), name): by for one in rule.classes}
+    released = {name: by for name, by in released.items() if name not in kept and name not in grown}
+    for name in kept:
+        pools[name] = replace(pools[name], idle_timeout=FOR_EVER)
+    for name in released:
+        pools[name] = _out(pools[name])
+    made = Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
+    return (replace(policy, pools=pools) if grown or kept or released else policy), made
+
+
+def _out(pool: PoolPolicy) -> PoolPolicy:
+    return replace(pool, idle_timeout=0, warm=0)
+
+
+def _cooling(rule: Rule, memory: Memory, pool: str, now: datetime) -> bool:
+    bought = memory.last_buy.get(pool)
+    return bought is not None and now - bought < timedelta(seconds=rule.cooldown)
+
+
+def holds(rule: Rule, view: ClusterView, money: Money, use: PoolUse | None, now: datetime) -> str | None:
+    """The figures by which a rule holds now; None where it does not."""
+    when, figures = rule.when, list[str | None]()
+    if when.waiting is not None or when.waited is not None:
+        figures.append(_waiting(rule, view, now))
+    if when.utilisation_below is not None or when.utilisation_above is not None or when.node_age is not None:
+        nodes = [node for node in view.nodes if node.pool in rule.pools and node.ready]
+        figures += [_utilisation(rule, nodes, use), _age(rule, nodes, now)]
+    if when.budget is not None:
+        figures.append(_spent(when.budget.name, when.budget.at, money, now))
+    if when.time is not None:
+        window = f"{when.time.start} to {when.time.end} {when.time.timezone}"
+        figures.append(f"it is between {window}" if in_window(when.time, now) else None)
+    if not figures or None in figures:
+        return None
+    return ", ".join(text for text in figures if text)
+
+
+def _waiting(rule: Rule, view: ClusterView, now: datetime) -> str | None:
+    pods = [pod for pod in view.pending if not rule.classes or pod.shape.workload_class in rule.classes]
+    if not pods or len(pods) < (rule.when.waiting or 1):
+        return None
+    oldest = max((now - pod.created_at).total_seconds() for pod in pods)
+    if rule.when.waited is not None and oldest < rule.when.waited:
+        return None
+    return f"{len(pods)} pods wait, the first for {human(max(0, oldest))}"
+
+
+def _utilisation(rule: Rule, nodes: Sequence[Node], use: PoolUse | None) -> str | None:
+    """As it was measured, else by the GPUs that pods hold a part of: empty text where nothing is asked."""
+    below, above = rule.when.utilisation_below, rule.when.utilisation_above
+    if below is None and above is None:
+        return ""
+    whole = sum(node.gpus for node in nodes)
+    if not whole:
+        return None
+    known = use is not None and all(node.pool in use.pools for node in nodes)
+    if use is not None and known:
+        used = sum(use.pools[node.pool] * node.gpus for node in nodes) / whole
+    else:
+        used = sum(free < MILLI_PER_GPU for node in nodes for free in node.devices) / whole
+    if (below is not None and used >= below) or (above is not None and used <= above):
+        return None
+    by = f"used by {use.metric}" if use is not None and known else "held by pods (telemetry: absent)"
+    return f"{used:.0%} of {whole} GPUs are {by}"
+
+
+def _age(rule: Rule, nodes: Sequence[Node], now: datetime) -> str | None:
+    if rule.when.node_age is None:
+        return ""
+    oldest = max(((now - node.created_at).total_seconds() for node in nodes), default=-1.0)
+    return f"the oldest node is {human(oldest)} old" if oldest >= rule.when.node_age else None
+
+
+def _spent(name: str, at: float, money: Money, now: datetime) -> str | None:
+    for balance in money.balances:
+        meter = balance.meter
+        if meter.budget.name == name and meter.limit and meter.start <= now and (meter.end is None or now < meter.end):
+            share = float(balance.total / meter.limit)
+            if share >= at:
+                return f"{share:.0%} of budget {name} is spent or held"
+    return None
+
+
+def elsewhere(
+    away: Elsewhere, shape: PodShape, offerings: Sequence[Offering], able: Callable[[Sequence[Offering]], Eligible]
+) -> Eligible:
+    """What a shape may be bought without the pools that a rule moves its class off, those named among the rejected."""
+    kind = shape.workload_class
+    barred = {one.name: away[kind, one.pool] for one in offerings if (kind, one.pool) in away}
+    if not barred:
+        return able(offerings)
+    found = able([one for one in offerings if one.name not in barred])
+    why = (Rejected(offering=name, why=by, code="class") for name, by in sorted(barred.items()))
+    return dataclasses.replace(found, rejected=(*found.rejected, *why))

@@ -1,0 +1,374 @@
+"""The live meter: whose every microsecond of a node's paid time was, one UTC day at a time.
+
+A node is paid from its launch until it stops, and then to the end of its minimum or increment. Between two looks its
+time belongs to who held its GPUs at the look before. Time is split in whole microseconds, so nothing is lost or
+counted twice, and every node carries its own mark up to where it is counted: counting again adds nothing. A price
+that changes counts from a moment on: time is cut there, and what was counted keeps the price of its time.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from pilotlight.decide.money.economics import billed_seconds
+from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
+from pilotlight.decide.money.holds import Lit
+from pilotlight.decide.money.node_prices import after, at_held, changed, price_at
+from pilotlight.decide.money.time_between_looks import Told, spans, told
+from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.budget import HeldPrice
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.units import EPOCH, UsdPerHour
+
+MICRO = timedelta(microseconds=1)
+MICROS_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at a moment, by instance: nodes that are lit, and those that are known to have stopped.
+
+    ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
+    the time since the look before, which was at ``last``. Nodes ``apart`` (by name, one that never
+    registered or has gone by its instance) are not counted now: each has a
+    mark up to where it is counted, and a later look counts on from there. ``held`` are prices that holds have by time,
+    where the meter was told of them; what it was told counts for as long as there are ``budgets``.
+    ``nodes`` are the lit ones that registered.
+    """
+
+    at: datetime
+    lit: Mapping[str, MeteredNode]
+    over: Mapping[str, MeteredNode]
+    offerings: Mapping[str, Offering]
+    told: Mapping[str, Told] = field(default_factory=dict)
+    last: datetime | None = None
+    apart: frozenset[str] = frozenset()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    held: Mapping[str, HeldPrice] = field(default_factory=dict)
+    budgets: bool = False
+
+
+def day_start(day: date) -> datetime:
+    """The first moment of a UTC day."""
+    return datetime.combine(day, time(), EPOCH.tzinfo)
+
+
+def cuts(day: date, zones: Iterable[str]) -> tuple[datetime, ...]:
+    """Where a UTC day begins, and where it is cut: at the midnights of those zones."""
+    start = day_start(day)
+    found = {start}
+    for zone in map(ZoneInfo, set(zones)):
+        for offset in (0, 1, 2):
+            local = start.astimezone(zone).date() + timedelta(days=offset)
+            midnight = datetime.combine(local, time(), zone).astimezone(EPOCH.tzinfo)
+            if start < midnight < start + timedelta(days=1):
+                found.add(midnight)
+    return tuple(sorted(found))
+
+
+def metered(one: Lit, offering: Offering | None) -> MeteredNode:
+    """A node as it is at a look, nothing of it counted yet. Without an offering, or with another type, it has no price.
+
+    Until it registers nobody can hold it.
+    """
+    node = one.node
+    known = offering if offering and (node is None or _same(node, offering)) else None
+    gpus = known.gpus if known else node.gpus if node else 0
+    holders, parts = holdings(node, gpus) if node else ((), 1)
+    return MeteredNode(
+        name=node.name if node else one.instance,
+        pool=one.pool,
+        instance_type=node.instance_type if node else known.instance_type if known else "",
+        capacity_type=node.capacity_type if node else known.capacity_type if known else "on-demand",
+        gpu_model=known.gpu_model if known else node.gpu_model if node else "",
+        gpus=gpus,
+        usd_per_hour=known.usd_per_hour if known else None,
+        minimum_s=known.minimum_s if known else 0,
+        increment_s=known.increment_s if known else 1,
+        since=one.since,
+        until=one.since,
+        ready=node is not None and node.ready and gpus > 0,
+        parts=parts,
+        holders=holders,
+        owners={pod.uid: (pod.team, pod.workload_class) for pod in node.gpu_pods} if node else {},
+    )
+
+
+def unallocated(one: Lit, name: str, offering: Offering | None) -> MeteredNode:
+    """A node that is not judged: it costs what its pool's nodes cost, and nobody is said to hold it."""
+    return msgspec.structs.replace(metered(one._replace(node=None), offering), name=name)
+
+
+def stopped(life: Life, offering: Offering | None) -> MeteredNode:
+    """A node that is known to have stopped, as far as its life tells."""
+    node = metered(Lit(life.instance, life.pool, life.since, None), offering)
+    return msgspec.structs.replace(node, name=life.node, gone_at=life.ended_at)
+
+
+def _same(node: Node, offering: Offering) -> bool:
+    return node.instance_type in ("", offering.instance_type) and node.capacity_type == offering.capacity_type
+
+
+def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_at: Sequence[datetime]) -> MeterPart:
+    """A day's nodes counted up to a look, or to the day's end. ``before`` are the nodes as the day before left them."""
+    start = day_start(part.day)
+    end = start + timedelta(days=1)
+    at = min(look.at, end)
+    nodes = dict(part.nodes)
+    look = _as_first_seen(look, {**before, **part.nodes})
+    for instance in sorted({*part.nodes, *before, *look.lit, *look.over}):
+        if look.apart and _set_apart(instance, part.nodes, before, look):
+            continue
+        known = part.nodes.get(instance) or _begun(instance, before, look, start)
+        if known is not None and known.since <= at:
+            if part.seen <= look.at:
+                known = _another_life(known, instance, look, at, cut_at)
+                known = _at_prices(known, instance, look, cut_at[0], fresh=look.at < end)
+            nodes[instance] = _advance(known, instance, look, at, cut_at, fresh=part.seen <= look.at < end)
+    return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes, full=part.full)
+
+
+def _set_apart(instance: str, known: Mapping[str, MeteredNode], before: Mapping[str, MeteredNode], look: Look) -> bool:
+    every = (nodes.get(instance) for nodes in (known, before, look.lit, look.over))
+    return instance in look.apart or any(node is not None and node.name in look.apart for node in every)
+
+
+def _as_first_seen(look: Look, known: Mapping[str, MeteredNode]) -> Look:
+    """The look with its pods' owners as they were when each was first seen: a label that changes moves no bill."""
+    lit, said = dict(look.lit), dict(look.told)
+    for instance, seen in look.lit.items():
+        node, was = look.nodes.get(instance), known.get(instance)
+        if node is None or was is None or node.name in look.apart or (then := as_first_seen(node, was.owners)) is node:
+            continue
+        holders, parts = holdings(then, seen.gpus)
+        owners = {pod.uid: (pod.team, pod.workload_class) for pod in then.gpu_pods}
+        lit[instance] = msgspec.structs.replace(seen, holders=holders, parts=parts, owners=owners)
+        said[instance] = told(then, seen.gpus)
+    return replace(look, lit=lit, told=said)
+
+
+def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: frozenset[str] = frozenset()) -> MeterPart:
+    """A day's nodes counted up to the last look at all, or to the day's end: nothing of them was new since theirs.
+
+    Those ``apart`` (by name) stay as they are.
+    """
+    at = min(seen, day_start(part.day) + timedelta(days=1))
+    nodes = {
+        instance: node if not apart.isdisjoint((instance, node.name)) else _until(node, at, cut_at)
+        for instance, node in part.nodes.items()
+    }
+    return msgspec.structs.replace(part, seen=max(part.seen, at), nodes=nodes)
+
+
+def news(was: MeterPart, now: MeterPart) -> bool:
+    """Whether a look brought more than time: a node that is new, gone, held by others, or has its price."""
+    if was.nodes.keys() != now.nodes.keys():
+        return True
+    pairs = ((was.nodes[instance], node) for instance, node in now.nodes.items())
+    return any(before is not node and _timeless(before) != _timeless(node) for before, node in pairs)
+
+
+def without_projects(node: MeteredNode) -> MeteredNode:
+    """The node's stretches summed over projects; who its pods were first is forgotten too."""
+    micros: dict[tuple[LineKind, str, str, datetime], int] = {}
+    for one in node.stretches:
+        key = one.kind, one.team, one.workload_class, one.begin
+        micros[key] = micros.get(key, 0) + one.micros
+    summed = tuple(Stretch(kind, team, "", name, begin, n) for (kind, team, name, begin), n in micros.items())
+    return msgspec.structs.replace(node, stretches=summed, owners={})
+
+
+def _timeless(node: MeteredNode) -> MeteredNode:
+    return msgspec.structs.replace(node, until=node.since, stretches=())
+
+
+def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
+    """A node that this day does not know yet: as yesterday left it, at today's price; or as it is first seen."""
+    known = before.get(instance) or look.over.get(instance) or look.lit.get(instance)
+    if known is not None and _lives_again(known, look.lit.get(instance)) and paid_until(known) <= start:
+        before, known = {}, look.lit[instance]
+    if known is None or (known.gone_at is not None and paid_until(known) <= start):
+        return None
+    if instance in before:
+        known = _at_its_price(known, look.offerings.get(known.pool), start)
+    else:  # Nobody held it at the look before: it was not there.
+        known = msgspec.structs.replace(known, ready=False, holders=())
+    return msgspec.structs.replace(known, until=max(known.until, start), stretches=())
+
+
+def _lives_again(node: MeteredNode, seen: MeteredNode | None) -> bool:
+    """Whether an instance that stopped was started again: it is as young as that start. It costs nothing in between."""
+    return seen is not None and node.gone_at is not None and seen.since > node.gone_at
+
+
+def _another_life(
+    node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime]
+) -> MeteredNode:
+    """A node that was stopped and started again by a look: counted to its stop, and from its start on anew."""
+    over, seen = look.over.get(instance), look.lit.get(instance)
+    was = node if over is None else msgspec.structs.replace(node, gone_at=over.gone_at)
+    if seen is None or not _lives_again(was, seen) or seen.since <= node.since or (seen.since > at and at < look.at):
+        return node
+    was, since = _until(was, at, cut_at), min(seen.since, at)  # Its cloud's clock may be ahead of ours.
+    begins = max(was.until, since)
+    return msgspec.structs.replace(
+        was, since=since, until=begins, gone_at=None, ready=False, holders=(), owners={}, parts=1, held=False
+    )
+
+
+def _advance(
+    node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime], *, fresh: bool
+) -> MeteredNode:
+    """Count a node up to a moment; then it is as the look shows it, where the look is newer than what is known."""
+    seen = look.lit.get(instance)
+    if node.usd_per_hour is None:
+        node = _priced(node, look.offerings.get(node.pool))
+    node = msgspec.structs.replace(node, gone_at=_gone_at(node, instance, look, fresh=fresh))
+    says = look.told.get(instance)
+    if seen is not None and says is not None:
+        node = _since_last(node, says, look.last, at, cut_at)
+    node = _until(node, at, cut_at)
+    if seen is None or not fresh:
+        return node
+    return msgspec.structs.replace(
+        node,
+        name=seen.name,
+        instance_type=seen.instance_type or node.instance_type,
+        gpus=seen.gpus or node.gpus,
+        ready=seen.ready,
+        parts=seen.parts,
+        holders=seen.holders,
+        owners=seen.owners,
+    )
+
+
+def _since_last(
+    node: MeteredNode, says: Told, last: datetime | None, at: datetime, cut_at: Sequence[datetime]
+) -> MeteredNode:
+    """The node counted up to a look by what it tells of the time since the look before: until then nothing changed."""
+    was = node if last is None else _until(node, min(last, at), cut_at)
+    counted = was
+    for end, holders, parts, ready in spans(was, says, was.until, at):
+        counted = msgspec.structs.replace(counted, holders=holders, parts=parts, ready=ready)
+        counted = _until(counted, end, cut_at)
+    return msgspec.structs.replace(counted, holders=was.holders, parts=was.parts, ready=was.ready)
+
+
+def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> MeteredNode:
+    """The node counted up to a moment, or to the end of what is paid for."""
+    stop = at if node.gone_at is None else min(at, paid_until(node))
+    if stop <= node.until:
+        return node
+    return msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
+
+
+def _gone_at(node: MeteredNode, instance: str, look: Look, *, fresh: bool) -> datetime | None:
+    """When a node stopped: as its life says, else at the first look that misses it. One that is there again did not."""
+    over = look.over.get(instance)
+    if over is not None and over.gone_at is not None and over.gone_at <= node.since:
+        over = None  # Of a life before this one.
+    if over is not None or not fresh:
+        return over.gone_at if over is not None else node.gone_at
+    return None if instance in look.lit else node.gone_at or look.at
+
+
+def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:
+    """The node with its price, where the pool's offering is of its type: then all that was counted of it has it."""
+    kind = (node.instance_type, node.capacity_type)
+    if offering is None or (node.instance_type and kind != (offering.instance_type, offering.capacity_type)):
+        return node
+    return msgspec.structs.replace(
+        node,
+        instance_type=offering.instance_type,
+        capacity_type=offering.capacity_type,
+        gpu_model=offering.gpu_model,
+        gpus=offering.gpus,
+        usd_per_hour=offering.usd_per_hour,
+        minimum_s=offering.minimum_s,
+        increment_s=offering.increment_s,
+    )
+
+
+def _at_its_price(node: MeteredNode, offering: Offering | None, start: datetime) -> MeteredNode:
+    """The node of a new day: what is known of its pool now, and the price that it had, where it had one."""
+    if node.usd_per_hour is None:
+        return _priced(node, offering)
+    left = after(node.earlier, start)
+    return msgspec.structs.replace(_priced(node, offering), usd_per_hour=node.usd_per_hour, earlier=left)
+
+
+def _at_prices(node: MeteredNode, instance: str, look: Look, start: datetime, *, fresh: bool) -> MeteredNode:
+    """The node with its prices by time: its hold's, as the meter was told; else its pool's from this look on."""
+    if node.usd_per_hour is None:
+        return node
+    if look.budgets and (held := look.held.get(instance)) is not None:
+        return at_held(node, held, start)
+    seen = look.lit.get(instance)
+    if not fresh or seen is None or seen.usd_per_hour is None or (look.budgets and node.held):
+        return node
+    return changed(node, node.usd_per_hour, seen.usd_per_hour, max(look.at, node.until))
+
+
+def paid_until(node: MeteredNode) -> datetime:
+    """Up to when a node that is gone is paid: its minimum, and whole increments (as its hold is settled)."""
+    assert node.gone_at is not None
+    lived = (node.gone_at - node.since).total_seconds()
+    return node.since + timedelta(seconds=billed_seconds(node, lived))
+
+
+def _added(node: MeteredNode, stop: datetime, cut_at: Sequence[datetime]) -> tuple[Stretch, ...]:
+    """The node's stretches with the time up to ``stop``, cut where the day is, at new prices and at its stop."""
+    cut_at = [*cut_at, *(old.until for old in node.earlier)]
+    micros = {(s.kind, s.team, s.project, s.workload_class, s.begin): s.micros for s in node.stretches}
+    edges = {node.until, stop, *cut_at} | ({node.gone_at} if node.gone_at else set())
+    inside = sorted(edge for edge in edges if node.until <= edge <= stop)
+    for first, last in pairwise(inside):
+        begin = max(cut for cut in cut_at if cut <= first)
+        gone = node.gone_at is not None and first >= node.gone_at
+        for kind, team, project, name, share in _shares(node, (last - first) // MICRO, gone):
+            key = kind, team, project, name, begin
+            micros[key] = micros.get(key, 0) + share
+    return tuple(Stretch(*key, amount) for key, amount in sorted(micros.items()) if amount)
+
+
+def _shares(node: MeteredNode, micros: int, gone: bool) -> Iterator[tuple[LineKind, str, str, str, int]]:
+    """A span's microseconds by owner. What nobody holds takes the rest, so that they add up."""
+    left = micros
+    for holder in () if gone else node.holders:
+        share = micros * holder.parts // node.parts
+        left -= share
+        yield "used", holder.team, holder.project, holder.workload_class, share
+    yield "idle" if node.ready and not gone else "shared", "", "", "", left
+
+
+def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str, ...]]:
+    """What nodes cost, a line an owner, and the names of those whose price is not known."""
+    found = list(nodes)
+    priced = [(node, stretch, price_at(node, stretch.begin)) for node in found for stretch in node.stretches]
+    return (
+        tuple(_line(node, price, stretch) for node, stretch, price in priced if price is not None),
+        tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
+    )
+
+
+def _line(node: MeteredNode, price: UsdPerHour, stretch: Stretch) -> CostLine:
+    hours = Decimal(stretch.micros) / MICROS_PER_HOUR
+    return CostLine(
+        kind=stretch.kind,
+        pool=node.pool,
+        node=node.name,
+        instance_type=node.instance_type,
+        capacity_type=node.capacity_type,
+        gpu_model=node.gpu_model,
+        team=stretch.team,
+        project=stretch.project,
+        workload_class=stretch.workload_class,
+        begin=stretch.begin,
+        gpu_hours=hours * node.gpus,
+        usd=hours * price,
+    )

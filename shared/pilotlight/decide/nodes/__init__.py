@@ -1,0 +1,1 @@
+"""Nodes: which are put out, too old, unhealthy, failed, or another autoscaler's."""

@@ -1,0 +1,254 @@
+"""Which nodes to put out: those whose keeping costs more than relighting. Never because nothing is pending.
+
+A node goes when no GPU pod is on it or bound to it, nothing planned needs its room, it has been idle for its
+break-even (or the policy's ``idle_timeout``), its paid billing step is nearly used up, the pool keeps its warm and
+least number, and the pool's cooldown after a purchase is over.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.money.economics import billed, paid_until_s
+from pilotlight.decide.nodes.spares.spare_nodes import Allowance, Spares, allowance
+from pilotlight.facts.budget import Money
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import IDLE_BLOCKED, Finding
+from pilotlight.units import Seconds, UsdPerHour, cents, human
+
+PAID_MARGIN_S = 120.0
+"""A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
+
+CLOCKS = timedelta(minutes=5)
+"""A moment of the past that lies further ahead was written by a clock that was wrong."""
+
+NAMED = 5
+"""A verdict names so many pods that are in the way."""
+
+NOT_OURS = "not in any pool of the policy: not ours to release"
+UNPRICED = "its pool's price is not known: nothing is decided of it until the price file or prices.overrides has it"
+SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
+
+
+def verdicts(
+    nodes: Sequence[Node],
+    offerings: Mapping[str, Offering],
+    policy: Policy,
+    memory: Memory,
+    reserved: Mapping[str, str],
+    now: datetime,
+    explain: bool,
+    money: Money,
+    coming: Mapping[str, int],
+    spares: Mapping[str, Spares],
+) -> tuple[list[NodeVerdict], datetime | None]:
+    """What becomes of each node, and the next moment an idle one could fall due.
+
+    ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
+    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of
+    those that ``money`` has frozen the ones said to be true go at once: their idling would pass it. ``coming`` are
+    spares on their way, by pool; ``spares`` says how many of a pool pay for themselves.
+    """
+    out: list[NodeVerdict] = []
+    due: list[datetime] = []
+    idle: dict[str, list[Node]] = defaultdict(list)
+    lit = Counter([node.pool for node in nodes])
+    for node in sorted(nodes, key=lambda n: n.name) if explain else [n for n in nodes if not n.gpu_pods]:
+        if node.pool not in offerings:
+            if explain:
+                out.append(_keep(node, None, UNPRICED if node.pool in policy.pools else NOT_OURS))
+        elif node.gpu_pods:
+            if explain:
+                out.append(_keep(node, offerings[node.pool], _busy(node)))
+        elif node.ready:
+            idle[node.pool].append(node)
+        elif explain:
+            out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
+    for pool in sorted(idle):
+        may = allowance(offerings[pool], policy, memory, spares.get(pool))
+        judge = _Judge(offerings[pool], policy, memory, may, reserved, now, lit[pool], money, coming.get(pool, 0))
+        for verdict, at in judge.judge(idle[pool]):
+            out.append(verdict)
+            if at is not None:
+                due.append(at)
+    return out, min(due, default=None)
+
+
+def idle_from(known: datetime | None, shown: datetime | None, now: datetime) -> datetime:
+    """Since when a node without a GPU pod is idle, as far as anything tells: from now on, where nothing does.
+
+    ``shown`` is what its cluster shows: the later of its readiness and of its last pod that finished. A pod that was
+    deleted shows nothing; ``known`` is what looks remember.
+    """
+    return now if known is None else min(now, max(known, shown or known))
+
+
+class _Judge:
+    """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay."""
+
+    def __init__(
+        self,
+        offering: Offering,
+        policy: Policy,
+        memory: Memory,
+        may: Allowance,
+        reserved: Mapping[str, str],
+        now: datetime,
+        lit: int,
+        money: Money,
+        coming: int,
+    ) -> None:
+        self.frozen, self.capped, self.coming = money.frozen, money.capped, coming
+        self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
+        self.may = may
+        self.fades: datetime | None = None
+        self.pay = self.may.spares.count if self.may.spares is not None else 0
+        pool = policy.pools.get(offering.pool)
+        self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
+        bought = memory.last_buy.get(offering.pool)
+        real = bought if bought is not None and bought - now < CLOCKS else None
+        self.cool = real + timedelta(seconds=policy.cooldown) if real is not None else None
+
+    def judge(self, nodes: list[Node]) -> list[tuple[NodeVerdict, datetime | None]]:
+        """A verdict for each, and when it could change."""
+        out = []
+        left = sum(1 for node in nodes if node.name not in self.reserved)
+        for node in sorted(nodes, key=self._since):
+            verdict, due = self._one(node, left)
+            left -= verdict.verdict == "release"
+            out.append((verdict, due))
+        return out
+
+    def _since(self, node: Node) -> tuple[datetime, str]:
+        return idle_from(self.memory.idle_since.get(node.name), node.idle_since, self.now), node.name
+
+    def _one(self, node: Node, idle_left: int) -> tuple[NodeVerdict, datetime | None]:
+        since = self._since(node)[0]
+        idle_s = (self.now - since).total_seconds()
+        blockers = tuple(f"{p.namespace}/{p.name}: {p.blocks}" for p in node.pods if p.blocks)
+
+        def keep(why: str, at: datetime | None = None) -> tuple[NodeVerdict, datetime | None]:
+            return _keep(node, self.offering, why, idle_s, self.may.seconds, blockers), at
+
+        if node.name in self.reserved:
+            return keep(self.reserved[node.name])
+        rests = self.memory.rests.get(node.name)
+        if rests is not None and rests > self.now:
+            return keep("idle, but a person opened it while it was being given back: it rests", rests)
+        floor = self.memory.floors.get(self.offering.pool)
+        if floor is not None and floor > self.now and self.lit <= 1:
+            price = cents(self.offering.usd_per_hour)
+            return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
+        an_hour = cents(self.offering.usd_per_hour)
+        blocked = f"idle, but {'; '.join(blockers[:NAMED])} stops the drain: {an_hour}/h" if blockers else ""
+        if self.frozen.get(node.name):
+            if blocked:
+                return _blocked(keep(blocked)[0]), None
+            self.lit -= 1
+            return self._release(node, idle_s, SPENT_UP), None
+        if idle_left <= self.warm or self.lit <= self.least:
+            return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
+        spare = idle_left + self.coming
+        if self.may.spares is not None and spare <= self.pay:
+            why = f"kept warm, {spare} of {self.pay} of this pool that pay for themselves: {self.may.spares.why(spare)}"
+            self.fades = self.fades or self.may.spares.until(spare)
+            return keep(why, self.fades)
+        if idle_s < self.may.seconds:
+            due = since + timedelta(seconds=self.may.seconds)
+            return keep(f"{self._idle(node, idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)
+        if self.cool is not None and self.now < self.cool:
+            return keep("the pool was added to just now (cooldown)", self.cool)
+        paid = self._paid_until(node)
+        if paid is not None and self.now < paid:
+            return keep(
+                f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
+            )
+        if blocked:
+            return _blocked(keep(blocked)[0]), None
+        self.lit -= 1
+        idle = self._idle(node, idle_s)
+        why = f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
+        if self.may.spares is not None:
+            why = f"{idle}; spare {spare} would not pay for itself: {self.may.spares.why(spare)}"
+        return self._release(node, idle_s, why), None
+
+    def _idle(self, node: Node, idle_s: Seconds) -> str:
+        """For how long it is idle; of a node that no look has seen so yet for how long it is ready."""
+        ready_s = (self.now - node.ready_since).total_seconds() if node.ready_since is not None else 0.0
+        if idle_s > 0 or ready_s <= 0:
+            return f"idle for {human(idle_s)}"
+        return f"ready for {human(ready_s)}; idle time is not known and counts from now: 0 s"
+
+    def _paid_until(self, node: Node) -> datetime | None:
+        """When a node that is billed in long steps should go, or None where steps are short."""
+        if self.offering.increment_s <= 2 * PAID_MARGIN_S:
+            return None
+        age = (self.now - node.created_at).total_seconds()
+        return node.created_at + timedelta(seconds=paid_until_s(self.offering, age) - PAID_MARGIN_S)
+
+    def _release(self, node: Node, idle_s: Seconds, why: str) -> NodeVerdict:
+        return NodeVerdict(
+            node=node.name,
+            pool=node.pool,
+            instance=node.instance,
+            verdict="release",
+            why=why,
+            usd_per_hour=self.offering.usd_per_hour,
+            idle_s=idle_s,
+            break_even_s=self.may.seconds,
+            learned=self.may.spares is not None,
+            frozen=node.name in self.frozen,
+            capped=node.name in self.capped,
+            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
+        )
+
+
+def blocked(nodes: Sequence[NodeVerdict]) -> tuple[Finding, ...]:
+    """Idle nodes whose time is over and that pods without GPUs keep lit: who they are, and what that costs a day."""
+    return tuple(
+        Finding(subject=f"node {node.node}", code=IDLE_BLOCKED, message=_kept_by(node, node.usd_per_hour))
+        for node in nodes
+        if node.blocked and node.usd_per_hour
+    )
+
+
+def _blocked(verdict: NodeVerdict) -> NodeVerdict:
+    return msgspec.structs.replace(verdict, blocked=True)
+
+
+def _kept_by(node: NodeVerdict, price: UsdPerHour) -> str:
+    who = "; ".join(node.blockers[:NAMED])
+    more = f" and {len(node.blockers) - NAMED} more" if len(node.blockers) > NAMED else ""
+    return f"{who}{more} keeps it lit without GPU work, {cents(24 * price)} a day: move it, or let it be evicted"
+
+
+def _busy(node: Node) -> str:
+    pods = node.gpu_pods
+    more = f" and {len(pods) - 1} more hold" if len(pods) > 1 else " holds"
+    return f"busy: {pods[0].namespace}/{pods[0].name}{more} GPUs"
+
+
+def _keep(
+    node: Node,
+    offering: Offering | None,
+    why: str,
+    idle_s: Seconds = 0,
+    break_even: Seconds = 0,
+    blockers: tuple[str, ...] = (),
+) -> NodeVerdict:
+    return NodeVerdict(
+        node=node.name,
+        pool=node.pool,
+        instance=node.instance,
+        verdict="keep",
+        why=why,
+        usd_per_hour=offering.usd_per_hour if offering is not None else None,
+        idle_s=idle_s,
+        break_even_s=break_even,
+        blockers=blockers,
+    )

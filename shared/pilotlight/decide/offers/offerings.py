@@ -1,0 +1,258 @@
+"""What the policy's pools can buy: one offering for each pool and zone, priced and with its predicted allocatable."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import MappingProxyType
+
+from msgspec.structs import replace
+
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import CapacityType, Offering, PoolState, Resources
+from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
+from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
+from pilotlight.units import UsdPerHour, milli, quantity, whole
+
+NO_BUYS = 3
+"""At so many times ``prices.max_age_days`` a price is too old to buy at."""
+
+REPLAY_POOL_MAX = 100_000
+"""More nodes than any trace needs: a replay without a policy has no pool limits."""
+
+_GIB = 2**30
+MEMORY_RESERVE = ((4, 25), (4, 20), (8, 10), (112, 6), (None, 2))
+"""(GiB, percent of them kept back), in steps. Source: GKE docs, "Plan GKE node sizes", memory reservations."""
+CPU_RESERVE = ((1, 600), (1, 100), (2, 50), (None, 25))
+"""(cores, hundredths of a percent kept back). Source: the same page; EKS AMIs reserve by the same steps."""
+EVICTION_MEMORY = 100 * 2**20
+"""The kubelet's default hard eviction threshold memory.available; that of nodefs is a tenth of the disk."""
+
+
+def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    """Every offering of the policy's pools, and a finding for each pool whose type or price is unknown.
+
+    ``region`` is that of pools whose zones do not say one. Another region's price is none; where no region is known,
+    only a price on which the files of all regions agree is one.
+    """
+    found: list[Offering] = []
+    findings: list[Finding] = []
+    for name, pool in policy.pools.items():
+        where = _region(pool.cloud, pool.zones[0] if pool.zones else "") or region
+        machine = catalog.sold_in(where, pool.instance_type)
+        if machine is None:
+            from pilotlight.decide.offers.unbuyable import unknown_type
+
+            findings.append(unknown_type(name, pool, catalog))
+            continue
+        unsaid = not where and bool(machine.region)
+        here = catalog.sold_anywhere(machine, pool.instance_type) if unsaid else _priced_in(machine, where)
+        price = price_of(policy, pool.instance_type, here, pool.capacity_type)
+        if price is None:
+            from pilotlight.decide.offers.unbuyable import unknown_price
+
+            findings.append(unknown_price(name, pool, where, machine))
+            continue
+        machine = here
+        found += [_offering(policy, name, pool, machine, price, zone) for zone in pool.zones or ("",)]
+    return tuple(found), tuple(findings)
+
+
+def _priced_in(machine: InstanceType, where: str) -> InstanceType:
+    """A machine without the prices of another region."""
+    if not machine.region or where == machine.region:
+        return machine
+    disks_there = machine.disk_gib > 0
+    return replace(machine, prices={}, standby_usd_per_hour=None if disks_there else machine.standby_usd_per_hour)
+
+
+def price_of(policy: Policy, name: str, machine: InstanceType, capacity_type: CapacityType) -> UsdPerHour | None:
+    """Dollars an hour for one node with its disks and address: the policy's override, else the catalogue's.
+
+    What is reserved is paid for whether it runs or not: a node of it costs its disks and address alone.
+    """
+    override = policy.prices.overrides.get(f"{name}/{capacity_type}")
+    if override is not None:
+        return override + machine.extra_usd_per_hour
+    if capacity_type == "reserved":
+        return machine.extra_usd_per_hour
+    price = machine.prices.get(capacity_type)
+    return None if price is None else price.usd_per_hour + machine.extra_usd_per_hour
+
+
+def stale_prices(policy: Policy, offered: Iterable[Offering], now: datetime) -> tuple[Finding, ...]:
+    """A finding for each pool whose price is older than ``prices.max_age_days``. Overrides have no age."""
+    days = policy.prices.max_age_days
+    return tuple(
+        Finding(
+            subject=f"pool {o.pool}",
+            code="stale-price",
+            message=(
+                f"the {o.capacity_type} price of {o.instance_type} is of {o.priced_at:%Y-%m-%d}, older than "
+                f"{days} days: {renewal(policy, o)}; nothing is bought at {NO_BUYS} times that age"
+            ),
+        )
+        for o in offered
+        if o.priced_at is not None and (now - o.priced_at).days > days
+    )
+
+
+TOLD_BY: Mapping[CloudName, str] = {
+    "eks": "pilotlight prices refresh FILE --region REGION writes today's into the file that prices.files names",
+}
+"""What renews the prices of a cloud that tells them."""
+
+
+def renewal(policy: Policy, offering: Offering) -> str:
+    """What a person does about an old price."""
+    pool = policy.pools.get(offering.pool)
+    own = f'prices.overrides: {{"{offering.instance_type}/{offering.capacity_type}": YOUR-PRICE}}'
+    known = TOLD_BY.get(pool.cloud) if pool is not None else None
+    return f"{known}, or set {own}" if known else f"check it, then set {own} or a newer catalogue"
+
+
+def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:
+    """Whether a price is so old that nothing is bought at it."""
+    at = offering.priced_at
+    return at is not None and (now - at).days > NO_BUYS * policy.prices.max_age_days
+
+
+def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, PoolPolicy]:
+    """One pool without limits for every type that is sold so: what a replay uses when no policy is given."""
+    return {
+        name: PoolPolicy(instance_type=name, capacity_type=capacity_type, max=REPLAY_POOL_MAX)
+        for name, machine in catalog.instance_types.items()
+        if capacity_type in machine.prices
+    }
+
+
+def predicted_allocatable(
+    machine: InstanceType, daemonsets: Mapping[str, str], slices: Mapping[str, int] = MappingProxyType({})
+) -> Resources:
+    """What an empty node will offer to pods: the machine less kubelet and system reserves, less its DaemonSets.
+
+    Of ``slices`` those that are no GPUs count here.
+    """
+    cpu, memory, disk = milli(machine.cpu), whole(machine.memory), whole(machine.ephemeral)
+    taken = {name: quantity(amount) for name, amount in daemonsets.items()}
+
+    def less(amount: int, name: str, scale: int = 1) -> int:
+        return max(0, amount - int(-(-taken.get(name, Decimal(0)) * scale // 1)))
+
+    return Resources(
+        cpu_milli=less(cpu - _stepped(cpu, CPU_RESERVE, 1000, 10_000), "cpu", 1000),
+        memory=less(memory - _stepped(memory, MEMORY_RESERVE, _GIB, 100) - EVICTION_MEMORY, "memory"),
+        ephemeral=less(disk - disk // 10, "ephemeral-storage"),
+        pods=less(machine.pods, "pods"),
+        other=tuple((name, less(count, name)) for name, count in sorted(slices.items()) if not is_gpu(name)),
+    )
+
+
+def _gpus(machine: InstanceType, pool: PoolPolicy) -> tuple[int, dict[str, int]]:
+    """The GPUs that a node's pods may have whole, and the parts of GPUs; its DaemonSets already taken off.
+
+    Where a pool's ``slices`` name parts of GPUs, its GPUs are cut up: whole are those that ``slices`` names.
+    """
+    own = machine.gpu_resource
+    offered = {own: machine.gpus, **{name: count for name, count in pool.slices.items() if is_gpu(name)}}
+    if own not in pool.slices and any(part_of_gpu(name) for name in pool.slices):
+        offered[own] = 0
+    for name, amount in pool.daemonsets.items():
+        if name in offered:
+            offered[name] = max(0, offered[name] - whole(amount))
+    return offered.pop(own), offered
+
+
+def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, whole_share: int) -> int:
+    """What is kept back of an amount, step by step, rounded up."""
+    kept, left = 0, amount
+    for width, share in steps:
+        part = left if width is None else min(left, width * unit)
+        kept += part * share
+        left -= part
+    return -(-kept // whole_share)
+
+
+def _offering(
+    policy: Policy, name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str
+) -> Offering:
+    whole_gpus, slices = _gpus(machine, pool)
+    return Offering(
+        pool=name,
+        instance_type=pool.instance_type,
+        capacity_type=pool.capacity_type,
+        gpu_model=machine.gpu_model,
+        gpus=machine.gpus,
+        usd_per_hour=price,
+        zone=zone,
+        gpu_memory_gib=machine.gpu_memory_gib,
+        minimum_s=machine.minimum_s,
+        increment_s=machine.increment_s,
+        boot_s=machine.boot_s,
+        wake_s=machine.wake_s,
+        standby_usd_per_hour=machine.standby_usd_per_hour,
+        resources=predicted_allocatable(machine, pool.daemonsets, pool.slices),
+        resource=machine.gpu_resource,
+        whole_gpus=whole_gpus,
+        slices=slices,
+        labels=_labels(name, pool, machine, zone),
+        taints=pool.taints,
+        interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
+        on_demand_usd_per_hour=price_of(policy, pool.instance_type, machine, "on-demand"),
+        priced_at=_priced_at(policy, pool, machine),
+    )
+
+
+def _priced_at(policy: Policy, pool: PoolPolicy, machine: InstanceType) -> datetime | None:
+    if pool.capacity_type == "reserved" or f"{pool.instance_type}/{pool.capacity_type}" in policy.prices.overrides:
+        return None
+    return datetime.fromisoformat(machine.prices[pool.capacity_type].date).replace(tzinfo=UTC)
+
+
+def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> dict[str, str]:
+    """The labels a node of a pool will carry; the policy's win over the well-known ones. Its name is not known yet."""
+    known = {
+        labels.INSTANCE_TYPE: pool.instance_type,
+        labels.ZONE: zone,
+        labels.REGION: _region_label(pool.cloud, zone),
+        labels.OS: "linux",
+        labels.ARCH: machine.arch,
+        labels.GPU_PRODUCT: machine.gpu_product,
+        labels.POOL: name,
+        labels.GPU_MODEL: machine.gpu_model,
+        labels.CAPACITY_TYPE: pool.capacity_type,
+    }
+    return {labels.HOSTNAME: ""} | {key: value for key, value in known.items() if value} | pool.labels
+
+
+def _region(cloud: str, zone: str) -> str:
+    """Where a zone's prices hold: the region that its name or id says; for a local zone of AWS that place; or empty."""
+    if cloud == "gke":
+        return zone.rpartition("-")[0]
+    if cloud != "eks" or not zone:
+        return ""
+    if zone[-1:].isalpha() and zone[-2:-1].isdigit():
+        return zone[:-1]
+    from pilotlight.facts.aws_zones import region_of_id
+
+    return region_of_id(zone)
+
+
+def _region_label(cloud: str, zone: str) -> str:
+    """The region as nodes have it: a local zone of AWS is part of one."""
+    place = _region(cloud, zone)
+    if cloud != "eks" or place.count("-") < 4:
+        return place
+    from pilotlight.facts.aws_zones import region_around
+
+    return region_around(place)
+
+
+def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) -> Mapping[str, Offering]:
+    """The pools' offerings with what lighting a node takes now: a start, where one stands by."""
+    wakes = {
+        s.name: replace(offering, boot_s=offering.wake_s)
+        for s in pools
+        if s.standby and (offering := offerings.get(s.name)) is not None and offering.wake_s is not None
+    }
+    return {**offerings, **wakes} if wakes else offerings

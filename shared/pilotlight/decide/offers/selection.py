@@ -1,0 +1,377 @@
+"""Which offering for which pod: who may run where, and what it costs by the one objective."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Generic, TypeVar
+
+from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
+from pilotlight.decide.money.budget_ladder import barred
+from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
+from pilotlight.decide.offers.no_pool import beyond_reach, missing, named, no_pool, offered
+from pilotlight.decide.offers.offerings import renewal, too_old
+from pilotlight.decide.offers.spot_economics import retreat, spot_refusal
+from pilotlight.facts.budget import StepInForce
+from pilotlight.facts.capacity import CapacityType, Offering
+from pilotlight.facts.decisions import Code, Rejected
+from pilotlight.facts.labels import NAMES_A_GPU
+from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import ClassPolicy, Policy
+from pilotlight.facts.workload import PodShape, clash, unnamed
+from pilotlight.units import MILLI_PER_GPU, cents, human
+
+T = TypeVar("T")
+
+REMEMBERED = 4096
+"""So many answers a ``Memo`` keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An offering a shape may run on: ``per_node`` pods of it fit an empty node."""
+
+    offering: Offering
+    per_node: int
+    throughput: float
+
+    @property
+    def rate(self) -> Decimal:
+        """Dollars an hour of one GPU's work."""
+        return self.offering.usd_per_hour / max(1, self.offering.gpus) / Decimal(self.throughput)
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can.
+
+    ``held`` would do, but may not be bought now, each with (code, reason). ``barred`` says which step of a budget's
+    ladder rules offerings out. ``why`` says what a job's deadline asks for, ``look_again_at`` when it asks for more;
+    ``sure``: room on spot does not do for it any more.
+    """
+
+    candidates: tuple[Candidate, ...]
+    rejected: tuple[Rejected, ...]
+    held: tuple[tuple[Candidate, Code, str], ...] = ()
+    finding: tuple[Code, str] | None = None
+    barred: str = ""
+    why: str = ""
+    look_again_at: datetime | None = None
+    sure: bool = False
+
+
+class Memo(Generic[T]):
+    """What a pure function answered before about the very same objects.
+
+    It holds on to them, so no other object has their id.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, ...], Hashable], tuple[tuple[object, ...], T]] = {}
+
+    def __call__(self, about: tuple[object, ...], key: Hashable, work_out: Callable[[], T]) -> T:
+        """The answer about these objects under a key."""
+        asked = (tuple(map(id, about)), key)
+        found = self._known.get(asked)
+        if found is not None:
+            return found[1]
+        answer = work_out()
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[asked] = about, answer
+        return answer
+
+
+_ELIGIBLE: Memo[Eligible] = Memo()
+
+
+def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
+    """Why a shape can never run on an offering, as (code, reason), or None."""
+    if not _offers(offering, shape.gpu.resource):
+        return "device", f"its nodes offer {offered(offering)}, the pod asks for {named(shape.gpu.resource)}"
+    if shape.reach and (beyond := beyond_reach(shape, offering)):
+        return "volume", beyond
+    if not selects(offering.labels, shape.terms):
+        return "selector", "the pod's node selector or affinity does not match its labels"
+    taint = untolerated(offering.taints, shape.tolerations)
+    if taint is not None:
+        return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
+    if not model_allowed(shape, offering.gpu_model):
+        return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
+    if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
+        return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
+    if shape.other and (lacks := missing(shape, offering)):
+        return "resource", f"its nodes offer no {' and no '.join(lacks)} (pools.{offering.pool}.slices)"
+    if not per_node(shape, offering):
+        ports = shape.near.ports if shape.near is not None else ()
+        if ports and clash(offering.resources.ports, ports):
+            return "neighbours", f"a DaemonSet has host port {' or '.join(ports)} on every node of it"
+        return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
+    return None
+
+
+def per_node(shape: PodShape, offering: Offering) -> int:
+    """How many pods of a shape an empty node holds."""
+    return pods_that_fit(shape, offering.resource, offering.devices, offering.slices, offering.resources)
+
+
+def _offers(offering: Offering, resource: str) -> bool:
+    return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
+
+
+def _lack(shape: PodShape, offering: Offering) -> str:
+    have = offering.resources
+    whole = shape.gpu.resource == offering.resource
+    gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
+    if gpus < shape.gpu.count:
+        return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
+    for name, amount in shape.other:
+        if (room := dict(have.other).get(name, unnamed(name))) < amount:
+            return f"needs {amount} {name}, {room} allocatable"
+    if shape.cpu_milli > have.cpu_milli:
+        return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
+    if shape.memory > have.memory:
+        return f"needs {shape.memory / 2**30:.1f} GiB of memory, {have.memory / 2**30:.1f} allocatable"
+    return "too little ephemeral storage or pod slots"
+
+
+def eligible(
+    shape: PodShape,
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    memory: Memory,
+    now: datetime,
+    steps: Sequence[StepInForce] = (),
+    lit_on_demand: frozenset[str] = frozenset(),
+) -> Eligible:
+    """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs.
+
+    Where nothing holds an offering back for a while, that is worked out once for a shape.
+    """
+    asked = shape, offerings, policy, throughput, memory, now, steps, lit_on_demand
+    for_now = steps or memory.misfits or memory.quarantines or memory.backoffs
+    if for_now or not shape.key or any(o.paid_until is not None for o in offerings):
+        return _eligible(*asked)
+    too_dated = tuple([o.name for o in offerings if too_old(policy, o, now)])
+    return _ELIGIBLE((policy, throughput, *offerings), (shape.key, too_dated, lit_on_demand), lambda: _eligible(*asked))
+
+
+def _eligible(
+    shape: PodShape,
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    memory: Memory,
+    now: datetime,
+    steps: Sequence[StepInForce],
+    lit_on_demand: frozenset[str],
+) -> Eligible:
+    rules = policy.of_class(shape.workload_class)
+    rejected: list[Rejected] = []
+    codes: set[Code] = set()
+    able: list[Offering] = []
+    for offering in offerings:
+        wrong = misfit(shape, offering) or _against_class(shape, offering, rules)
+        if wrong:
+            codes.add(wrong[0])
+            rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
+        else:
+            able.append(offering)
+    if not able:
+        return Eligible((), tuple(rejected), finding=no_pool(shape, codes, offerings))
+    if _model_unsaid(shape, rules, able):
+        message = (
+            f"say which GPU: a {shape.workload_class} pod that names none is not guessed for; set the annotation "
+            f"pilotlight.dev/gpu-models, a node selector, or classes.{shape.workload_class}.gpu_models"
+        )
+        return Eligible((), tuple(rejected), finding=("which-gpu", message))
+    speeds, unknown = _speeds(shape, rules, able, throughput)
+    rejected += [Rejected(offering=o.name, code="throughput", why=why) for o, why in unknown]
+    free: list[Offering] = []
+    held: list[tuple[Candidate, Code, str]] = []
+    over = ""
+    for offering in able:
+        if offering.gpu_model in speeds:
+            step = barred(steps, offering, shape.workload_class, shape.team, now) if steps else ""
+            wrong = ("step", step) if step else _not_now(shape, offering, policy, memory, now)
+            over = over or step
+            if wrong:
+                held.append((Candidate(offering, per_node(shape, offering), speeds[offering.gpu_model]), *wrong))
+            else:
+                free.append(offering)
+    if rules.fallback == "allow" and any(o.survival is not None for o in free):
+        free, left = _retreated(shape, free, policy, lit_on_demand)
+        held += [(Candidate(o, per_node(shape, o), speeds[o.gpu_model]), "spot", why) for o, why in left]
+    preferred = [o for o in free if allows(rules, o.capacity_type)]
+    falls_back = rules.fallback == "allow"
+    chosen = free if falls_back and shape.due else preferred or (free if falls_back else [])
+    candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
+    return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
+
+
+def _retreated(
+    shape: PodShape, free: Sequence[Offering], policy: Policy, lit_on_demand: frozenset[str]
+) -> tuple[list[Offering], list[tuple[Offering, str]]]:
+    """What is left once spot that costs more than on demand is not bought, and why each was left out."""
+    on_demand = {o.instance_type: o.usd_per_hour for o in free if o.capacity_type == "on-demand"}
+    wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
+    kept: list[Offering] = []
+    left: list[tuple[Offering, str]] = []
+    for o in free:
+        price = on_demand.get(o.instance_type) if o.capacity_type == "spot" else None
+        lit = o.instance_type in lit_on_demand
+        why = retreat(shape, o, price, wait, lit_on_demand=lit) if price is not None else ""
+        if why:
+            left.append((o, why))
+        else:
+            kept.append(o)
+    return kept, left
+
+
+def allows(rules: ClassPolicy, kind: CapacityType) -> bool:
+    """Whether a class may use a capacity type: what is reserved wherever it may use what is on demand."""
+    return kind in rules.capacity_types or (kind == "reserved" and "on-demand" in rules.capacity_types)
+
+
+def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> tuple[Code, str] | None:
+    kind = offering.capacity_type
+    if kind == "spot" and shape.workload_class == "serving":
+        return "class", "serving never runs on spot"
+    if not allows(rules, kind) and not (rules.fallback == "allow" and kind == "on-demand"):
+        return (
+            "class",
+            f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
+        )
+    unsafe = spot_refusal(shape, offering, rules) if kind == "spot" else ""
+    if unsafe:
+        return "spot", unsafe
+    if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:
+        return "class", f"class {shape.workload_class} may use only {', '.join(rules.gpu_models)}"
+    if offering.gpu_memory_gib < rules.min_gpu_memory:
+        return "class", f"class {shape.workload_class} needs {rules.min_gpu_memory} GiB a GPU"
+    return None
+
+
+def _model_unsaid(shape: PodShape, rules: ClassPolicy, able: Sequence[Offering]) -> bool:
+    if rules.gpu_models is not None or shape.gpu_models or len({o.gpu_model for o in able}) == 1:
+        return False
+    return not any(r.key in NAMES_A_GPU and r.operator in ("In", "Exists") for t in shape.terms for r in t)
+
+
+def _speeds(
+    shape: PodShape, rules: ClassPolicy, able: Sequence[Offering], throughput: Mapping[str, Mapping[str, float]]
+) -> tuple[dict[str, float], list[tuple[Offering, str]]]:
+    """Relative speed by model among comparable ones, and those left out. Notebooks take the cheapest at any speed."""
+    models = sorted({o.gpu_model for o in able})
+    if len(models) == 1 or shape.workload_class == "notebook":
+        return dict.fromkeys(models, 1.0), []
+    table = throughput.get(shape.workload_class, {})
+    known = {m: table[m] for m in models if table.get(m, 0) > 0}
+    if not known:
+        order = [m for m in (shape.gpu_models or rules.gpu_models or ()) if m in models] or models
+        known = {order[0]: 1.0}
+    base = ", ".join(f"{m} is {speed:g}" for m, speed in known.items())
+    why = (
+        "no throughput figure for {0} beside {1}: not interchangeable; to let it stand in, set the policy's "
+        "prices.throughput.{2}.{0} (or the catalogue's throughput.{2}.{0}) to its speed on your work, where {3}"
+    )
+    words = ", ".join(known), shape.workload_class, base
+    left = [(o, why.format(o.gpu_model, *words)) for o in able if o.gpu_model not in known]
+    return known, left
+
+
+def _not_now(
+    shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime
+) -> tuple[Code, str] | None:
+    if too_old(policy, offering, now):
+        return (
+            "price-age",
+            f"not before its price is renewed: it is of {offering.priced_at:%Y-%m-%d}; {renewal(policy, offering)}",
+        )
+    if offering.paid_until is not None:
+        run_s = shape.checkpoint_s or shape.max_run_s or TYPICAL_RUN_S
+        if now + timedelta(seconds=offering.boot_s + run_s) > offering.paid_until:
+            return "paid", f"its paid capacity ends {offering.paid_until:%Y-%m-%d %H:%M}, before {human(run_s)} of work"
+    misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now]
+    if len(misfits) > 1:
+        return "quarantine", f"not before {misfits[-1].until:%H:%M}: on {len(misfits)} nodes it {misfits[-1].why}"
+    quarantine = memory.quarantined(shape.key, offering.pool, now)
+    if quarantine:
+        return "quarantine", f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"
+    backoff = memory.backing_off(offering.name, now)
+    return ("backoff", f"not before {backoff.until:%H:%M:%S}: {backoff.why}") if backoff else None
+
+
+def cost(candidate: Candidate, shape: PodShape, count: int, policy: Policy) -> Decimal:
+    """Dollars per useful hour of one of ``count`` pods, those that share a node of this candidate.
+
+    A slower model takes longer for the same work: its price is divided by its relative throughput.
+    """
+    offering, rules = candidate.offering, policy.of_class(shape.workload_class)
+    run_s = min(shape.max_run_s or TYPICAL_RUN_S, TYPICAL_RUN_S)
+    idle_s = min(offering.boot_s, rules.max_idle_timeout) if rules.idle_timeout is None else rules.idle_timeout
+    pods, saves_s = min(count, candidate.per_node), shape.checkpoint_s or run_s
+    usd = usd_per_useful_hour(offering, pods, run_s, idle_s, candidate.throughput, saves_s)
+    if offering.usual_usd_per_hour is None or not offering.usd_per_hour:
+        return usd
+    return usd * offering.usual_usd_per_hour / offering.usd_per_hour
+
+
+def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[tuple[Decimal, Candidate]]:
+    """Candidates, the cheapest for ``count`` pods first; ties by fewest stranded GPUs, then by name."""
+
+    def key(pair: tuple[Decimal, Candidate]) -> tuple[Decimal, int, str]:
+        return pair[0], stranded_gpus(pair[1], shape, count), pair[1].offering.name
+
+    pairs = [
+        (cost(c, shape, count, policy), c)
+        for c in eligible_.candidates
+        if policy.max_stranded_gpus is None or stranded_gpus(c, shape, count) <= policy.max_stranded_gpus
+    ]
+    return sorted(pairs, key=key)
+
+
+def short_zones(eligible_: Eligible) -> list[Candidate]:
+    """What would do and rests for want of capacity in its zone, of pools that are sold in several."""
+    resting = [c for c, code, _ in eligible_.held if code == "backoff"]
+    if not resting:
+        return []
+    zones = Counter(c.offering.pool for c in (*eligible_.candidates, *(c for c, _, _ in eligible_.held)))
+    return [c for c in resting if zones[c.offering.pool] > 1]
+
+
+def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[Rejected]:
+    """What would do for ``count`` pods and may not be bought, each with its price and the rule that holds it."""
+    held = list(eligible_.held)
+    most = policy.max_stranded_gpus
+    for candidate in eligible_.candidates if most is not None else ():
+        left = stranded_gpus(candidate, shape, count)
+        if left > most:  # type: ignore[operator]
+            held.append((candidate, "stranded", f"would strand {left} GPUs of a node, over max_stranded_gpus {most}"))
+    return [
+        Rejected(offering=c.offering.name, code=code, why=why, usd_per_useful_hour=cost(c, shape, count, policy))
+        for c, code, why in held
+    ]
+
+
+def stranded_gpus(candidate: Candidate, shape: PodShape, count: int) -> int:
+    """Whole GPUs of a new node that ``count`` pods of a shape would leave unused."""
+    used = -(-min(count, candidate.per_node) * shape.gpu.total_milli // MILLI_PER_GPU)
+    return max(0, candidate.offering.gpus - used)
+
+
+def dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
+    """Why each but the first of a ranking was not taken."""
+    best = pairs[0][0]
+    return [
+        Rejected(
+            offering=c.offering.name,
+            code="dearer",
+            why=f"{cents(usd)} per useful hour and pod, the choice {cents(best)}",
+            usd_per_useful_hour=usd,
+        )
+        for usd, c in pairs[1:]
+    ]

@@ -1,0 +1,121 @@
+"""What a cluster wastes now, by owner, at what its own nodes cost: idle pods, idle devices, replicas beyond need.
+
+Judged by class where the cluster says it: only serving is asked how few replicas would do, for a training job's pods
+all wait for the slowest. An owner of whose GPUs one has no known price has no dollars here, which is not $0.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import nan
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.utilisation.gpu_waste import Waste, waste
+from pilotlight.decide.utilisation.idle_pods import IdlePod
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
+
+LEAD_S: Seconds = 240
+"""Until a new replica works: boot and load of the model."""
+
+
+class Wasted(NamedTuple):
+    """An owner's waste: devices, of how many that it holds (its part of those that it shares), and the evidence.
+
+    Dollars an hour are by what its pods ask for of their nodes, where prices are known.
+    """
+
+    owner: str
+    gpus: float
+    held: float
+    usd_per_hour: UsdPerHour | None
+    why: str
+
+
+class Found(NamedTuple):
+    """Dearest first. ``unseen``: GPU pods on nodes of which nothing is measured now."""
+
+    owners: tuple[Wasted, ...]
+    unseen: int
+
+    @property
+    def usd_per_hour(self) -> UsdPerHour:
+        """Of the owners whose dollars are known."""
+        return sum((one.usd_per_hour for one in self.owners if one.usd_per_hour is not None), UsdPerHour(0))
+
+
+def wasted(telemetry: Telemetry, nodes: Iterable[Node], prices: Mapping[str, UsdPerHour]) -> Found:
+    """``prices``: dollars an hour by node; unknown ones are missing."""
+    on = {f"{pod.namespace}/{pod.name}": (node, pod) for node in nodes for pod in node.gpu_pods}
+    bare = _sane(telemetry, {name: pod for name, (_, pod) in on.items()})
+    devices = Counter(one.pod for one in bare.series if _now(one))
+    dollars = {}
+    for name, (node, pod) in on.items():
+        if pod.gpu is not None and node.gpus and node.name in prices and name in devices:
+            part = min(1, pod.gpu.total_milli / (node.gpus * MILLI_PER_GPU))
+            dollars[name] = prices[node.name] * UsdPerHour(repr(part)) / devices[name]
+    holding: dict[str, list[str]] = defaultdict(list)
+    for name in devices.elements():
+        holding[made_by(name)].append(name)
+    rows = waste(bare, UsdPerHour(1), 1.0, LEAD_S)
+    classes = {name: pod.workload_class for name, (_, pod) in on.items()}
+    found = [_of(row, holding[row.owner], classes, dollars) for row in rows]
+    there = [one for one in found if one.gpus]
+    return Found(tuple(sorted(there, key=lambda one: (-(one.usd_per_hour or 0), one.owner))), len(on.keys() - devices))
+
+
+def _sane(telemetry: Telemetry, there: Mapping[str, BoundPod]) -> Telemetry:
+    """The same without values that no activity has, and without pods that are unknown: whose series are there twice, or
+    are not as many as their GPUs, and those that are measured now and not on these nodes, as of another cluster.
+
+    Without memory too: sharing is left to the command, for it takes longest.
+    """
+    twice = {pod for (pod, _), n in Counter((one.pod, one.device) for one in telemetry.series).items() if n > 1}
+    now = Counter(one.pod for one in telemetry.series if _now(one))
+    odd = twice | {name for name, count in now.items() if name not in there or _gpus(there[name]) != count}
+    series = tuple(
+        msgspec.structs.replace(one, activity=[v if 0 <= v <= 1 else nan for v in one.activity], memory=())
+        for one in telemetry.series
+        if one.pod not in odd
+    )
+    return msgspec.structs.replace(telemetry, series=series)
+
+
+def _now(one: GpuSeries) -> bool:
+    """Whether it was measured in the last sample."""
+    return bool(one.activity) and one.activity[-1] == one.activity[-1]
+
+
+def _gpus(pod: BoundPod) -> int:
+    """How many series it has."""
+    return 0 if pod.gpu is None else pod.gpu.count if pod.gpu.milli >= MILLI_PER_GPU else 1
+
+
+def _of(row: Waste, held: Sequence[str], classes: Mapping[str, str], dollars: Mapping[str, UsdPerHour]) -> Wasted:
+    spare = row.spare if all(classes.get(pod) == "serving" for pod in held) else 0
+    silent = [one.pod for one in (*row.idle, *row.beyond)]
+    usd: UsdPerHour | None = None
+    if all(pod in dollars for pod in held):
+        at_work = [dollars[pod] for pod in (Counter(held) - Counter(silent)).elements()]
+        mean = sum(at_work, UsdPerHour(0)) / max(1, len(at_work))
+        usd = sum((dollars[pod] for pod in silent), UsdPerHour(0)) + spare * mean
+    # At a dollar a device dollars are devices.
+    devices = row.idle_usd + row.beyond_usd + (row.spare_usd if spare else 0)
+    return Wasted(row.owner, float(devices), row.held, usd, "; ".join(_evidence(row, spare)))
+
+
+def _evidence(row: Waste, spare: int) -> Iterable[str]:
+    for those, what in ((row.idle, "idle"), (row.beyond, "beyond use, on pods that work on others")):
+        if those:
+            yield f"{len(those)} {what} {_silence(those)}"
+    if spare:
+        yield f"{spare} replicas more than would do ({row.running - spare - len(row.idle) - len(row.beyond)} would)"
+
+
+def _silence(those: Sequence[IdlePod]) -> str:
+    worst = max(those, key=lambda one: one.seen.chance).seen
+    least = human(min(one.silent_s for one in those))
+    return f"for {least} or more (of {worst.windows} such silences {worst.back} ended within 4 h)"

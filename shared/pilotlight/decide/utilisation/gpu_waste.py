@@ -1,0 +1,216 @@
+"""GPUs that are held and not used, by owner, in dollars an hour, with the evidence.
+
+A device that several pods hold costs once: each has an equal part of its price.
+
+Kinds that add up, each of what the one before leaves: idle pods; devices of a working pod that do nothing (requests
+beyond use); replicas beyond what a service was asked for; the rest. Beside them, instead of the last two: devices that
+pods could share, and what of each device lies beyond the slice that a pod would need.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, isnan
+from typing import NamedTuple
+
+from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.utilisation.device_parts import holders
+from pilotlight.decide.utilisation.idle_pods import IdlePod, idle_pods
+from pilotlight.decide.utilisation.mig_profiles import ROOM
+from pilotlight.decide.utilisation.replicas import Replicas, replicas
+from pilotlight.decide.utilisation.shared_devices import Shared, shared
+from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.units import Seconds, UsdPerHour
+
+ALIKE = 3
+"""So many pods of an owner, at least, are taken for replicas of one service."""
+WHOLE = 0.98
+"""A pod that was measured in this share of the samples was there throughout."""
+
+
+EIGHTHS, SEVENTHS = 8, 7
+"""Parts of a device's memory and of its work, as MIG cuts them."""
+
+
+class Slice(NamedTuple):
+    """What a pod would need of a device: its most memory x 1.2 in eighths, its P99 of activity in sevenths."""
+
+    pod: str
+    peak_mib: float
+    activity: float
+    part: float
+    """Of the device, by the larger of the two."""
+    container: str = ""
+
+
+class Waste(NamedTuple):
+    """An owner's GPUs now, its mean activity, and what could go."""
+
+    owner: str
+    held: float
+    """Devices; its part of those that it shares."""
+    running: int
+    """Its pods, once for each of their devices or parts of one."""
+    activity: float
+    usd_per_hour: UsdPerHour
+    idle: tuple[IdlePod, ...]
+    idle_usd: UsdPerHour
+    beyond: tuple[IdlePod, ...]
+    """Devices that do nothing, of pods that work on others."""
+    beyond_usd: UsdPerHour
+    watts: float | None
+    """The mean draw of a device of those two while it was silent; None where no sample of it is known."""
+    replicas: Replicas | None
+    spare: int
+    """Replicas that run now beyond the advice, idle ones apart."""
+    spare_usd: UsdPerHour
+    devices: tuple[Shared, ...]
+    """Those that would hold the pods which were there throughout, each with one whole device."""
+    shareable: int
+    sharing_usd: UsdPerHour
+    slices: tuple[Slice, ...]
+    slices_usd: UsdPerHour
+
+    @property
+    def rest_usd(self) -> UsdPerHour:
+        """What is neither idle, beyond use nor spare."""
+        return self.usd_per_hour - self.idle_usd - self.beyond_usd - self.spare_usd
+
+
+def waste(
+    telemetry: Telemetry, price: UsdPerHour, device_mib: float, lead_s: Seconds, owner: Callable[[str], str] = made_by
+) -> list[Waste]:
+    """Each owner's, dearest first. ``price``: of a GPU's hour; ``lead_s``: boot and load of a model."""
+    owners: dict[str, list[_Held]] = defaultdict(list)
+    for one, counts in zip(telemetry.series, holders(telemetry), strict=True):
+        owners[owner(one.pod)].append(_Held(one, counts))
+    groups = {one.series.pod: name for name, members in owners.items() for one in members}
+    idle: dict[str, list[IdlePod]] = defaultdict(list)
+    for found in idle_pods(telemetry, groups):
+        idle[groups[found.pod]].append(found)
+    rows = [_row(telemetry, n, o, tuple(idle[n]), price, device_mib, lead_s) for n, o in owners.items()]
+    return sorted((row for row in rows if row.held), key=lambda row: (-row.usd_per_hour, row.owner))
+
+
+class _Held(NamedTuple):
+    """A pod on a device, and by how many that was held in each sample."""
+
+    series: GpuSeries
+    holders: Sequence[int]
+
+    def part(self, n: int) -> Fraction:
+        """Of the device; nothing where it was not measured."""
+        return Fraction(1, self.holders[n]) if self.holders and self.holders[n] else Fraction(0)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.series.pod, self.series.device
+
+
+def _row(
+    telemetry: Telemetry,
+    owner: str,
+    members: Sequence[_Held],
+    idle: tuple[IdlePod, ...],
+    price: UsdPerHour,
+    device_mib: float,
+    lead_s: Seconds,
+) -> Waste:
+    span = range(telemetry.samples)
+    series = [one.series for one in members]
+    running = [sum(not isnan(one.activity[n]) for one in series) for n in span]
+    demand = [sum(v for one in series if not isnan(v := one.activity[n])) for n in span]
+    parts = {one.key: one.part(-1) for one in members}
+    held = sum(parts.values(), Fraction(0))
+    by_pod = Counter(one.pod for one in series if one.activity and not isnan(one.activity[-1]))
+    silent = Counter(one.pod for one in idle)
+    working = {pod for pod, count in by_pod.items() if count > silent[pod]}
+    beyond = tuple(one for one in idle if one.pod in working)
+    idle = tuple(one for one in idle if one.pod not in working)
+    idle_part, beyond_part = (
+        sum((parts[one.pod, one.device] for one in those), Fraction(0)) for those in (idle, beyond)
+    )
+    advice = replicas(demand, running, telemetry.step_s, lead_s) if running and running[-1] >= ALIKE else None
+    others = running[-1] - len(idle) - len(beyond) if running else 0
+    spare = max(0, others - advice.advised[-1]) if advice else 0
+    spare_part = (held - idle_part - beyond_part) * spare / others if spare else Fraction(0)
+    alone = _alone(members, telemetry.samples)
+    devices = tuple(shared(alone, device_mib)) if len(alone) > 1 else ()
+    saved = len(alone) - len(devices) if devices else 0
+    slices = tuple(_slice(one, device_mib) for one in alone)
+    return Waste(
+        owner=owner,
+        held=float(held),
+        running=running[-1] if running else 0,
+        activity=_activity(members),
+        usd_per_hour=_usd(price, held),
+        idle=idle,
+        idle_usd=_usd(price, idle_part),
+        beyond=beyond,
+        beyond_usd=_usd(price, beyond_part),
+        watts=_watts(members, (*idle, *beyond), telemetry.step_s),
+        replicas=advice,
+        spare=spare,
+        spare_usd=_usd(price, spare_part),
+        devices=devices,
+        shareable=saved,
+        sharing_usd=price * saved,
+        slices=slices,
+        slices_usd=price * Decimal(repr(round(sum(1 - one.part for one in slices), 6))),
+    )
+
+
+def _usd(price: UsdPerHour, devices: Fraction) -> UsdPerHour:
+    return price * devices.numerator / devices.denominator
+
+
+def _activity(members: Sequence[_Held]) -> float:
+    """The mean of the devices held, each once."""
+    both = [
+        (value, 1 / count)
+        for one in members
+        for value, count in zip(one.series.activity, one.holders, strict=True)
+        if count
+    ]
+    weight = sum(part for _, part in both)
+    return sum(value * part for value, part in both) / weight if weight else 0.0
+
+
+def _watts(members: Sequence[_Held], silent: Sequence[IdlePod], step_s: Seconds) -> float | None:
+    """A device tells its draw as a whole: it is a pod's where it holds all of it and nobody else any."""
+    quiet = {(one.pod, one.device): round(one.silent_s / step_s) for one in silent}
+    known = [
+        watts
+        for one in members
+        if one.key in quiet and not one.series.part
+        for watts, count in list(zip(one.series.watts, one.holders, strict=False))[-quiet[one.key] :]
+        if count == 1 and watts > 0
+    ]
+    return sum(known) / len(known) if known else None
+
+
+def _alone(members: Sequence[_Held], samples: int) -> list[GpuSeries]:
+    """Pods that were there throughout, each with one whole device to itself."""
+    each = Counter(one.series.pod for one in members)
+    return [
+        one.series
+        for one in members
+        if one.series.measured >= WHOLE * samples
+        and any(not isnan(value) for value in one.series.memory)
+        and each[one.series.pod] == 1
+        and not one.series.part
+        and max(one.holders, default=0) == 1
+    ]
+
+
+def _slice(one: GpuSeries, device_mib: float) -> Slice:
+    peak, most = peaks(one)
+    memory = ceil(ROOM * peak / device_mib * EIGHTHS) / EIGHTHS
+    return Slice(one.pod, peak, most, min(1.0, max(memory, ceil(most * SEVENTHS) / SEVENTHS)), one.container)
+
+
+def peaks(one: GpuSeries) -> tuple[float, float]:
+    """The most memory, and the 99th percentile of activity, of what was measured."""
+    known = sorted(value for value in one.activity if not isnan(value))
+    return max(v for v in one.memory if not isnan(v)), known[min(len(known) - 1, int(0.99 * len(known)))]
