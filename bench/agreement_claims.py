@@ -11,7 +11,7 @@ from agreement_bed import ONLY, POOLS
 from agreement_shapes import Shape, node, pod, pods
 from pilotlight.decide.fit.device_templates import expected
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.devices import DeviceKind
+from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.labels import POOL
 
 Object = dict[str, Any]

@@ -19,8 +19,8 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.alerts.audit_proof import line_of, verify
-from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Chain, Record
+from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State

@@ -24,7 +24,7 @@ from pilotlight.decide.utilisation.gpu_waste import WHOLE
 from pilotlight.decide.utilisation.idle_pods import AHEAD_S, UNDER, idle_pods
 from pilotlight.decide.utilisation.replicas import replicas
 from pilotlight.decide.utilisation.shared_devices import shared
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 

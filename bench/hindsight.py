@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import counted

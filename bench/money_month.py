@@ -25,8 +25,8 @@ from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.decide.money.reconciliation import awaited, compared, corrections
 from pilotlight.decide.money.spend import books
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.messages import BillExported, PodPending, Tick
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import BillScope, Budget, BudgetScope, ClassPolicy, CurrencyRate, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import bill, meter

@@ -22,11 +22,11 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.facts.bill import CostLine, LineKind, MeterDay
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, PoolState
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick
+from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import closed

@@ -25,7 +25,7 @@ from statistics import mean, quantiles
 from typing import Any, NamedTuple
 
 from pilotlight.decide.demand.queue_demand import REACTION_S, remembered, workers_in
-from pilotlight.facts.queues import QueueHistory, QueueReading, QueueRules
+from pilotlight.facts.demand.worker_queues import QueueHistory, QueueReading, QueueRules
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 

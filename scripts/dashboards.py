@@ -1,6 +1,6 @@
 """Grafana's dashboards, the PrometheusRule and Cloud Monitoring's alerts, written from one description.
 
-A panel is a title, a unit and queries over what Pilotlight exports (``pilotlight.facts.figures``) and what
+A panel is a title, a unit and queries over what Pilotlight exports (``pilotlight.facts.alerts.figures``) and what
 infra/prometheus/rules.yaml records of GPUs. ``python scripts/dashboards.py`` writes the files anew.
 """
 

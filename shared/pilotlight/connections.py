@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Price
+from pilotlight.facts.money.bill import Bill
+from pilotlight.facts.offers.catalog import Price
+from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.shop import SpotPrices
 from pilotlight.ports import (
     AskPrices,
     AskSpotPrices,

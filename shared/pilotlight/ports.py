@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from pilotlight.facts.bill import Bill
 from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
-from pilotlight.facts.catalog import DiskPrice, Price
-from pilotlight.facts.isolation import SetApart
+from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.messages import Alert, Outgoing
-from pilotlight.facts.quota import Quota
-from pilotlight.facts.shop import Assortment, Size, SpotPrices
+from pilotlight.facts.money.bill import Bill
+from pilotlight.facts.offers.catalog import DiskPrice, Price
+from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
+from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.facts.workload import CheckAnswer
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.facts.reclaim import OwnerState, PodOwner
-    from pilotlight.facts.telemetry import Telemetry
+    from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
+    from pilotlight.facts.utilisation.telemetry import Telemetry
 
 
 class Clock(Protocol):

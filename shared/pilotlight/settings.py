@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from pilotlight.adapters.objects import Objects
 
 if TYPE_CHECKING:
-    from pilotlight.facts.doors import Caller
+    from pilotlight.facts.limits.routes import Caller
 
 MAX_BODY = 1_000_000
 """Bytes of the largest request body that is parsed."""
@@ -282,7 +282,7 @@ def _callers(text: str) -> "dict[str, Caller]":
     """Who may post, in JSON or in the file that ``text`` names. Errors name the entry, never its token."""
     if not text:
         return {}
-    from pilotlight.facts.doors import Caller
+    from pilotlight.facts.limits.routes import Caller
 
     body = text.encode() if text.lstrip().startswith("{") else read(text)
     try:

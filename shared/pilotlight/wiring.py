@@ -16,7 +16,7 @@ from pilotlight import doorway
 from pilotlight.adapters import logs
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.catalog import Catalog, ToldPrices, speeds
+from pilotlight.facts.offers.catalog import Catalog, ToldPrices, speeds
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps, LateDeps

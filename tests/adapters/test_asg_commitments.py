@@ -15,7 +15,7 @@ from test_asg_paid import told, wish
 from pilotlight.adapters.aws_api import rest
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Retry
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports import CloudAccount, Pools
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world import World

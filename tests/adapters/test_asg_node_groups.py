@@ -21,7 +21,7 @@ from pilotlight.adapters.aws_api import rest
 from pilotlight.adapters.aws_api.signing import Keys, signed_rest
 from pilotlight.adapters.pools.asg import node_groups
 from pilotlight.errors import BadRequest, Denied, Forbidden, PilotlightError, Unavailable
-from pilotlight.facts.handover import KEPT
+from pilotlight.facts.limits.pool_handover import KEPT
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports import CloudAccount
 from pilotlight.tools.install import asg_handover

@@ -10,7 +10,7 @@ from aws_server import EKS, REGION, ZONE, Aws, reservation, serving
 from small_cloud import START, world
 
 from pilotlight.adapters.pools import asg
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports import CloudAccount, Pools
 from pilotlight.world.machines import WorldPool
 

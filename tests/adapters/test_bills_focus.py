@@ -20,7 +20,7 @@ from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.objects import Objects
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 
 duckdb = pytest.importorskip("duckdb")
 

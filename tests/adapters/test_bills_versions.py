@@ -12,7 +12,7 @@ import pytest
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.decide.money.bill_scope import Rules
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 
 pytest.importorskip("duckdb")
 

@@ -27,7 +27,7 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.connections import bills_at
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.policy import BillScope
 from pilotlight.settings import Settings
 from pilotlight.world.clock import WallClock

@@ -19,7 +19,8 @@ from hostile_values import Case, cases, written
 from pilotlight.codec.kubernetes.devices import ResourceClaim, ResourceClaimTemplate
 from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.workloads import Workload
-from pilotlight.facts import labels, matching
+from pilotlight.facts import labels
+from pilotlight.facts.fit import matching
 from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.state_schema.cluster import ISOLATED
 from pilotlight.units import HOUR

@@ -14,7 +14,7 @@ from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
-from pilotlight.facts.queues import QueueRules
+from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.tools.cli.lab import trace_commands
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

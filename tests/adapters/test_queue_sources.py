@@ -19,7 +19,7 @@ from fleet import free_port, until
 from pilotlight.adapters.http import Broken, fetch
 from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable
-from pilotlight.facts.queues import QueueRules
+from pilotlight.facts.demand.worker_queues import QueueRules
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 

@@ -11,8 +11,8 @@ from harness.scene import CATALOG as WRITTEN
 
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function
-from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.messages import InterruptionNotice, Message, PodPending, Tick
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER

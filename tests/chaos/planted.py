@@ -155,13 +155,13 @@ BUGS = {
         _kinds("ladder_slips", "leaked_holds", "cap_overruns"),
     ),
     "NotIn selects what it names": Bug(
-        "facts.matching:holds",
+        "facts.fit.matching:holds",
         "value is None or value not in requirement.values",
         "value is not None and value in requirement.values",
         test="tests/decide/test_fit.py",
     ),
     "Gt and Lt are swapped": Bug(
-        "facts.matching:holds",
+        "facts.fit.matching:holds",
         'requirement.operator == "Gt" else',
         'requirement.operator == "Lt" else',
         test="tests/decide/test_fit.py",

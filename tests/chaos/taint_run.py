@@ -19,8 +19,8 @@ from harness.scene import ALERTS, CATALOG, CHANNEL, START, Job, Scene, Skew
 from harness.setting import HEADERS, Setting, SkewedClock
 
 from pilotlight.doorway import Function
-from pilotlight.facts.brakes import ALL
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.memory import brakes

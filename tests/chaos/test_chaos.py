@@ -18,9 +18,9 @@ from pilotlight.decide.money.metering import counted
 from pilotlight.decide.nodes import scale_down
 from pilotlight.decide.place import gangs
 from pilotlight.errors import Busy
-from pilotlight.facts.bill import MeterPart
-from pilotlight.facts.budget import Ladder
 from pilotlight.facts.decisions import NodeVerdict, Step
+from pilotlight.facts.money.bill import MeterPart
+from pilotlight.facts.money.budgets import Ladder
 from pilotlight.flow.billing import meter
 from pilotlight.flow.books import budget_holds as holds
 from pilotlight.flow.books import ladder

@@ -7,7 +7,7 @@ from harness.faults.luck import Outage
 from harness.judges.hard_caps import passed, unseen
 from harness.judges.strangers_books import StrangersBooks
 
-from pilotlight.facts.budget import Terms
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Budget, Policy
 from pilotlight.units import HOUR
 

@@ -8,7 +8,7 @@ import pytest
 from taint_run import TaintRun
 
 from pilotlight.decide.place import node_closing
-from pilotlight.facts.brakes import NO_BRAKES
+from pilotlight.facts.limits.brakes import NO_BRAKES
 
 SEEDS = 12
 PLAN = "pilotlight.decide.plan"

@@ -12,7 +12,7 @@ from page_rules import ACCESSIBLE, LAYOUT, axe
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.limits.request_access import link_signature
-from pilotlight.facts.doors import Caller
+from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged
 from pilotlight.flow.delivery.fan_out import fan_out

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
-from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Plan, Record
+from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
 from pilotlight.ports import State

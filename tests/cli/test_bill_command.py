@@ -12,7 +12,7 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import BadInput
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.state_schema.billing import BILL, METER
 from pilotlight.tools.cli.main import build
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
-from pilotlight.facts.bill import HourCost, HourSums
+from pilotlight.facts.money.bill import HourCost, HourSums
 from pilotlight.state_schema.billing import HOUR
 from pilotlight.tools.cli.main import build
 

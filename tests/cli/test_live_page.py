@@ -11,7 +11,7 @@ from werkzeug.test import Client
 
 from chromium import Chromium, Page
 from page_rules import ACCESSIBLE, LAYOUT, axe
-from pilotlight.facts.doors import Caller
+from pilotlight.facts.limits.routes import Caller
 from pilotlight.flow.memory import brakes
 from pilotlight.tools.serve import live_stream, request_gate
 from serving import serving

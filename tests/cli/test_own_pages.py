@@ -13,7 +13,7 @@ from werkzeug.test import Client
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Unavailable
-from pilotlight.facts.doors import Caller
+from pilotlight.facts.limits.routes import Caller
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster import FENCE, Fence
 from pilotlight.tools.serve import own_pages, request_gate

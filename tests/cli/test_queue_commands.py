@@ -12,9 +12,9 @@ from werkzeug.test import Client
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.policy import read_policy
 from pilotlight.errors import BadInput, BadPolicy, Unavailable
-from pilotlight.facts.doors import Caller
+from pilotlight.facts.demand.worker_queues import QueueRules
+from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.queues import QueueRules
 from pilotlight.settings import ClusterSettings, Settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.serve import own_pages, request_gate

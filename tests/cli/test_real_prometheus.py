@@ -14,7 +14,7 @@ from stage import START, Stage
 
 from fleet import until
 from pilotlight.adapters.state.counted import CountedState
-from pilotlight.facts.doors import Caller
+from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing.tick import billing

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.reclaim import PodOwner, Reclaim, Stage
+from pilotlight.facts.utilisation.reclaim_steps import PodOwner, Reclaim, Stage
 from pilotlight.flow.memory.ledger import filed_records
 from pilotlight.state_schema.reclaims import RECLAIM
 from pilotlight.tools.cli.main import build

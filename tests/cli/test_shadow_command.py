@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
-from pilotlight.facts.shadow import Advised
+from pilotlight.facts.alerts.advice import Advised
 from pilotlight.state_schema.shadow import ADVICE
 from pilotlight.tools.cli.main import build
 

@@ -20,11 +20,11 @@ from stage import Stage
 from typer.testing import CliRunner, Result
 
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.alerts.delivery_records import Telling
+from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ApproveOver, Budget
-from pilotlight.facts.telling import Telling
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.memory import brakes, ledger

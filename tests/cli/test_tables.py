@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.facts.bill import CostLine, MeterDay
+from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.state_schema.billing import METER
 from pilotlight.tools.cli.main import COMMANDS, build
 from pilotlight.units import EPOCH

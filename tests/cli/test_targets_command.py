@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.facts.bill import CostLine, LineKind, MeterDay
 from pilotlight.facts.memory import Memory, Tally
+from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
 from pilotlight.state_schema.billing import METER
 from pilotlight.state_schema.decisions import MEMORY
 from pilotlight.tools.cli.main import build

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.bill import NodeCost
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.decisions import Plan, PodGroup, Record, Rejected
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Telling
+from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.memory import ledger
 from pilotlight.state_schema.alerts import PROOF

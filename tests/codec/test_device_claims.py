@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes_objects import NOW, node, only_node, pod, view
 
-from pilotlight.facts.devices import Claimed, DeviceAsk
+from pilotlight.facts.fit.claimed_devices import Claimed, DeviceAsk
 from pilotlight.facts.workload import GpuRequest
 
 GPU = "gpu.nvidia.com"

@@ -15,7 +15,7 @@ from pilotlight.decide.limits.request_access import (
     loopback,
     signature,
 )
-from pilotlight.facts.doors import DOORS, FUNCTIONS, Caller
+from pilotlight.facts.limits.routes import DOORS, FUNCTIONS, Caller
 
 NOW = 1_790_000_000.0
 SERVED = (*(f"/{name}" for name in FUNCTIONS), "/world/pods")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.money.account import extended, forgotten, gave, reserved, settled, taken, took
 from pilotlight.decide.money.account import given as gives
-from pilotlight.facts.budget import Account
+from pilotlight.facts.money.budgets import Account
 
 TEN = Decimal(10)
 

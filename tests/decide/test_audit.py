@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pilotlight.decide.alerts.audit_proof import line_of, verify
-from pilotlight.facts.audit import Anchor, Tampering
+from pilotlight.facts.alerts.audit_lines import Anchor, Tampering
 from pilotlight.facts.decisions import Chain, Link, LinkKind
 
 START = datetime(2026, 11, 20, tzinfo=UTC)

@@ -13,7 +13,7 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.decide.offers.live_prices import with_told
 from pilotlight.decide.offers.offerings import offerings, too_old
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog, Price, ToldPrices
+from pilotlight.facts.offers.catalog import Catalog, Price, ToldPrices
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "catalogs"
 FILE = FOLDER / "aws-us-east-1.yaml"

@@ -9,10 +9,10 @@ import pytest
 from small_fleet import A100, FLEET, NOW, T4, bought, fate, node, offering, plan, pod, policy, verdict
 
 from pilotlight.decide.nodes.spares.demand_rates import asked, lead_s
-from pilotlight.facts.brakes import Brakes
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL
+from pilotlight.facts.limits.brakes import Brakes
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.policy import ApproveOver, Caps, Limits
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement

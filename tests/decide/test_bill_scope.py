@@ -10,7 +10,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Line, Rules, scoped
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import books, spent
-from pilotlight.facts.bill import Bill, CostLine, MeterDay
+from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
 from pilotlight.facts.policy import BillScope, Budget, CurrencyRate
 from pilotlight.flow.billing.bill import days, store
 from pilotlight.world.clock import WallClock

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.limits.plan_brakes import braked
-from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup
+from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Turn
 from pilotlight.facts.policy import ApproveOver, Limits, Policy
 

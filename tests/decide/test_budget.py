@@ -24,8 +24,8 @@ from pilotlight.decide.money.budget_limits import (
 )
 from pilotlight.decide.money.holds import lit, match
 from pilotlight.decide.place.purchase import covers
-from pilotlight.facts.budget import Meter, Terms
 from pilotlight.facts.capacity import Booting, PoolState
+from pilotlight.facts.money.budgets import Meter, Terms
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import HOUR, per_hour

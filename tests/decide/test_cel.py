@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.fit.cel import Absent, Unknown, Unread, chosen
-from pilotlight.facts.devices import DeviceKind
+from pilotlight.facts.fit.claimed_devices import DeviceKind
 
 GPU = "gpu.nvidia.com"
 A100 = DeviceKind(

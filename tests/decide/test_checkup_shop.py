@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.offers.cloud_shop import Assortment, Size
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.facts.shop import Assortment, Size
 from pilotlight.tools.checkup.cloud_quota import shop_checks
 
 TAKES = {"cpu_core": 12, "ram_mb": 98304, "disk_gb": 100, "instance_count": 1}

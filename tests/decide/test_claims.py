@@ -11,7 +11,7 @@ from pilotlight.decide.offers.joined_nodes import as_learnt, with_learnt
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources, Taint
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.devices import Claimed, DeviceAsk, DeviceKind
+from pilotlight.facts.fit.claimed_devices import Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.labels import GPU_PRODUCT
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.facts.bill import HourCost, HourSums
+from pilotlight.facts.money.bill import HourCost, HourSums
 from pilotlight.tools.advice.commitments import Term, advice, nodes, together
 
 PRICE, ONE, THREE = Decimal("98.32"), Term("one-year", Decimal("65.93")), Term("three-years", Decimal("45.66"))

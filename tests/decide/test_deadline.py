@@ -23,7 +23,7 @@ from pilotlight.decide.interruption.drain_plan import (
 )
 from pilotlight.decide.interruption.notice_owner import owner_of
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption import LEAD_S, Interruption, Move
+from pilotlight.facts.interruption.interruption import LEAD_S, Interruption, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest

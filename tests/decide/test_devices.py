@@ -8,8 +8,8 @@ from small_fleet import NOW, bought, node, plan, pod, pods, policy, verdict
 
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 

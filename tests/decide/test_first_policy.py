@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import ClusterView, Node, Taint
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, shape
 from pilotlight.tools.install.first_policy import FirstPolicy, first_policy
 from pilotlight.tools.report.texts.first_policy_text import policy_text

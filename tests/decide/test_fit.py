@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
-from pilotlight.facts.matching import holds, selects, untolerated
+from pilotlight.facts.fit.matching import holds, selects, untolerated
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
 from pilotlight.world.filters import affine, moved, repelled, roomy, taken
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money.budget_limits import opened
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, match
-from pilotlight.facts.budget import Hold, Terms
 from pilotlight.facts.capacity import PoolState
+from pilotlight.facts.money.budgets import Hold, Terms
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.money.hourly_costs import anomaly, begins, hour, mark, over, total
-from pilotlight.facts.bill import Anomaly, CostLine, HourCost, HourSums, LineKind, MeterDay
+from pilotlight.facts.money.bill import Anomaly, CostLine, HourCost, HourSums, LineKind, MeterDay
 
 MONDAY = datetime(2026, 11, 30, 10, tzinfo=UTC)
 HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pilotlight.decide.utilisation.idle_owners import idle, reclaim, working
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
-from pilotlight.facts.reclaim import OwnerState, PodOwner, Reclaim, ReclaimStep, SilentPod
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner, Reclaim, ReclaimStep, SilentPod
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

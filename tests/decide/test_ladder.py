@@ -11,8 +11,8 @@ from small_fleet import NOW, T4, bought, gang, offering, plan, pod, policy, verd
 
 from pilotlight.decide.money.budget_ladder import MARGIN, climbed
 from pilotlight.decide.money.budget_limits import meters, unused
-from pilotlight.facts.budget import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 
 EITHER = ClassPolicy(gpu_models="any", capacity_types=("spot", "on-demand"))

@@ -16,8 +16,8 @@ from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.metering import Look, counted, cuts, day_start, lines, metered, stopped
 from pilotlight.decide.money.time_between_looks import told
-from pilotlight.facts.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.money.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.workload import SHARED, GpuRequest
 
 DAY = timedelta(days=1)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pilotlight.decide.money.node_cost import Bought, bought_by, metered_usd
-from pilotlight.facts.bill import MeteredNode
+from pilotlight.facts.money.bill import MeteredNode
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 WITHIN = timedelta(minutes=30)

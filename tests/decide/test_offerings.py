@@ -16,7 +16,7 @@ from pilotlight.decide.offers.offerings import (
     too_old,
 )
 from pilotlight.facts.capacity import CapacityType, Taint
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy, Prices
 
 GIB = 2**30

@@ -16,7 +16,7 @@ from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import ClusterView, Node, PoolState
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.paid import Paid, PaidIdle, UnusedPool
+from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedPool
 from pilotlight.facts.policy import Caps, ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import BOUNDS, Correction, awaited, compared, corrections, median
 from pilotlight.decide.money.spend import books
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 
 FIRST = date(2026, 11, 1)
 

@@ -15,11 +15,11 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.decide.limits.policy_rules import holds
 from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadPolicy
-from pilotlight.facts.budget import Balance, Meter, Money
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.policy import Budget, PoolPolicy, Rule, RuleBudget, RuleTime, RuleWhen
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 NIGHT = RuleTime(start="20:00", end="06:00")
 NOON = RuleTime(start="11:00", end="13:00")

@@ -5,7 +5,7 @@ from math import nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.run_groups import run_lengths, use
 from pilotlight.tools.advice.run_quantiles import LEAST
 from pilotlight.tools.replay.traces.trace_job import Job

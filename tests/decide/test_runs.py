@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from small_fleet import NOW, node
 
 from pilotlight.decide.demand.class_run_times import LEAST, MOST, learned, typical
-from pilotlight.facts.budget import Runs
 from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.money.budgets import Runs
 from pilotlight.facts.workload import GpuRequest
 
 

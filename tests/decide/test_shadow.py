@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, compared, followed
-from pilotlight.facts.bill import CostLine, MeterDay
+from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict
-from pilotlight.facts.shadow import Advised, OpenAdvice
+from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

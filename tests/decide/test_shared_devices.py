@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.weeks_of_use import total, weeks
 
 PRICE = Decimal(3)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pilotlight.facts.handover import Taken
+from pilotlight.facts.limits.pool_handover import Taken
 from pilotlight.tools.install.handover_steps import falls_back
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

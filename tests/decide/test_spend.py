@@ -13,8 +13,8 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.forecast import forecast
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import books, drift, spent
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
-from pilotlight.facts.budget import Meter
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.policy import Budget, BudgetScope
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -24,8 +24,8 @@ from pilotlight.decide.offers.spot_lifetimes import (
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.facts.survival import Lives
 from pilotlight.units import clock_seconds
 
 

@@ -6,10 +6,10 @@ from math import expm1, log
 import pytest
 
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.shop import SpotPrices
-from pilotlight.facts.spot_rows import SpotJob, SpotRow
-from pilotlight.facts.survival import HOURS_A_DAY, Lives
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.cloud_shop import SpotPrices
+from pilotlight.facts.offers.spot_history import HOURS_A_DAY, Lives
+from pilotlight.facts.offers.spot_row import SpotJob, SpotRow
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.tools.advice.spot_table_rows import spot_rows
 from pilotlight.units import HOUR
 

@@ -9,8 +9,8 @@ from small_fleet import policy
 from pilotlight.decide.money.budget_limits import opened
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.node_end import ending
-from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.units import HOUR
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from math import nan
 import pytest
 
 from pilotlight.facts.memory import Tally
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.targets import PodsUse, card, longest_of_95, use
 
 

@@ -8,10 +8,10 @@ from small_fleet import offering, plan, pod, policy
 
 from pilotlight.decide.offers.live_prices import MOST_KEPT, learnt, with_told, with_zones
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
 from pilotlight.facts.labels import ZONE
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
+from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.facts.shop import SpotPrices
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from pilotlight.decide.demand.made_by import made_by
 from pilotlight.decide.utilisation.idle_pods import idle_pods
 from pilotlight.decide.utilisation.replicas import replicas
 from pilotlight.decide.utilisation.shared_devices import MEMORY, shared
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 STEP = 600
 HOURS = 6

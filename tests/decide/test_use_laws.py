@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.decide.utilisation.idle_pods import idle_pods
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.fragmentation import fragments
 from pilotlight.tools.advice.weeks_of_use import Hours, books, total, weeks
 

@@ -8,9 +8,8 @@ import pytest
 
 from pilotlight.decide.interruption.verify_notice import BOOT, SAYS_LATE, SKEW, Proof, judge
 from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
-from pilotlight.facts.interruption import LEAD_S, NOTICE_S, Interruption
-from pilotlight.facts.messages import NoticeKind
-from pilotlight.facts.notices import (
+from pilotlight.facts.interruption.interruption import LEAD_S, NOTICE_S, Interruption
+from pilotlight.facts.interruption.notice_kinds import (
     ANNOUNCED,
     CONDITIONS,
     LABELS,
@@ -21,6 +20,7 @@ from pilotlight.facts.notices import (
     NoticeCloud,
     capacity_types,
 )
+from pilotlight.facts.messages import NoticeKind
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spot.md"

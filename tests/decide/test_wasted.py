@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.cluster_waste import Found, wasted
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest
 
 HOURS = 6

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.facts.groups import pool_of_group
+from pilotlight.facts.nodes.instance_groups import pool_of_group
 
 OKTETO = "us-central1-cloud-okteto-com"
 OKTETO_GROUP = "gke-us-central1-cloud-okteto-com-pro-a09dced8-grp"

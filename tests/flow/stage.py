@@ -13,8 +13,8 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.messages import Alert, PodPending, Tick
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.deps import Answer, Deps

@@ -7,8 +7,8 @@ import pytest
 
 from alert_storm import KINDS, storm
 from pilotlight.adapters import http
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Telling
 from pilotlight.flow.delivery import alert_dedup, desk, fan_out, flush
 from pilotlight.flow.delivery.escalation import UNDELIVERED
 from providers import SECRET

@@ -10,7 +10,7 @@ from stage import Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
-from pilotlight.facts.audit import AuditLine, ChainProof
+from pilotlight.facts.alerts.audit_lines import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.memory import audit_chain, ledger
 from pilotlight.ports import ABSENT, State

@@ -10,8 +10,8 @@ import pytest
 from test_interrupt import SAVES, Doomed
 
 from pilotlight.facts.capacity import InstanceState, PoolState
-from pilotlight.facts.interruption import LEAD_S, Interruption
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.interruption.interruption import LEAD_S, Interruption
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.policy import PaidPolicy, PoolPolicy
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.interruption.rescues import carry_on

@@ -8,8 +8,8 @@ from decimal import Decimal
 from stage import Stage
 
 from pilotlight.errors import Unavailable
+from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.facts.shop import SpotPrices
 from pilotlight.flow.billing.cloud_prices import AGAIN_S, EVERY_S, refresh
 from pilotlight.state_schema.billing import PRICES
 

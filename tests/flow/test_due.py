@@ -19,8 +19,8 @@ from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.memory import DueJob, Memory
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
-from pilotlight.facts.survival import Lives
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, PodShape, shape
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.interruption.interrupt import interrupt

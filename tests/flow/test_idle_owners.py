@@ -17,8 +17,8 @@ from pilotlight.errors import BadRequest, Conflict, Forbidden, Unavailable
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, ReclaimPolicy
-from pilotlight.facts.reclaim import OwnerKind, PodOwner, Reclaim
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.reclaim_steps import OwnerKind, PodOwner, Reclaim
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.reclaim import watch
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.memory import brakes, ledger

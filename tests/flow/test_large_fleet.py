@@ -12,8 +12,8 @@ import pytest
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.facts.bill import Life
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState
+from pilotlight.facts.money.bill import Life
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.billing import meter

@@ -14,7 +14,7 @@ from test_rooms import Recorder
 
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing import meter
 from pilotlight.ports import LARGEST

@@ -5,8 +5,8 @@ from datetime import timedelta
 from telling_stage import Wall, desk_of
 
 from pilotlight.errors import Throttled
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Telling
 from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.flush import MOST_READ, flush
 from pilotlight.state_schema.alerts import WAITING

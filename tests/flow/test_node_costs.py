@@ -13,10 +13,10 @@ from stage import START, Stage
 
 from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
-from pilotlight.facts.audit import AuditLine
-from pilotlight.facts.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
+from pilotlight.facts.alerts.audit_lines import AuditLine
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Tick
+from pilotlight.facts.money.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
 from pilotlight.flow.billing import meter, node_costs
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.look.instance_lifetimes import ended

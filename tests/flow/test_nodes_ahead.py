@@ -6,8 +6,8 @@ from typing import Any
 from stage import Stage
 
 from pilotlight.errors import Unavailable
+from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.facts.queues import QueueRules
 from pilotlight.state_schema.cluster import QUEUE
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from stage import START, Stage
 
-from pilotlight.facts.interruption import MOST_LOST, Interruption, Lost, bounded
+from pilotlight.facts.interruption.interruption import MOST_LOST, Interruption, Lost, bounded
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.ports import ABSENT, LARGEST

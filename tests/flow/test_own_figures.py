@@ -12,11 +12,11 @@ from stage import START, Stage
 from pilotlight.adapters.outbox.local import LocalOutbox, MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import NoCapacity, Unavailable
-from pilotlight.facts.figures import FAMILIES
+from pilotlight.facts.alerts.delivery_records import Telling
+from pilotlight.facts.alerts.figures import FAMILIES
 from pilotlight.facts.limits.checks import Token
 from pilotlight.facts.messages import Alert, Outgoing, Tick
 from pilotlight.facts.policy import Budget
-from pilotlight.facts.telling import Telling
 from pilotlight.flow.billing.tick import billing
 from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
 from pilotlight.flow.memory import brakes

@@ -13,7 +13,7 @@ from stage import Stage
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
-from pilotlight.facts.budget import Ladder, Rung, StepInForce
+from pilotlight.facts.money.budgets import Ladder, Rung, StepInForce
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing.queue_stops import stop_queues
 from pilotlight.flow.deps import Deps

@@ -10,7 +10,7 @@ from stage import Stage
 
 from pilotlight.decide.interruption.shown_notice import notice_of
 from pilotlight.facts.capacity import ClusterView, Node, Taint
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.books import interruptions

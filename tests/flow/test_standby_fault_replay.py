@@ -15,7 +15,7 @@ from test_aws_fault_replay import LOST, REFUSED, _answered, told
 from test_civo_fault_replay import Told
 from test_on_aws import on_aws
 
-from pilotlight.facts.catalog import InstanceType
+from pilotlight.facts.offers.catalog import InstanceType
 from pilotlight.flow.deps import Answer
 
 __all__ = ["told"]

@@ -12,7 +12,7 @@ from pilotlight.decide.utilisation.idle_pods import silence
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.flow.billing.tick import billing
 from pilotlight.state_schema.marks import NOTICED

@@ -17,7 +17,7 @@ from stage import START, Stage
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function, Response
 from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.isolation import Isolations
+from pilotlight.facts.limits.isolated_objects import Isolations
 from pilotlight.facts.messages import Alert, Message, PodPending, Tick
 from pilotlight.facts.policy import Budget, ClassPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape

@@ -9,7 +9,7 @@ import pytest
 from pilotlight.codec.policy import read_policy
 from pilotlight.connections import bills_at
 from pilotlight.errors import BadInput
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 from pilotlight.settings import Settings
 from pilotlight.world.clock import WallClock
 

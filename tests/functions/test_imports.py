@@ -41,7 +41,7 @@ NEVER = (
     "pilotlight.tools",
     "pilotlight.adapters.cluster",
     "pilotlight.decide.limits.request_access",
-    "pilotlight.facts.doors",
+    "pilotlight.facts.limits.routes",
     "pilotlight.flow.cycle.cycle",
 )
 """Of ours: what such an event has no use for."""

@@ -14,7 +14,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode, encode
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.interruption import Instance
+from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape

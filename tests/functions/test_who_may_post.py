@@ -20,7 +20,7 @@ from functions_framework import create_app
 from fleet import free_port
 from pilotlight.codec.world import CALLS
 from pilotlight.doorway import RECEIVES
-from pilotlight.facts.doors import DOORS, FUNCTIONS, Caller
+from pilotlight.facts.limits.routes import DOORS, FUNCTIONS, Caller
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.start.serve_command import site
 from pilotlight.wiring import App

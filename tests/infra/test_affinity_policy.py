@@ -21,7 +21,7 @@ from pilotlight.codec.catalog import read_catalog
 from pilotlight.decide.offers.offerings import catalog_pools, offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.manifests.affinity_policy import affinity_policy
 from pilotlight.tools.replay.placement_shaping import Affinity

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pilotlight.facts.figures import FAMILIES
+from pilotlight.facts.alerts.figures import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "infra" / "prometheus" / "rules.yaml"

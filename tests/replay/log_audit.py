@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.traces.trace_job import Job
 
 CHECKPOINT_S, RESTORE_S = 600, 60

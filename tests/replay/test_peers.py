@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.names import check_peer, peer
 from pilotlight.tools.replay.peers.peer_run import drive, pools_of, run_peer

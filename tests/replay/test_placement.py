@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import idle_hours
 from pilotlight.tools.replay.placement_shaping import Affinity
 from pilotlight.tools.replay.traces.trace_job import Job, Point

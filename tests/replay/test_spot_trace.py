@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import judge_zones
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.zones import ZoneHistory
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.peer_run import run_peer

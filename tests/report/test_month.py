@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from browser import opened, pixels
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.tools.advice.month import Month, cents, month
 from pilotlight.tools.cli import terminal
 from pilotlight.tools.cli.records.report_command import plain

@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.labels import INSTANCE_TYPE
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Requirement, shape
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool

@@ -7,7 +7,7 @@ from both_ways import WAYS, ports
 from small_cloud import START
 
 from pilotlight.errors import NoCapacity
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.world.machines import WorldPool
 
 RESERVED = (WorldPool(name="r", instance_type="one", capacity_type="reserved", paid=2),)

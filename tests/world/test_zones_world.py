@@ -9,7 +9,7 @@ from small_cloud import POOLS, SPOT, pod, world
 
 import judge_zones
 from pilotlight.errors import NoCapacity
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.world.world import World
 
 TICK_S = 1000.0

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog, DiskPrice, InstanceType, Price
+from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.facts.workload import WHOLE_DEVICES
 from pilotlight.units import quantity
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.facts.figures import FAMILIES, Family, Sample
+from pilotlight.facts.alerts.figures import FAMILIES, Family, Sample
 from pilotlight.facts.memory import BOUNDS
 from pilotlight.units import clock_seconds
 

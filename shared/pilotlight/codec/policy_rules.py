@@ -7,6 +7,7 @@ from decimal import Decimal
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, shown, suggestion
+from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.policy import (
     DEFAULT_CLASSES,
     Budget,
@@ -19,7 +20,6 @@ from pilotlight.facts.policy import (
     RuleWhen,
     Schedule,
 )
-from pilotlight.facts.queues import QueueRules
 from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
 
 Problem = tuple[str, str]

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight import errors
 from pilotlight.errors import Denied, Failed, PilotlightError, Reject, Retry, Throttled
-from pilotlight.facts.reclaim import PodOwner
+from pilotlight.facts.utilisation.reclaim_steps import PodOwner
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, Usd
 

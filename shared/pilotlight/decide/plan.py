@@ -27,19 +27,19 @@ from pilotlight.decide.place.gangs import place_gang
 from pilotlight.decide.place.node_closing import closed, placement, steered, strays
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.place.purchase import Group, Headroom, in_units
-from pilotlight.facts.brakes import NO_BRAKES, Brakes
-from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
+from pilotlight.facts.demand.worker_queues import NodesAhead
+from pilotlight.facts.limits.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.policy import ApproveOver, Limits, Policy
-from pilotlight.facts.queues import NodesAhead
-from pilotlight.facts.quota import NO_QUOTAS, Quota
 from pilotlight.facts.workload import Finding, PodDemand
 
 if TYPE_CHECKING:
     from pilotlight.decide.limits.policy_rules import Ruled
-    from pilotlight.facts.pool_use import PoolUse
+    from pilotlight.facts.utilisation.pool_use import PoolUse
 
 NOTHING_UNSETTLED: Mapping[str, str] = {}
 NOBODY_AHEAD: Mapping[str, NodesAhead] = {}

@@ -14,12 +14,12 @@ from pilotlight.codec.kubernetes.workloads import Workload
 from pilotlight.decide.limits.set_apart import stand_in
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.place.purchase import Group
-from pilotlight.facts.bill import Life, MeteredNode
-from pilotlight.facts.budget import Hold
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import Interruption
-from pilotlight.facts.isolation import NAMELESS, SetApart, SetApartKind
+from pilotlight.facts.interruption.interruption import Interruption
+from pilotlight.facts.limits.isolated_objects import NAMELESS, SetApart, SetApartKind
+from pilotlight.facts.money.bill import Life, MeteredNode
+from pilotlight.facts.money.budgets import Hold
 from pilotlight.facts.workload import PodDemand, Queued
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.saving import Saving

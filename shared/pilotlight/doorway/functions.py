@@ -171,7 +171,7 @@ def run(request: Request, message: Message) -> Answer:
 
 
 def _alert(request: Request, alert: Alert) -> Answer:
-    from pilotlight.facts.health import ALERTS
+    from pilotlight.facts.nodes.gpu_faults import ALERTS
     from pilotlight.flow.delivery.alert_dedup import hear, heard
 
     if alert.kind in ALERTS and not request.dryrun:

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.devices import DeviceKind
-from pilotlight.facts.paid import Paid
-from pilotlight.facts.survival import Survival
+from pilotlight.facts.fit.claimed_devices import DeviceKind
+from pilotlight.facts.offers.paid_capacity import Paid
+from pilotlight.facts.offers.spot_history import Survival
 from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, PodDemand, PodShape, Queued, Reserving
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.budget import Terms
 from pilotlight.facts.messages import Outgoing
-from pilotlight.facts.paid import PaidIdle
-from pilotlight.facts.placement import NOTHING_PLACED, NodeDoors
+from pilotlight.facts.money.budgets import Terms
+from pilotlight.facts.offers.paid_capacity import PaidIdle
+from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, NodeDoors
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 

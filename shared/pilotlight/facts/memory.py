@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.capacity import InFlight, Resources
-from pilotlight.facts.devices import DeviceKind
-from pilotlight.facts.placement import Opening
-from pilotlight.facts.survival import Lives
+from pilotlight.facts.fit.claimed_devices import DeviceKind
+from pilotlight.facts.offers.spot_history import Lives
+from pilotlight.facts.place.closed_nodes import Opening
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Mode, PoolMode, Taint
-from pilotlight.facts.handover import OnSilence
-from pilotlight.facts.queues import QueueRules
-from pilotlight.facts.terms import Dollars, Duration, ExactNumber, GpuMemory, WholeAmount, WrittenName
+from pilotlight.facts.demand.worker_queues import QueueRules
+from pilotlight.facts.limits.policy_terms import Dollars, Duration, ExactNumber, GpuMemory, WholeAmount, WrittenName
+from pilotlight.facts.limits.pool_handover import OnSilence
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.devices import CLAIMED, Claimed
+from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed
 from pilotlight.units import MILLI_PER_GPU, Seconds
 
 WorkloadClass = Literal["training", "serving", "notebook", "batch"]

@@ -11,8 +11,8 @@ import msgspec
 from pilotlight.errors import Denied, Failed, Reject, Retry
 from pilotlight.facts.capacity import ClusterView, Mode, Offering
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.isolation import SetApart, SetApartKind
 from pilotlight.facts.labels import WARNINGS
+from pilotlight.facts.limits.isolated_objects import SetApart, SetApartKind
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import (
     AskPrices,

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.budget import Spent
-from pilotlight.facts.figures import Sample
+from pilotlight.facts.alerts.figures import Sample
+from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing import meter
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.deps import Deps

@@ -4,8 +4,8 @@ import logging
 
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Busy
-from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.messages import CapacityFailed, Tick
+from pilotlight.facts.nodes.instance_groups import pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.memory import lease, ledger

@@ -5,11 +5,11 @@ from datetime import date, datetime
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.facts.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
-from pilotlight.facts.budget import HeldPrice, Ladder
-from pilotlight.facts.catalog import ToldPrices
-from pilotlight.facts.paid import UnusedMonth
-from pilotlight.facts.pool_use import PoolUse
+from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
+from pilotlight.facts.money.budgets import HeldPrice, Ladder
+from pilotlight.facts.offers.catalog import ToldPrices
+from pilotlight.facts.offers.paid_capacity import UnusedMonth
+from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR as HOUR_S

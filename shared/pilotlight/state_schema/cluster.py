@@ -6,10 +6,10 @@ from typing import Literal
 import msgspec
 
 from pilotlight.codec.records import Format
-from pilotlight.facts.brakes import Approval, Pause
-from pilotlight.facts.handover import Taken
-from pilotlight.facts.isolation import Isolations
-from pilotlight.facts.queues import QueueHistory
+from pilotlight.facts.demand.worker_queues import QueueHistory
+from pilotlight.facts.limits.brakes import Approval, Pause
+from pilotlight.facts.limits.isolated_objects import Isolations
+from pilotlight.facts.limits.pool_handover import Taken
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 

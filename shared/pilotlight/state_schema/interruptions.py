@@ -1,7 +1,7 @@
 """Families of instances, and of notices that one is taken."""
 
 from pilotlight.codec.records import Format
-from pilotlight.facts.interruption import Instance, Interruption
+from pilotlight.facts.interruption.interruption import Instance, Interruption
 from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR
 

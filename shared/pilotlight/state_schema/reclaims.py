@@ -1,7 +1,7 @@
 """Families of owners that are idle: how far each has come, and when they were last looked at."""
 
 from pilotlight.codec.records import MARK, Format
-from pilotlight.facts.reclaim import Reclaim
+from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.state_schema.table import Table
 
 RECLAIM = Table("reclaim", Format(Reclaim))

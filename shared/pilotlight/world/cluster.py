@@ -6,10 +6,10 @@ from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
-from pilotlight.facts.claims import Refused, refusals
+from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.facts.reclaim import OwnerState, PodOwner
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
 from pilotlight.world import owners

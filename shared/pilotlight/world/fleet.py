@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from pilotlight.errors import BadRequest, NoCapacity, QuotaExceeded
-from pilotlight.facts.catalog import Catalog
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.cloud import Fate, Ledger
 from pilotlight.world.faults import Faults

@@ -5,8 +5,8 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
-from pilotlight.facts.catalog import InstanceType
 from pilotlight.facts.labels import ARCH, CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, OS, POOL, ZONE
+from pilotlight.facts.offers.catalog import InstanceType
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.units import Seconds, UsdPerHour, milli, whole

@@ -5,8 +5,8 @@ from itertools import chain
 from math import nan
 
 from pilotlight.errors import BadRequest, Conflict
-from pilotlight.facts.reclaim import OwnerKind, OwnerState, PodOwner
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.reclaim_steps import OwnerKind, OwnerState, PodOwner
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 from pilotlight.world.nodes import Binding, WorldJob
 from pilotlight.world.world import World

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.nodes import WorldNode

@@ -12,9 +12,9 @@ from threading import RLock
 from typing import Literal, NamedTuple
 
 from pilotlight.errors import BadInput, BadRequest, Busy, Denied
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.workload import PodDemand, PodShape
-from pilotlight.facts.zones import ZoneHistory
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.agenda import Agenda
 from pilotlight.world.clock import VirtualClock, WorldClock

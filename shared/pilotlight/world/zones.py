@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from random import Random
 
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.units import Seconds
 from pilotlight.world.nodes import WorldNode
 

@@ -14,8 +14,8 @@ import msgspec
 from harness.judges.purchases import Purchases
 from harness.scene import APART_S, START, Scene
 from pilotlight.errors import BadInput
-from pilotlight.facts.brakes import ALL
 from pilotlight.facts.decisions import Record
+from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.policy import ApproveOver
 from pilotlight.facts.workload import PodDemand, Toleration, shape
 from pilotlight.flow.memory import brakes

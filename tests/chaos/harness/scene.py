@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import Alerts, Budget, BudgetScope, Caps, Channel, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, WorkloadClass, shape
 from pilotlight.units import HOUR, Seconds

@@ -22,7 +22,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import meters, terms
 from pilotlight.decide.money.economics import stop_s
-from pilotlight.facts.budget import Account, Meter, Terms
+from pilotlight.facts.money.budgets import Account, Meter, Terms
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.books import accounts, budget_holds, hold_ends, hold_records
 from pilotlight.flow.deps import Deps

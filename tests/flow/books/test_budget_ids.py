@@ -16,8 +16,8 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.codec.policy import read_policy
 from pilotlight.decide.money.budget_limits import window
 from pilotlight.errors import BadPolicy
-from pilotlight.facts.budget import Account
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Account
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.state_schema.books import CAP
 from pilotlight.state_schema.decisions import MEMORY

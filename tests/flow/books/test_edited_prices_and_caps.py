@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from stage import MINUTE, START, Stage
 
-from pilotlight.facts.budget import Account, Hold
+from pilotlight.facts.money.budgets import Account, Hold
 from pilotlight.facts.policy import Budget, ClassPolicy
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR

@@ -8,8 +8,8 @@ from stage import Stage
 
 from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, opened
 from pilotlight.decide.money.holds import TICK, put_out
-from pilotlight.facts.budget import Hold, Priced, Terms
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
+from pilotlight.facts.money.budgets import Hold, Priced, Terms
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.workload import Reserving
 from pilotlight.flow.books import gate_holds, hold_ends, keeper

@@ -17,8 +17,8 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money.budget_limits import meters, opened, terms
 from pilotlight.errors import Busy, PilotlightError, Unavailable
-from pilotlight.facts.budget import Account, Hold
 from pilotlight.facts.labels import POOL
+from pilotlight.facts.money.budgets import Account, Hold
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.books import accounts as accounts_in_state

@@ -8,7 +8,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.facts.budget import Account
+from pilotlight.facts.money.budgets import Account
 from pilotlight.facts.policy import Budget, ClassPolicy
 from pilotlight.flow.books import keeper
 from pilotlight.flow.look.snapshot import look

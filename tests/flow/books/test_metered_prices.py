@@ -16,8 +16,8 @@ from pilotlight.adapters.state.counted import CountedState
 from pilotlight.decide.offers.live_prices import with_told
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Unavailable
-from pilotlight.facts.bill import CostLine
-from pilotlight.facts.catalog import Price, ToldPrices
+from pilotlight.facts.money.bill import CostLine
+from pilotlight.facts.offers.catalog import Price, ToldPrices
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy
 from pilotlight.flow.billing import meter, node_costs
 from pilotlight.state_schema.billing import HELD_PRICE

@@ -16,7 +16,7 @@ from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.bills import warehouse
 from pilotlight.decide.money.bill_scope import Rules, scoped
 from pilotlight.errors import BadInput, BadRequest, Unavailable
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 from pilotlight.units import Seconds
 
 ADDRESS = "athena:REGION/WORKGROUP/DATABASE.TABLE"

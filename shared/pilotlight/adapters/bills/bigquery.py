@@ -18,7 +18,7 @@ from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
 from pilotlight.decide.money.bill_scope import Rules, scoped
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Unavailable
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 from pilotlight.units import Seconds
 
 URL = "https://bigquery.googleapis.com"

@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.codec.bills.charges import merged, read_charges
 from pilotlight.codec.bills.rates import Rates
-from pilotlight.facts.bill import Bill, BilledDay
+from pilotlight.facts.money.bill import Bill, BilledDay
 from pilotlight.ports import Clock
 from pilotlight.units import cents
 

@@ -14,7 +14,7 @@ from pilotlight.adapters.bills.focus_query import VERSION, query, superseded
 from pilotlight.adapters.objects import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scoped
 from pilotlight.errors import BadInput
-from pilotlight.facts.bill import Bill
+from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.world import Delete, Evict, OfNode, OfOwner, OfPod, Rest, Tell
 from pilotlight.facts.capacity import BoundPod, ClusterView
-from pilotlight.facts.reclaim import OwnerState, PodOwner
+from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.units import Seconds
 
 _view = msgspec.json.Decoder(ClusterView)

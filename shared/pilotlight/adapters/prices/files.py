@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from pilotlight.codec.catalog import read_catalog
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 
 
 class FilePrices:

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Protocol
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.queues import QueueRules
+from pilotlight.facts.demand.worker_queues import QueueRules
 
 SOURCES = ("prometheus", "pubsub", "rabbitmq", "sqs")
 

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.world import Grid
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 
 

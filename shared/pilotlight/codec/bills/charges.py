@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pilotlight.codec.bills.rates import Rate, Rates
-from pilotlight.facts.bill import BilledDay
+from pilotlight.facts.money.bill import BilledDay
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd
 

@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, shaped
-from pilotlight.facts.health import ALERTS, CODE_LABELS, NODE_LABELS, OF_PROGRAMS
 from pilotlight.facts.messages import Alert, Moment
+from pilotlight.facts.nodes.gpu_faults import ALERTS, CODE_LABELS, NODE_LABELS, OF_PROGRAMS
 
 _SEVERITIES: dict[str, Literal["info", "warning", "critical"]] = {
     "critical": "critical",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pilotlight.codec.kubernetes.models import POOL_LABELS
 from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus
 from pilotlight.codec.kubernetes.workloads import Workload
-from pilotlight.facts.isolation import SetApart
+from pilotlight.facts.limits.isolated_objects import SetApart
 
 
 def bare(apart: Sequence[SetApart], item: object) -> object:

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.objects import Wire
 from pilotlight.facts.capacity import Scaler
-from pilotlight.facts.groups import listed
+from pilotlight.facts.nodes.instance_groups import listed
 
 NAME = "cluster-autoscaler"
 AUTOSCALER_NAMESPACE = "kube-system"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.objects import Pod
-from pilotlight.facts.claims import Refused, Settled, refusals, settled
+from pilotlight.facts.demand.settled_claims import Refused, Settled, refusals, settled
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, PodTraits
 

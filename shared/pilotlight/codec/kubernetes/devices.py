@@ -15,7 +15,7 @@ from pilotlight.codec.kubernetes.bounds import CLAIMS, DEVICE_ASKS, DEVICE_TEXT,
 from pilotlight.codec.kubernetes.objects import Metadata, Pod, Wire
 from pilotlight.codec.kubernetes.pods import Asked
 from pilotlight.codec.kubernetes.requests import IMPLICIT, Request, summed
-from pilotlight.facts.devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
+from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA, GpuRequest, is_gpu
 from pilotlight.units import quantity
 

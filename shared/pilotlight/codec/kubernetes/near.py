@@ -18,8 +18,8 @@ from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.objects import Expression, KubeNode, Pod, PodTerm, Selector, Spread
 from pilotlight.codec.kubernetes.placement import pod_terms, tolerations
 from pilotlight.codec.kubernetes.selectors import covers
+from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import NODE_NAME
-from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.workload import Near, NearRule
 from pilotlight.units import one_line
 

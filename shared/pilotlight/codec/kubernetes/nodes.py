@@ -20,8 +20,8 @@ from pilotlight.codec.kubernetes.requests import Request, other_resources, read_
 from pilotlight.codec.kubernetes.storage import attach_limits, attached
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
-from pilotlight.facts.health import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
-from pilotlight.facts.notices import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
+from pilotlight.facts.interruption.notice_kinds import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
+from pilotlight.facts.nodes.gpu_faults import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, GpuRequest, is_gpu, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU

@@ -26,7 +26,7 @@ from pilotlight.codec.kubernetes.storage import attached, reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Daemon
-from pilotlight.facts.devices import Claimed
+from pilotlight.facts.fit.claimed_devices import Claimed
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
     Due,

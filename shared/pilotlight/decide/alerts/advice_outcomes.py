@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pilotlight.facts.bill import CostLine, MeterDay
+from pilotlight.facts.alerts.advice import Advised, End, OpenAdvice
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import Held
-from pilotlight.facts.shadow import Advised, End, OpenAdvice
+from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
 MOST_OPEN = 400

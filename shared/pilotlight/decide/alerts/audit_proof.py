@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import msgspec
 
-from pilotlight.facts.audit import Anchor, AuditLine, ChainProof, Tampered, Tampering
+from pilotlight.facts.alerts.audit_lines import Anchor, AuditLine, ChainProof, Tampered, Tampering
 from pilotlight.facts.decisions import Link
 
 NULL = msgspec.Raw(b"null")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from pilotlight.facts.budget import Runs
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.money.budgets import Runs
 from pilotlight.units import Seconds
 
 LEAST, MOST = 5, 99

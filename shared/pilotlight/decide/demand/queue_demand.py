@@ -14,7 +14,7 @@ from math import ceil, isfinite
 
 from pilotlight.decide.demand.made_by import made_by
 from pilotlight.facts.capacity import ClusterView, Offering
-from pilotlight.facts.queues import NodesAhead, QueueHistory, QueueReading, QueueRules, Workers
+from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory, QueueReading, QueueRules, Workers
 from pilotlight.units import Seconds, human
 
 TREND = timedelta(minutes=5)

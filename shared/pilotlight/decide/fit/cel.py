@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from pilotlight.facts.devices import DeviceKind
+from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.units import quantity
 
 Value = object

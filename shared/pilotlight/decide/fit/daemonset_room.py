@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import Daemon, Offering, Resources
-from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodShape, is_gpu
 from pilotlight.units import quantity

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.devices import DeviceKind
+from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.labels import GPU_PRODUCT
 from pilotlight.facts.workload import AMD, MIG_PREFIX
 

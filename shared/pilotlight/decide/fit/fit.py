@@ -6,8 +6,8 @@ from typing import Literal
 
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
+from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import GPU_MODEL, HOSTNAME, ZONE
-from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.workload import GpuRequest, PodShape, clash, unnamed
 from pilotlight.units import MILLI_PER_GPU
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pilotlight.facts.capacity import Taint
-from pilotlight.facts.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.workload import Near, NearRule, PodShape
 
 

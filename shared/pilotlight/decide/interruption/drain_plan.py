@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.interruption.verify_notice import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption import BACK, LEAD_S, NOTICE_S, STOP_KINDS, Interruption, Lost, Move
+from pilotlight.facts.interruption.interruption import BACK, LEAD_S, NOTICE_S, STOP_KINDS, Interruption, Lost, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
 

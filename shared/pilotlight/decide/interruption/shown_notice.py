@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.interruption.notice_kinds import OF_NODE, SHOWN, capacity_types
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
-from pilotlight.facts.notices import OF_NODE, SHOWN, capacity_types
 
 
 def notice_of(node: Node, cluster: str, now: datetime) -> InterruptionNotice | None:

@@ -8,8 +8,16 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.facts.capacity import InstanceState, Node
-from pilotlight.facts.interruption import LEAD_S, NOTICE_S, OUR_OWN, Interruption, Truth
-from pilotlight.facts.notices import ANNOUNCED, CONDITIONS, LABELS, OF_NODE, TAINTS, WORLD, capacity_types
+from pilotlight.facts.interruption.interruption import LEAD_S, NOTICE_S, OUR_OWN, Interruption, Truth
+from pilotlight.facts.interruption.notice_kinds import (
+    ANNOUNCED,
+    CONDITIONS,
+    LABELS,
+    OF_NODE,
+    TAINTS,
+    WORLD,
+    capacity_types,
+)
 from pilotlight.units import human
 
 SKEW = timedelta(minutes=2)

@@ -10,9 +10,9 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.facts.brakes import ALL, Brakes
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, PodGroup, known_per_hour
+from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory, Turn
 from pilotlight.facts.policy import Limits, Policy
 from pilotlight.units import cents

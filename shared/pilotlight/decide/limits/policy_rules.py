@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.offers.selection import Eligible
-from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Rejected
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.policy import Policy, PoolPolicy, Rule
-from pilotlight.facts.pool_use import PoolUse
+from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, human
 

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.facts.doors import DOORS, DRY, Caller, Door, DoorRight, Where
+from pilotlight.facts.limits.routes import DOORS, DRY, Caller, Door, DoorRight, Where
 from pilotlight.units import Seconds
 
 WINDOW_S: Seconds = 300

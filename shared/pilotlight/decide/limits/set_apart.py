@@ -11,7 +11,7 @@ from hashlib import blake2b
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Resources
-from pilotlight.facts.isolation import NAMELESS, SetApart
+from pilotlight.facts.limits.isolated_objects import NAMELESS, SetApart
 from pilotlight.facts.workload import GpuRequest, Queued
 
 _NO_ROOM = Resources(cpu_milli=0, memory=0, ephemeral=0, pods=0)

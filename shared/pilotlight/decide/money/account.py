@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.facts.budget import Account, Transfer
+from pilotlight.facts.money.budgets import Account, Transfer
 
 MOST_HELD = 1500
 """Holds of one record: about 100 KB. More are held in a further part."""

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from pilotlight.facts.bill import Bill, BilledDay
+from pilotlight.facts.money.bill import Bill, BilledDay
 from pilotlight.facts.policy import BillScope, CurrencyRate
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents

@@ -9,7 +9,7 @@ import msgspec
 
 from pilotlight.decide.money.budget_limits import applies, held, latest, opened, paid_until, refusal, unpaid, windows
 from pilotlight.decide.money.economics import calls_s, least_s
-from pilotlight.facts.budget import Meter, Money, Terms
+from pilotlight.facts.money.budgets import Meter, Money, Terms
 
 MANY = 1 << 30
 """As many nodes as anyone wants: no budget is in the way."""

@@ -9,8 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.money.budget_limits import amount, limit, who
-from pilotlight.facts.budget import Rung, Spent, StepInForce
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.money.budgets import Rung, Spent, StepInForce
 from pilotlight.facts.policy import BudgetScope, LadderStep
 
 MARGIN = Decimal("0.05")

@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Protocol
 
 from pilotlight.decide.interruption.drain_plan import MARGIN_S, RETRY_S, TICK_S
-from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, per_hour
 
 TYPICAL_RUN_S = 3600.0

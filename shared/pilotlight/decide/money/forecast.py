@@ -11,7 +11,7 @@ from decimal import Decimal
 from math import sqrt
 from statistics import mean, stdev
 
-from pilotlight.facts.budget import Forecast
+from pilotlight.facts.money.budgets import Forecast
 
 DAYS = 14
 """So many whole days are looked back on: two of each day of the week."""

@@ -6,9 +6,9 @@ from math import lcm
 
 from msgspec.structs import replace
 
-from pilotlight.facts.bill import Holder
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.devices import CLAIMED
+from pilotlight.facts.fit.claimed_devices import CLAIMED
+from pilotlight.facts.money.bill import Holder
 from pilotlight.facts.workload import MIG_PREFIX, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from pilotlight.decide.money.reconciliation import median
-from pilotlight.facts.bill import Anomaly, CostLine, HourCost, HourMark, HourSums, MeterDay
+from pilotlight.facts.money.bill import Anomaly, CostLine, HourCost, HourMark, HourSums, MeterDay
 from pilotlight.units import Usd, cents
 
 ZERO = Decimal(0)

@@ -20,9 +20,9 @@ from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.node_prices import after, at_held, changed, price_at
 from pilotlight.decide.money.time_between_looks import Told, spans, told
-from pilotlight.facts.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
-from pilotlight.facts.budget import HeldPrice
 from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.money.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.money.budgets import HeldPrice
 from pilotlight.units import EPOCH, UsdPerHour
 
 MICRO = timedelta(microseconds=1)

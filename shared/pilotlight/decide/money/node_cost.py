@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pilotlight.decide.money.budget_limits import dollars
 from pilotlight.decide.money.metering import day_start, paid_until
-from pilotlight.facts.bill import MeteredNode
-from pilotlight.facts.budget import Priced
+from pilotlight.facts.money.bill import MeteredNode
+from pilotlight.facts.money.budgets import Priced
 from pilotlight.units import Usd
 
 DAY = timedelta(days=1)

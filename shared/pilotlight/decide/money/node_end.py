@@ -11,9 +11,9 @@ from typing import NamedTuple
 from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.budget_limits import longest_run, stops
 from pilotlight.decide.money.economics import CALL_S, MOST_CALLS_S, counted_stop_s, stop_s
-from pilotlight.facts.budget import Hold
 from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.interruption import StopKind
+from pilotlight.facts.interruption.interruption import StopKind
+from pilotlight.facts.money.budgets import Hold
 from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds

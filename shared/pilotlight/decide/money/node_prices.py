@@ -5,8 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.bill import MeteredNode
-from pilotlight.facts.budget import HeldPrice, Priced
+from pilotlight.facts.money.bill import MeteredNode
+from pilotlight.facts.money.budgets import HeldPrice, Priced
 from pilotlight.units import UsdPerHour
 
 MOST_PRICES = 24

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.money.budget_limits import amount
 from pilotlight.decide.money.holds import NAMED
-from pilotlight.facts.budget import Meter
+from pilotlight.facts.money.budgets import Meter
 
 
 class HeldNode(NamedTuple):

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.units import Usd
 
 ZERO = Decimal(0)

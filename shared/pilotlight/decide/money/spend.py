@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from pilotlight.decide.money.forecast import DAYS, forecast
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compared
-from pilotlight.facts.bill import BillDay, BilledDay, CostLine, MeterDay
-from pilotlight.facts.budget import Meter, Spent
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.money.budgets import Meter, Spent
 from pilotlight.facts.policy import BudgetScope
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd, cents

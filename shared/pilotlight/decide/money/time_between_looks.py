@@ -11,8 +11,8 @@ from math import lcm
 from typing import NamedTuple
 
 from pilotlight.decide.money.gpu_shares import shares
-from pilotlight.facts.bill import Holder, MeteredNode
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.money.bill import Holder, MeteredNode
 
 Owner = tuple[str, str, str]
 """Team, project and class."""

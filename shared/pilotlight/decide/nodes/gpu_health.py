@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pilotlight.decide.money.economics import billed
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.health import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
+from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
 

@@ -10,9 +10,9 @@ import msgspec
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
-from pilotlight.facts.devices import CLAIMED
+from pilotlight.facts.fit.claimed_devices import CLAIMED
+from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import GPU_MODEL, ZONE
-from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import PodDemand, PodShape, clash, unnamed
 

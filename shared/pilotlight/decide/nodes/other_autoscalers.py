@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pilotlight.facts.capacity import ClusterView, PoolState, Scaler
-from pilotlight.facts.groups import pool_of_group
 from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
+from pilotlight.facts.nodes.instance_groups import pool_of_group
 from pilotlight.facts.policy import Policy
 
 FRESH = timedelta(minutes=5)

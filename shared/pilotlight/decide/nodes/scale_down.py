@@ -13,10 +13,10 @@ import msgspec
 
 from pilotlight.decide.money.economics import billed, paid_until_s
 from pilotlight.decide.nodes.spares.spare_nodes import Allowance, Spares, allowance
-from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import IDLE_BLOCKED, Finding
 from pilotlight.units import Seconds, UsdPerHour, cents, human

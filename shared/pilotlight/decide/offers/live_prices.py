@@ -11,8 +11,8 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import CapacityType, Offering
-from pilotlight.facts.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
-from pilotlight.facts.shop import SpotPrices
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
+from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.units import Seconds
 
 HALF_LIFE_S: Seconds = 3 * 24 * 3600.0

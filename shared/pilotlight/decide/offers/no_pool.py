@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Code
-from pilotlight.facts.devices import CLAIMED
+from pilotlight.facts.fit.claimed_devices import CLAIMED
+from pilotlight.facts.fit.matching import selects
 from pilotlight.facts.labels import ZONE
-from pilotlight.facts.matching import selects
 from pilotlight.facts.workload import PodShape, Requirement, unnamed
 
 MOST = 4

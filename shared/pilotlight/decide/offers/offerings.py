@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering, PoolState, Resources
-from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
 from pilotlight.units import UsdPerHour, milli, quantity, whole
@@ -233,7 +233,7 @@ def _region(cloud: str, zone: str) -> str:
         return ""
     if zone[-1:].isalpha() and zone[-2:-1].isdigit():
         return zone[:-1]
-    from pilotlight.facts.aws_zones import region_of_id
+    from pilotlight.facts.offers.aws_zones import region_of_id
 
     return region_of_id(zone)
 
@@ -243,7 +243,7 @@ def _region_label(cloud: str, zone: str) -> str:
     place = _region(cloud, zone)
     if cloud != "eks" or place.count("-") < 4:
         return place
-    from pilotlight.facts.aws_zones import region_around
+    from pilotlight.facts.offers.aws_zones import region_around
 
     return region_around(place)
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import Offering, PoolState
-from pilotlight.facts.paid import Paid, PaidIdle, UnusedMonth, UnusedPool
+from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents

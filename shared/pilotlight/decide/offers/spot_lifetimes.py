@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.offers.selection import Memo
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.survival import HOURS_A_DAY, Lives, Survival
+from pilotlight.facts.offers.spot_history import HOURS_A_DAY, Lives, Survival
 from pilotlight.units import HOUR, Seconds, clock_seconds
 
 WEIGHT = 1.0

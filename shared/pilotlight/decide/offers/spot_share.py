@@ -11,8 +11,8 @@ from decimal import Decimal
 
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.offers.spot_row import SpotShare
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy
-from pilotlight.facts.spot_rows import SpotShare
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU
 

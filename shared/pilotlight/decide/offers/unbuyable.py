@@ -2,8 +2,8 @@
 
 from difflib import get_close_matches
 
-from pilotlight.facts.aws_zones import is_local
-from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.offers.aws_zones import is_local
+from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Finding
 

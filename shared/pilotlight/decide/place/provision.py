@@ -27,11 +27,11 @@ from pilotlight.decide.offers.shortage import better_waited_for
 from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
-from pilotlight.facts.budget import StepInForce, Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import StepInForce, Terms
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, NearRule, PodDemand, PodShape
 from pilotlight.units import cents

@@ -15,7 +15,7 @@ from pilotlight.decide.demand.made_by import made_by
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
 from pilotlight.decide.utilisation.idle_pods import IdlePod
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
 
 LEAD_S: Seconds = 240

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import isnan
 
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 
 def holders(telemetry: Telemetry) -> list[list[int]]:

@@ -20,7 +20,7 @@ from pilotlight.decide.utilisation.idle_pods import IdlePod, idle_pods
 from pilotlight.decide.utilisation.mig_profiles import ROOM
 from pilotlight.decide.utilisation.replicas import Replicas, replicas
 from pilotlight.decide.utilisation.shared_devices import Shared, shared
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds, UsdPerHour
 
 ALIKE = 3

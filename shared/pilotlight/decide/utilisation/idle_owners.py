@@ -15,8 +15,8 @@ import msgspec
 from pilotlight.decide.utilisation.idle_pods import MOST_BACK, seen, silence
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
-from pilotlight.facts.reclaim import OwnerState, Reclaim, ReclaimStep, SilentPod
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
 
 STALE_S: Seconds = 300

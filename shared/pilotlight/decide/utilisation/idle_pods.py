@@ -8,7 +8,7 @@ that is seldom; where nothing was seen yet, a share of ``UNKNOWN`` is taken with
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import HOUR, Seconds
 
 UNDER = 0.05

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pilotlight.facts.mig import Model, Profile
+from pilotlight.facts.fit.mig_layouts import Model, Profile
 
 ROOM = 1.2
 """Times the most memory that was seen: the next batch may be larger."""

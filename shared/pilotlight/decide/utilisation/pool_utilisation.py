@@ -6,8 +6,8 @@ from datetime import datetime
 from math import isnan
 
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.pool_use import PoolUse
-from pilotlight.facts.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.pool_use import PoolUse
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import MILLI_PER_GPU
 
 LATELY = 5

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import NamedTuple
 
-from pilotlight.facts.telemetry import GpuSeries
+from pilotlight.facts.utilisation.telemetry import GpuSeries
 
 MEMORY, ACTIVITY = 0.93, 0.95
 MOST_OVER = 0.0005

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.facts.isolation import Isolations, OpenIsolation, SetApart, SetApartKind
+from pilotlight.facts.limits.isolated_objects import Isolations, OpenIsolation, SetApart, SetApartKind
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps

@@ -7,8 +7,8 @@ import msgspec
 
 from pilotlight.decide.money import hourly_costs
 from pilotlight.errors import Conflict
-from pilotlight.facts.bill import Anomaly, HourCost, HourMark, MeterDay
 from pilotlight.facts.messages import Alert
+from pilotlight.facts.money.bill import Anomaly, HourCost, HourMark, MeterDay
 from pilotlight.flow.alerts.once import tell_once
 from pilotlight.flow.billing import meter
 from pilotlight.flow.deps import Deps

@@ -13,7 +13,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.money.metering import day_start
-from pilotlight.facts.bill import Bill, BillDay, BilledDay
+from pilotlight.facts.money.bill import Bill, BillDay, BilledDay
 from pilotlight.ports import State
 from pilotlight.state_schema.billing import BILL
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from pilotlight.decide.limits.canary import Side, passed, side
-from pilotlight.facts.bill import MeterDay
 from pilotlight.facts.messages import Alert
+from pilotlight.facts.money.bill import MeterDay
 from pilotlight.flow.alerts.tell import alert_out, send
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.memory import brakes, ledger

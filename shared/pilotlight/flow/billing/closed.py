@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.facts.bill import CostLine, MeterDay
+from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.ports import LARGEST, State
 from pilotlight.state_schema.billing import METER
 

@@ -1,6 +1,6 @@
 """What GPUs did, on a grid no finer than what was measured: with more steps than samples each step between is a gap."""
 
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.ports import GpuTelemetry
 from pilotlight.units import Seconds
 

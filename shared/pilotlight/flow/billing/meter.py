@@ -30,9 +30,9 @@ from pilotlight.decide.money.metering import (
 )
 from pilotlight.decide.money.time_between_looks import told
 from pilotlight.errors import Conflict
-from pilotlight.facts.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.isolation import NAMELESS
+from pilotlight.facts.limits.isolated_objects import NAMELESS
+from pilotlight.facts.money.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.billing import closed
 from pilotlight.flow.books import held_prices
 from pilotlight.flow.deps import Deps, HasBooks

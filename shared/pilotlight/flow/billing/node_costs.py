@@ -14,8 +14,8 @@ import msgspec
 
 from pilotlight.decide.money.metering import day_start, paid_until
 from pilotlight.decide.money.node_cost import FAR_BEHIND, Bought, Lived, bought_by, metered_usd
-from pilotlight.facts.bill import Bill, MeteredNode, NodeCost
 from pilotlight.facts.decisions import Buy
+from pilotlight.facts.money.bill import Bill, MeteredNode, NodeCost
 from pilotlight.flow.billing import meter
 from pilotlight.flow.billing.meter import CATCH_UP, DAY
 from pilotlight.flow.deps import Deps

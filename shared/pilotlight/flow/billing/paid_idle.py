@@ -6,7 +6,7 @@ In a new month counting begins with its first tick: up to then nothing of it is 
 from datetime import date
 
 from pilotlight.decide.offers.reserved_capacity import counted, unused
-from pilotlight.facts.paid import UnusedMonth
+from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import State
 from pilotlight.state_schema.billing import PAID_IDLE

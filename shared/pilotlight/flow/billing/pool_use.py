@@ -6,7 +6,7 @@ from datetime import datetime
 from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.policy import Rule
-from pilotlight.facts.pool_use import PoolUse
+from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing import POOL_USE
 from pilotlight.units import Seconds

@@ -14,7 +14,7 @@ from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.utilisation.idle_owners import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 from pilotlight.facts.policy import ReclaimPolicy
-from pilotlight.facts.reclaim import OwnerState, Reclaim, ReclaimStep, SilentPod
+from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
 from pilotlight.flow.billing import reclaim_record as told
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.flow.billing.waste import node_prices

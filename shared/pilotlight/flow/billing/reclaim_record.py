@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.facts.decisions import Plan, PodGroup, Record, Verdict
 from pilotlight.facts.labels import GPU_IDLE, SNOOZE_UNTIL
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.reclaim import Reclaim
+from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.flow.alerts.once import tell_once
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps

@@ -14,9 +14,9 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Correction, compared, corrections
 from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, drift, spent
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.bill import Bill, MeterDay
-from pilotlight.facts.budget import Spent
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
+from pilotlight.facts.money.bill import Bill, MeterDay
+from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.alerts.once import tell_once, was_noticed
 from pilotlight.flow.alerts.tell import by_fingerprint

@@ -12,7 +12,7 @@ from functools import partial
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import MAX, windows
 from pilotlight.errors import Conflict
-from pilotlight.facts.budget import Account, Meter
+from pilotlight.facts.money.budgets import Account, Meter
 from pilotlight.flow.deps import HasBooks
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.books import CAP

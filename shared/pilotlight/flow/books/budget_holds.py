@@ -15,7 +15,7 @@ from pilotlight.decide.demand.class_run_times import typical
 from pilotlight.decide.money.budget_ladder import refuses
 from pilotlight.decide.money.budget_limits import held, life, meters, opened, refusal, unpaid
 from pilotlight.errors import Conflict
-from pilotlight.facts.budget import Account, Balance, Hold, Meter, Money, Runs, Terms
+from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.books.hold_ends import give_back

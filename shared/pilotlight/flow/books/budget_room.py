@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import held, latest, refusal, used
 from pilotlight.decide.money.holds import Short
-from pilotlight.facts.budget import Account, Balance, Hold, Meter
+from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
 from pilotlight.flow.books import accounts
 from pilotlight.flow.books.budget_holds import balances_of
 from pilotlight.flow.books.hold_records import account_of, extend

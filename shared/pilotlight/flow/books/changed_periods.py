@@ -11,7 +11,7 @@ from functools import partial
 
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import amount, limit, who, window
-from pilotlight.facts.budget import Meter
+from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import accounts

@@ -14,7 +14,7 @@ from pilotlight.decide.job_deadlines.job_deadlines import Behind, behind
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.offers.selection import Eligible, eligible
 from pilotlight.errors import Conflict
-from pilotlight.facts.interruption import BACK, MOVE, Interruption
+from pilotlight.facts.interruption.interruption import BACK, MOVE, Interruption
 from pilotlight.facts.workload import PodShape
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps

@@ -9,7 +9,7 @@ from pilotlight.decide.money.economics import LATE_S
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption import STOP_KINDS, Interruption
+from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT

@@ -6,7 +6,7 @@ Most nodes have one price for life, that of their pool, and nothing is told of t
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from pilotlight.facts.budget import HeldPrice, Hold
+from pilotlight.facts.money.budgets import HeldPrice, Hold
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing import HELD_PRICE
 

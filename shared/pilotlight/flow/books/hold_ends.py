@@ -14,8 +14,8 @@ from functools import partial
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import life, meters, used
 from pilotlight.errors import Conflict
-from pilotlight.facts.budget import Account, Charged, Hold, Meter
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.money.budgets import Account, Charged, Hold, Meter
 from pilotlight.flow.books import accounts, held_prices
 from pilotlight.flow.books.hold_records import every, extend, is_listed, listed, write
 from pilotlight.flow.deps import Deps

@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.money import account as moves
-from pilotlight.facts.budget import Account, Hold, Meter
+from pilotlight.facts.money.budgets import Account, Hold, Meter
 from pilotlight.flow.books import accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.books import HOLD

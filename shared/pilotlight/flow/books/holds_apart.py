@@ -13,8 +13,8 @@ from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
 from pilotlight.decide.money.node_end import Ending, class_of, emptied
 from pilotlight.decide.nodes.other_autoscalers import rivals
-from pilotlight.facts.budget import Hold, Meter, Terms
 from pilotlight.facts.capacity import BoundPod, Offering
+from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.flow.books import hard_stop, hold_records
 from pilotlight.flow.books.budget_room import BudgetRoom

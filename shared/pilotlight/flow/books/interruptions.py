@@ -14,7 +14,15 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.errors import Retry
-from pilotlight.facts.interruption import OUR_OWN, STOP_KINDS, Interruption, RescueOutcome, StopKind, Truth, bounded
+from pilotlight.facts.interruption.interruption import (
+    OUR_OWN,
+    STOP_KINDS,
+    Interruption,
+    RescueOutcome,
+    StopKind,
+    Truth,
+    bounded,
+)
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State

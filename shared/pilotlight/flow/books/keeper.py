@@ -16,8 +16,8 @@ from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.node_end import AHEAD_S, emptied, ending, queues, stop_within
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict, Denied
-from pilotlight.facts.budget import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Meter, Money, Runs
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import hard_stop, held_prices, hold_ends, hold_records, ladder
 from pilotlight.flow.books.budget_holds import known_runs, soft

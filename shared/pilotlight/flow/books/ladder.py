@@ -14,8 +14,8 @@ import msgspec
 from pilotlight.decide.money.budget_ladder import climbed, figures, percent, rule
 from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.errors import Conflict
-from pilotlight.facts.budget import Ladder, Rung, Spent, StepInForce
 from pilotlight.facts.messages import Alert
+from pilotlight.facts.money.budgets import Ladder, Rung, Spent, StepInForce
 from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.tell import by_fingerprint
 from pilotlight.flow.deps import Deps

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import amount, limit, who
-from pilotlight.facts.budget import Account, Meter
+from pilotlight.facts.money.budgets import Account, Meter
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import accounts
 from pilotlight.flow.deps import Deps

@@ -13,8 +13,8 @@ from functools import partial
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.decide.money.holds import lit
-from pilotlight.facts.budget import Meter
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.policy import BudgetScope, Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.books import accounts

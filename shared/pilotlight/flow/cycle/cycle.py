@@ -13,14 +13,14 @@ from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.decide.place.node_closing import OPEN_S, counted
 from pilotlight.decide.plan import NOBODY_AHEAD, plan_cluster
 from pilotlight.errors import Retry
-from pilotlight.facts.brakes import Brakes
-from pilotlight.facts.budget import NO_BUDGETS, Money
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
-from pilotlight.facts.health import SICK_GPU
-from pilotlight.facts.placement import NOTHING_PLACED, Opening
-from pilotlight.facts.queues import NodesAhead, QueueHistory
-from pilotlight.facts.quota import NO_QUOTAS, Quota
+from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
+from pilotlight.facts.limits.brakes import Brakes
+from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.nodes.gpu_faults import SICK_GPU
+from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
+from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.words import did, released, summary
 from pilotlight.flow.books import budget_holds, hold_ends, keeper
@@ -39,7 +39,7 @@ from pilotlight.flow.memory.steps import Sending
 from pilotlight.ports import ABSENT, QuotaPools
 
 if TYPE_CHECKING:
-    from pilotlight.facts.pool_use import PoolUse
+    from pilotlight.facts.utilisation.pool_use import PoolUse
 
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pilotlight.errors import BadRequest, Denied, Retry
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.placement import NodeDoors, Opening
+from pilotlight.facts.place.closed_nodes import NodeDoors, Opening
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.flow.memory import ledger

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
-from pilotlight.facts.quota import NO_QUOTAS, Quota
+from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.ports import QuotaPools
 
 _log = logging.getLogger("pilotlight")

@@ -24,10 +24,10 @@ import msgspec
 from pilotlight.codec.events import encode
 from pilotlight.decide.alerts.alert_routing import GROUP, grouped, linked, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
+from pilotlight.facts.alerts.delivery_records import Rest, Telling
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.facts.policy import Alerts
 from pilotlight.facts.policy import Channel as Rules
-from pilotlight.facts.telling import Rest, Telling
 from pilotlight.ports import ABSENT, AlertChannel, Outbox, State, ThreadedChannel
 from pilotlight.state_schema.alerts import ACK, PROOF, REST, WAITING
 from pilotlight.state_schema.table import Entry

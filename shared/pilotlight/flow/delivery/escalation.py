@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pilotlight.codec.records import Mark
 from pilotlight.decide.alerts.alert_routing import RANK, wants
 from pilotlight.errors import Conflict
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Telling
 from pilotlight.flow.delivery.desk import Desk, ack_name, waiting_name
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.alerts import ACK, WAITING

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from pilotlight.decide.alerts.alert_routing import counted, quiet_until, wants
 from pilotlight.errors import Conflict, Retry, Throttled
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Telling
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.delivery.desk import (
     CLAIM_S,

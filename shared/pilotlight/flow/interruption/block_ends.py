@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 from pilotlight.decide.interruption.verify_notice import SOONER
-from pilotlight.facts.interruption import LEAD_S, Interruption
+from pilotlight.facts.interruption.interruption import LEAD_S, Interruption
+from pilotlight.facts.interruption.notice_kinds import WORLD, NoticeCloud
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.notices import WORLD, NoticeCloud
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.interrupt import interrupt, news

@@ -11,7 +11,7 @@ from pilotlight.decide.interruption.notice_owner import owner_of
 from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption
+from pilotlight.facts.interruption.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned

@@ -15,7 +15,7 @@ from pilotlight.decide.nodes.node_age import movable
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption import RENEW, SICK, Interruption
+from pilotlight.facts.interruption.interruption import RENEW, SICK, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned
 from pilotlight.flow.deps import Deps

@@ -4,7 +4,7 @@ The notice is a hint: our own mark on the node, its cloud's word that it goes, a
 """
 
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.books.interruptions import Versioned

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pilotlight.errors import Busy, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import STOP_KINDS, Interruption
+from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Deps

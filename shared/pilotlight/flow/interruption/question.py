@@ -10,7 +10,7 @@ from pilotlight.decide.interruption.drain_plan import begin_of
 from pilotlight.decide.interruption.verify_notice import judge
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import InstanceState, Node
-from pilotlight.facts.interruption import Confirmed, Interruption
+from pilotlight.facts.interruption.interruption import Confirmed, Interruption
 from pilotlight.flow.deps import Deps
 from pilotlight.units import Seconds
 

@@ -18,7 +18,16 @@ from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption import AT_LEISURE, BACK, GONE, OUR_OWN, STOP_KINDS, Interruption, Move, RescueOutcome
+from pilotlight.facts.interruption.interruption import (
+    AT_LEISURE,
+    BACK,
+    GONE,
+    OUR_OWN,
+    STOP_KINDS,
+    Interruption,
+    Move,
+    RescueOutcome,
+)
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption import NOTICE_S, STILL_THERE, Interruption
+from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, Interruption
+from pilotlight.facts.interruption.notice_kinds import SHOWN
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.notices import SHOWN
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
 

@@ -3,7 +3,7 @@
 from pilotlight.decide.nodes.node_age import moves_on
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.interruption import SICK
+from pilotlight.facts.interruption.interruption import SICK
 from pilotlight.flow.books import interruptions
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.node_ages import open_move, tried

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from pilotlight.decide.money.holds import lit
-from pilotlight.facts.bill import Life
 from pilotlight.facts.decisions import NodeVerdict, Record
+from pilotlight.facts.money.bill import Life
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look.snapshot import Snapshot
 from pilotlight.state_schema.billing import LIVES

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Booting, Node, PoolState
-from pilotlight.facts.interruption import Instance
+from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.interruptions import GONE, INSTANCES

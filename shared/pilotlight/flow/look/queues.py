@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.demand.queue_demand import YOUNG, remembered
 from pilotlight.errors import Denied, Reject, Retry
-from pilotlight.facts.queues import QueueHistory, QueueReading
+from pilotlight.facts.demand.worker_queues import QueueHistory, QueueReading
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.cluster import QUEUE

@@ -7,10 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.offers.selection import Memo
-from pilotlight.facts.budget import Money
 from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.look import instances

@@ -6,9 +6,9 @@ Keys: ``shadow/<cluster>`` and ``advice/<cluster>/<when it ended>/<call>/<target
 from datetime import datetime
 
 from pilotlight.decide.alerts.advice_outcomes import followed
+from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.shadow import Advised, OpenAdvice
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import State
 from pilotlight.state_schema.shadow import ADVICE, FOLLOWED

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.errors import BadInput, Conflict
-from pilotlight.facts.brakes import ALL, APPROVAL_S, Approval, Brakes, Pause
 from pilotlight.facts.decisions import Record
+from pilotlight.facts.limits.brakes import ALL, APPROVAL_S, Approval, Brakes, Pause
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ApproveOver
 from pilotlight.flow.deps import Deps

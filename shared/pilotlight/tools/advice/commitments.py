@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pilotlight.decide.money.hourly_costs import begins
-from pilotlight.facts.bill import HourCost
+from pilotlight.facts.money.bill import HourCost
 from pilotlight.units import Usd, UsdPerHour
 
 ZERO = Decimal(0)

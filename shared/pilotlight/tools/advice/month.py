@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Correction
-from pilotlight.facts.bill import Anomaly, BillDay, CostLine, MeterDay
+from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, MeterDay
 from pilotlight.units import Usd, shortened
 
 K = TypeVar("K")

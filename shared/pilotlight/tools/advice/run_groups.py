@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.advice.run_quantiles import Foretold, MeasuredError, RunLengths, measured
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import HOUR

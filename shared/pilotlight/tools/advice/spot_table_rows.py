@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pilotlight.decide.offers.spot_economics import TypePrices, safe_for_spot, stretch, usd_per_useful_hour
 from pilotlight.decide.offers.spot_lifetimes import PRIOR_AN_HOUR, place, survival
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.shop import SpotPrices
-from pilotlight.facts.spot_rows import SpotJob, SpotRow
-from pilotlight.facts.survival import Lives
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.cloud_shop import SpotPrices
+from pilotlight.facts.offers.spot_history import Lives
+from pilotlight.facts.offers.spot_row import SpotJob, SpotRow
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.units import HOUR, Seconds
 
 SEEN_S: Seconds = 7 * 24 * HOUR

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pilotlight.facts.memory import BOUNDS, Durations, Phase, Tally
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.units import Seconds, human
 
 FLEET = (Decimal("0.65"), Decimal("0.85"))

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from pilotlight.decide.utilisation.gpu_waste import Slice, Waste
 from pilotlight.decide.utilisation.mig_profiles import lie, smallest
 from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS
-from pilotlight.facts.mig import Model, Profile
+from pilotlight.facts.fit.mig_layouts import Model, Profile
 
 SharingWay = Literal["mig", "mps", "time-slicing", "none"]
 KINDS: tuple[SharingWay, ...] = ("mig", "mps", "time-slicing")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.utilisation.device_parts import holders
 from pilotlight.decide.utilisation.idle_pods import SILENT_S, UNDER
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.units import HOUR, Seconds
 
 CENT = Decimal("0.01")

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.groups import listed, pool_of_group
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.nodes.instance_groups import listed, pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.survey_facts import SeenScaledObject, SeenSet, Survey
 

@@ -6,8 +6,8 @@ from difflib import get_close_matches
 
 from pilotlight.facts.capacity import Offering, PoolState
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.offers.cloud_shop import Assortment, Size
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.shop import Assortment, Size
 
 
 def shop_checks(

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.errors import Failed
-from pilotlight.facts.budget import Rung, Spent
 from pilotlight.facts.messages import Alert, InterruptionNotice, PodPending
-from pilotlight.facts.reclaim import Reclaim
+from pilotlight.facts.money.budgets import Rung, Spent
+from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import meter
 from pilotlight.flow.billing.tick import standing

@@ -8,8 +8,8 @@ import msgspec
 
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.budget import Spent
 from pilotlight.facts.decisions import Held, Plan
+from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing.tick import standing
 from pilotlight.flow.books import accounts, ladder
 from pilotlight.flow.cycle.cycle import looked

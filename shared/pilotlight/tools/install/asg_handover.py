@@ -1,4 +1,4 @@
-"""How an Auto Scaling group keeps itself, read and set by the names of ``facts/handover``: for commands, never a look.
+"""Settings of an Auto Scaling group, read and set by the names of ``pool_handover``: for commands, never a look.
 
 A setting may be written twice. A group is never sized here, and no instance ended.
 """
@@ -17,7 +17,7 @@ from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, g
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
 from pilotlight.adapters.pools.asg.node_groups import keep_warm_pool
 from pilotlight.errors import BadRequest
-from pilotlight.facts.handover import KEPT, GroupState
+from pilotlight.facts.limits.pool_handover import KEPT, GroupState
 from pilotlight.ports import CALL_S, OPEN, CloudAccount
 from pilotlight.tools.install.handover import Handover
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pilotlight.decide.offers.offerings import price_of
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
-from pilotlight.facts.catalog import Catalog, InstanceType
-from pilotlight.facts.matching import holds
+from pilotlight.facts.fit.matching import holds
+from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import milli, whole

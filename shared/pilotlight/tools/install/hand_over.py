@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.handover import Change, GroupState, Taken
+from pilotlight.facts.limits.pool_handover import Change, GroupState, Taken
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.install import handover_steps as rules
 

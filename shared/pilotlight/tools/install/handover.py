@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from pilotlight.facts.handover import GroupState
+from pilotlight.facts.limits.pool_handover import GroupState
 
 
 class Handover(Protocol):
-    """How a cloud's groups keep themselves, by the names of ``facts/handover``. Raises ``Denied`` or ``Retry``."""
+    """How a cloud's groups keep themselves, by the names of ``pool_handover``. Raises ``Denied`` or ``Retry``."""
 
     def read(self) -> Mapping[str, GroupState]:
         """Every pool of the account's names that has a group."""

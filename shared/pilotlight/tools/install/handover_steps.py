@@ -9,8 +9,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.facts.handover import KEPT, Change, GroupState, Kept, Setting, Taken
 from pilotlight.facts.labels import HANDED_BACK
+from pilotlight.facts.limits.pool_handover import KEPT, Change, GroupState, Kept, Setting, Taken
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import Seconds
 

@@ -17,7 +17,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.objects import Metadata, Wire
 from pilotlight.errors import Conflict
-from pilotlight.facts.handover import Taken
+from pilotlight.facts.limits.pool_handover import Taken
 
 NAMESPACE, NAME = "pilotlight", "pilotlight-takeover"
 PLACE = f"{NAMESPACES}/{NAMESPACE}/configmaps"

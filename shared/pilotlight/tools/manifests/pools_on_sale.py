@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog, InstanceType
+from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import Budget, Policy, PoolPolicy
 
 Object = dict[str, Any]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.peer_run import run_peer
 from pilotlight.tools.replay.run import Scenario

@@ -9,7 +9,7 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.cover import Cover, Machine
 from pilotlight.tools.replay.traces.trace_file import types_for
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Literal
 
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.traces.trace_file import types_for
 from pilotlight.tools.replay.traces.trace_job import Job
 

@@ -14,10 +14,10 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.offers.offerings import catalog_pools
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.facts.zones import ZoneHistory
 from pilotlight.ports import Cluster, State
 from pilotlight.settings import Settings
 from pilotlight.tools.replay.detection import SeenCluster

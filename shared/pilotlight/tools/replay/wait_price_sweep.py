@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.replay.compare import Done, apart, log_to, one_peer
 from pilotlight.tools.replay.measure import Outcome

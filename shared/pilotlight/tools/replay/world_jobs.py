@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from pilotlight.facts.catalog import Catalog
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, Requirement, Toleration, shape
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import Seconds

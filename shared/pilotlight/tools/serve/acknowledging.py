@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight.codec.alerts import clean, links, words
 from pilotlight.doorway import web
-from pilotlight.facts.telling import Telling
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.tools.serve import live_page, request_gate
 
 if TYPE_CHECKING:

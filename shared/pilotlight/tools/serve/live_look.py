@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.budget import Spent
 from pilotlight.facts.capacity import ClusterView, PoolState
 from pilotlight.facts.decisions import Plan, Record
+from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.alerts.words import did, summary
 from pilotlight.flow.billing import meter
 from pilotlight.flow.billing.tick import standing

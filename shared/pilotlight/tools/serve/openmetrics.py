@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from pilotlight.facts.figures import FAMILIES, Family, Sample
+from pilotlight.facts.alerts.figures import FAMILIES, Family, Sample
 from pilotlight.facts.memory import BOUNDS
 
 

@@ -9,7 +9,7 @@ from pilotlight.tools.serve import acknowledging, live_stream, request_gate
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from pilotlight.facts.figures import Sample
+    from pilotlight.facts.alerts.figures import Sample
     from pilotlight.wiring import App
 
 Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]

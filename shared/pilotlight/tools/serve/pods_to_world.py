@@ -11,7 +11,7 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.claims import Refused, refusals
+from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.ports import Cluster

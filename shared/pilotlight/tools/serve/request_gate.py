@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 from pilotlight.decide.limits.request_access import Admitted, Knock, Refusal, entry
 from pilotlight.doorway.web import CUT, LATE, asks_dry, bounded_stream
-from pilotlight.facts.doors import Caller
+from pilotlight.facts.limits.routes import Caller
 from pilotlight.settings import MAX_BODY
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
-from pilotlight.facts.budget import Terms
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Budget, Policy
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world import World

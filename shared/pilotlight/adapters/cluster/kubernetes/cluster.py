@@ -19,7 +19,7 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView
-from pilotlight.facts.isolation import SetApart
+from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CheckAnswer
 from pilotlight.ports import Clock
@@ -27,7 +27,7 @@ from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.limits.checks import Token
-    from pilotlight.facts.reclaim import OwnerState, PodOwner
+    from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 
 STOPPING_S: Seconds = 35
 """A drain waits so long for the pods it evicted to stop: Kubernetes' own grace of 30 s, and well within a lease."""

@@ -23,8 +23,8 @@ from pilotlight.codec.kubernetes.pods import other_demand, read_request
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT
-from pilotlight.facts.matching import selects, untolerated
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 

@@ -15,7 +15,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHIN
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
 from pilotlight.errors import Conflict, Forbidden
 from pilotlight.facts.labels import PAUSED_BEFORE
-from pilotlight.facts.reclaim import PodOwner
+from pilotlight.facts.utilisation.reclaim_steps import PodOwner
 
 GROUP = "keda.sh"
 PAUSED = "autoscaling.keda.sh/paused-replicas"

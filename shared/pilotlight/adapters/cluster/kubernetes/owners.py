@@ -21,7 +21,7 @@ from pilotlight.adapters.cluster.kubernetes.writes import TRIES
 from pilotlight.codec.kubernetes.objects import Metadata
 from pilotlight.errors import BadRequest, Conflict
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL
-from pilotlight.facts.reclaim import OwnerKind, OwnerState, PodOwner
+from pilotlight.facts.utilisation.reclaim_steps import OwnerKind, OwnerState, PodOwner
 
 STOPPED = "kubeflow-resource-stopped"
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"

@@ -15,7 +15,7 @@ from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.quotas import Quotas, read_quotas, used
 from pilotlight.errors import Forbidden, Retry
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.quota import Quota
+from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.ports import Clock
 from pilotlight.units import Seconds
 

@@ -19,7 +19,7 @@ from pilotlight.adapters.aws_api.rest import RestApi
 from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
 from pilotlight.errors import Denied
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.offers.paid_capacity import Paid
 
 LINUX = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
 PLAN, COMPUTE = "EC2Instance", "Compute"

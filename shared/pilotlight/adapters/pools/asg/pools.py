@@ -22,8 +22,8 @@ from pilotlight.adapters.pools.asg.launching import Launch, client_token, missin
 from pilotlight.adapters.pools.asg.warm import startable, warm
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, LateRefusal, PoolState
-from pilotlight.facts.paid import Paid
-from pilotlight.facts.quota import Quota
+from pilotlight.facts.offers.paid_capacity import Paid
+from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.ports import CALL_S, OPEN, Clock, Gate
 from pilotlight.units import Seconds
 

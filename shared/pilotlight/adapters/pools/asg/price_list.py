@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.adapters.aws_api.json_calls import JsonApi
-from pilotlight.facts.catalog import DiskPrice, Price
+from pilotlight.facts.offers.catalog import DiskPrice, Price
 
 REGION = "us-east-1"
 """The Price List of every region is asked for here."""

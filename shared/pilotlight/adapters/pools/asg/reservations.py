@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, Specification, Targets
-from pilotlight.facts.paid import Paid
+from pilotlight.facts.offers.paid_capacity import Paid
 
 if TYPE_CHECKING:
     from pilotlight.adapters.pools.asg.commitments import Plans

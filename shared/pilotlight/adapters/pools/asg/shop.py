@@ -15,8 +15,8 @@ from pilotlight.adapters.pools.asg.price_list import disks, on_demand
 from pilotlight.adapters.pools.asg.quotas import read_quotas, used
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import DiskPrice, Price
-from pilotlight.facts.shop import Assortment, Size, SpotPrices
+from pilotlight.facts.offers.catalog import DiskPrice, Price
+from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
 from pilotlight.ports import Clock
 
 GPU_FAMILIES = ("g*", "p*")

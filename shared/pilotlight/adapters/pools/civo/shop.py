@@ -7,8 +7,8 @@ import msgspec
 
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Price
-from pilotlight.facts.shop import Assortment, Size
+from pilotlight.facts.offers.catalog import Price
+from pilotlight.facts.offers.cloud_shop import Assortment, Size
 
 
 class _Size(msgspec.Struct, frozen=True):

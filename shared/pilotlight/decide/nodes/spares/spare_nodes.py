@@ -21,12 +21,12 @@ from pilotlight.decide.nodes.spares.demand_bursts import chance_of, likely_to_fo
 from pilotlight.decide.nodes.spares.demand_rates import Outlook, aged, hit_again_per_hour, lead_s, learned
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
-from pilotlight.facts.budget import Terms
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
+from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.memory import Hits, Memory
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.queues import NodesAhead
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment, per_hour
 
 FAR_S = 90 * 24 * HOUR

@@ -17,8 +17,8 @@ from pilotlight.decide.nodes.spares.demand_rates import lead_s
 from pilotlight.decide.nodes.spares.spare_nodes import Spares
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.facts.capacity import ClusterView, Offering
+from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.queues import NodesAhead
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import HOUR, cents, human
 

@@ -11,7 +11,7 @@ from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
-    from pilotlight.facts.interruption import Interruption
+    from pilotlight.facts.interruption.interruption import Interruption
     from pilotlight.wiring import App
 
 LOOK_S: Seconds = 0.5

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.errors import Conflict, Failed
-from pilotlight.facts.reclaim import Reclaim
+from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.flow.billing.reclaim_record import file
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import RestingCluster

@@ -7,7 +7,7 @@ import typer
 
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput
-from pilotlight.facts.reclaim import Reclaim
+from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.settings import deployed
 from pilotlight.tools.cli.act.brake_commands import person
 from pilotlight.units import an_hour

@@ -11,7 +11,7 @@ from pilotlight.codec.policy_values import parse_duration
 from pilotlight.decide.demand.made_by import made_by
 from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.errors import BadInput, Failed
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.gpu_telemetry import STEPS_S, on_its_grid
 from pilotlight.tools.advice.fragmentation import Fragments, fragments
 from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, books, total, weeks

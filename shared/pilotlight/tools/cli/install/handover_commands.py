@@ -15,7 +15,7 @@ from pilotlight.tools.install.hand_over import Book, Told, hand_back, take_over
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
-    from pilotlight.facts.handover import Taken
+    from pilotlight.facts.limits.pool_handover import Taken
     from pilotlight.tools.install.handover import Handover
     from pilotlight.wiring import App
 

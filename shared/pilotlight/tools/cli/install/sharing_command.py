@@ -45,7 +45,7 @@ def sharing(
     from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
     from pilotlight.decide.utilisation.gpu_waste import waste
-    from pilotlight.facts.mig import MODELS
+    from pilotlight.facts.fit.mig_layouts import MODELS
     from pilotlight.settings import deployed
     from pilotlight.tools.advice.ways_to_share import advise
 

@@ -17,7 +17,7 @@ from pilotlight.tools.install.handover_steps import MARK
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
-    from pilotlight.facts.handover import Taken
+    from pilotlight.facts.limits.pool_handover import Taken
     from pilotlight.tools.install.connect_account import Step
 
 

@@ -13,7 +13,7 @@ import typer
 from pilotlight.codec.catalog import read_catalog
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog, DiskPrice, InstanceType, Price
+from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.ports import CloudAccount, DiskShop
 from pilotlight.settings import deployed
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import DiskPrice, Price
-from pilotlight.facts.shop import Size
+from pilotlight.facts.offers.catalog import DiskPrice, Price
+from pilotlight.facts.offers.cloud_shop import Size
 from pilotlight.settings import deployed
 
 

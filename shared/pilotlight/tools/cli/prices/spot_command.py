@@ -10,9 +10,9 @@ import typer
 
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput
-from pilotlight.facts.shop import SpotPrices
-from pilotlight.facts.spot_rows import SpotJob, SpotRow, SpotShare
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.cloud_shop import SpotPrices
+from pilotlight.facts.offers.spot_row import SpotJob, SpotRow, SpotShare
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.settings import Settings, deployed
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone

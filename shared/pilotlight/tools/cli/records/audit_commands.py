@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.audit import Anchor, ChainProof
+from pilotlight.facts.alerts.audit_lines import Anchor, ChainProof
 from pilotlight.settings import deployed, objects
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> Cha
     kept_since = wired.state.now() - KEPT
     found = walk(lines(wired.state, cluster), anchors, kept_since=kept_since, copy=copy)
     if found.tampered is None and (added := strangers(wired.state, cluster)):
-        from pilotlight.facts.audit import Tampered
+        from pilotlight.facts.alerts.audit_lines import Tampered
 
         tampered = Tampered(seq=found.last + 1, how="added", id=added[0], why="it is in the store and in no link")
         found = msgspec.structs.replace(found, tampered=tampered)

@@ -15,7 +15,7 @@ from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
 
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import ClusterView
-    from pilotlight.facts.catalog import Catalog
+    from pilotlight.facts.offers.catalog import Catalog
 
 
 def register(app: typer.Typer) -> None:

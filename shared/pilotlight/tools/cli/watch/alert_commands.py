@@ -8,8 +8,8 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
+from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.telling import Telling
 from pilotlight.settings import deployed
 
 if TYPE_CHECKING:

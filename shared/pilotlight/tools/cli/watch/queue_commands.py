@@ -12,7 +12,7 @@ from pilotlight.tools.serve import request_gate
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from pilotlight.facts.queues import Workers
+    from pilotlight.facts.demand.worker_queues import Workers
     from pilotlight.flow.deps import Deps
     from pilotlight.wiring import App
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadInput, Failed, PilotlightError
-from pilotlight.facts.bill import NodeCost
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption.interruption import Interruption
+from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.words import line
 from pilotlight.ports import State

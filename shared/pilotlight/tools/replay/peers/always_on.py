@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.base import holders
 from pilotlight.tools.replay.peers.names import ALWAYS_ON

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.workload import PodDemand
-from pilotlight.facts.zones import ZoneHistory
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome, Sampler, result_of
 from pilotlight.tools.replay.peers.always_on import always_on

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.traces.trace_file import read_text, types_for
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import EPOCH, MILLI_PER_GPU, Seconds

@@ -12,7 +12,7 @@ from pathlib import PurePath
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.zones import ZoneHistory
+from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.units import Seconds
 
 MOST_TICKS = 10_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.catalog import Catalog
+from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import MILLI_PER_GPU, Seconds
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 from rich.text import Text
 
-from pilotlight.facts.budget import Meter, Rung, Spent
+from pilotlight.facts.money.budgets import Meter, Rung, Spent
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.units import cents
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pilotlight.decide.money.hourly_costs import cause
-from pilotlight.facts.bill import Anomaly
+from pilotlight.facts.money.bill import Anomaly
 from pilotlight.tools.advice.month import Amount, Month, cents
 from pilotlight.tools.cli.terminal import shown
 from pilotlight.tools.report.tables.bill_table import told

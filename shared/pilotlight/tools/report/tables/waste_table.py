@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pilotlight.decide.utilisation.gpu_waste import Waste
 from pilotlight.decide.utilisation.idle_pods import IdlePod
-from pilotlight.facts.telemetry import Telemetry
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.advice.fragmentation import Fragments
 from pilotlight.tools.advice.weeks_of_use import CENT, Hours, MeteredWeeks, total
 from pilotlight.tools.report.tables.sheet import Column, Sheet

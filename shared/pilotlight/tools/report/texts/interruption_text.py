@@ -1,6 +1,6 @@
 """An interruption as lines of text: what came, what was done when, and what it cost."""
 
-from pilotlight.facts.interruption import Interruption
+from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.units import cents, human
 
 

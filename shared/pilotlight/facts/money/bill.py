@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.budget import Priced
 from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.money.budgets import Priced
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 

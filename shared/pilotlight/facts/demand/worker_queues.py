@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from pilotlight.facts.terms import Duration
+from pilotlight.facts.limits.policy_terms import Duration
 
 
 class QueueRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,1 @@
+"""Alerts as values: deliveries, advice, audit lines, and our own figures."""

@@ -1,0 +1,1 @@
+"""Demand as values: queues of workers, and claims of pods, settled."""

@@ -1,0 +1,1 @@
+"""Fit as values: selectors and taints, claimed devices, MIG layouts."""

@@ -1,0 +1,1 @@
+"""Interruptions as values: what a notice is, and what was done about it."""

@@ -1,0 +1,1 @@
+"""Money as values: what was metered and billed, and what budgets hold."""

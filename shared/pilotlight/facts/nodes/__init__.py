@@ -1,0 +1,1 @@
+"""Nodes as values: names of the groups they stand in, and faults of their GPUs."""

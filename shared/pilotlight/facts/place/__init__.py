@@ -1,0 +1,1 @@
+"""Placement as values: which nodes are closed, and for whom they are open."""

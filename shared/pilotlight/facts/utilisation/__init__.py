@@ -1,0 +1,1 @@
+"""Utilisation as values: what GPUs did, and how far owners of idle ones have come."""
