@@ -25,7 +25,7 @@ from pilotlight.decide import plan
 from pilotlight.decide.nodes.spares import demand_rates, spare_nodes, spares_until_closed
 from pilotlight.decide.nodes.spares.demand_rates import HALF_LIVES_S
 from pilotlight.errors import BadInput
-from pilotlight.flow.look import settle
+from pilotlight.flow.observe import settle
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import counted

@@ -22,7 +22,7 @@ from pilotlight.decide.alerts.audit_proof import line_of, verify
 from pilotlight.facts.decisions import Chain, Record
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.decisions import DECISION
 

@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, Poo
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, BudgetScope, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.world.clock import VirtualClock
 

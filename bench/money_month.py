@@ -29,8 +29,8 @@ from pilotlight.facts.messages import BillExported, PodPending, Tick
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import BillScope, Budget, BudgetScope, ClassPolicy, CurrencyRate, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.billing import bill, meter
-from pilotlight.flow.billing.tick import billing, standing
+from pilotlight.flow.billing import billed_days, meter_nodes
+from pilotlight.flow.billing.billing_tick import billing, standing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
@@ -121,13 +121,13 @@ class Cluster:
         """What the product says of the month."""
         state, first, last = self.deps.state, START.date(), self.world.clock.now().date()
         metered: dict[str, Decimal] = {}
-        for day in meter.days(state, self.name, first, last):
+        for day in meter_nodes.days(state, self.name, first, last):
             for line in day.lines:
                 key = f"{day.day} {line.pool} {line.kind} {line.team}"
                 metered[key] = metered.get(key, Decimal(0)) + line.usd
         billed = {
             f"{day.day} {row.service} {row.pool}": row.usd
-            for day in bill.days(state, self.name, first, last)
+            for day in billed_days.days(state, self.name, first, last)
             for row in day.rows
         }
         budgets = {s.meter.budget.name: (s.billed, s.metered) for s in standing(self.deps, self.world.clock.now())}
@@ -136,7 +136,7 @@ class Cluster:
     def _reconciled(self, first: date, last: date) -> dict[str, Any]:
         """Bill beside meter by day and pool, what is learnt of it, and what metered days will come to."""
         state = self.deps.state
-        known = books(meter.days(state, self.name, first, last), bill.days(state, self.name, first, last))
+        known = books(meter_nodes.days(state, self.name, first, last), billed_days.days(state, self.name, first, last))
         days = compared(known.metered, known.billed)
         learnt = corrections(days)
         only = [day for on, day in known.metered.items() if on not in known.billed]

@@ -29,11 +29,11 @@ from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.billing import closed
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing import closed_days
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import ledger, steps
+from pilotlight.flow.records import call_steps, ledger
 from pilotlight.tools.serve import live_stream, request_gate
 from pilotlight.tools.serve.http_server import HttpServer
 from pilotlight.tools.serve.live_look import Looks
@@ -157,12 +157,14 @@ def past(of: Site) -> None:
     names = [node.name for node in deps.cluster.observe().nodes]
     for back in range(1, 20):
         lines = [_line(name, kind) for name in names for kind in KINDS]
-        closed.close(deps.state, deps.name, MeterDay(day=today - timedelta(days=back), until=NOW, lines=tuple(lines)))
+        closed_days.close(
+            deps.state, deps.name, MeterDay(day=today - timedelta(days=back), until=NOW, lines=tuple(lines))
+        )
     for _ in range(2):
         billing(deps, Tick(cluster=deps.name, what="billing"))
         of.clock.advance(of.clock.elapsed_s() + 3600.0)
     _, plan = looked(deps, releases=True, explain=False)
-    made = steps.of_plan(plan, {name.lower(): 0 for name in MODELS})
+    made = call_steps.of_plan(plan, {name.lower(): 0 for name in MODELS})
     done = tuple(msgspec.structs.replace(step, state="done") for step in made)
     for n in range(DECISIONS):
         at = NOW - timedelta(minutes=n)

@@ -25,7 +25,7 @@ from mutant_runs import PACKAGE, ROOT, Outcome, Runner, fits
 from mutations import Module, Mutant, named
 
 GUARDS = (
-    "flow/books/*.py", "flow/cycle/*.py", "flow/memory/*.py", "flow/interruption/*.py", "flow/look/settle.py",
+    "flow/budgets/*.py", "flow/cycle/*.py", "flow/records/*.py", "flow/interruption/*.py", "flow/observe/settle.py",
     "decide/money/*.py", "decide/interruption/drain_plan.py", "decide/interruption/verify_notice.py",
     "decide/nodes/scale_down.py", "decide/place/purchase.py", "decide/place/provision.py",
     "decide/limits/plan_brakes.py",
@@ -33,7 +33,8 @@ GUARDS = (
 """What guards money and work: it buys, holds, counts against a budget, closes, evicts, gives back, or remembers it."""
 
 TOLD = (
-    "flow/memory/advice.py", "flow/memory/audit_chain.py", "decide/money/hourly_costs.py", "decide/money/node_cost.py",
+    "flow/records/advice_records.py", "flow/records/audit_chain.py", "decide/money/hourly_costs.py",
+    "decide/money/node_cost.py",
 )  # fmt: skip
 """In these rooms, but only read by people, in reports and alerts: nothing is bought, held or ended by their figures."""
 

@@ -22,10 +22,10 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
 from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, PodDemand
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.units import HOUR
 from pilotlight.world.machines import WorldPool

@@ -21,7 +21,7 @@ from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.workloads import Workload
 from pilotlight.facts import labels
 from pilotlight.facts.fit import matching
-from pilotlight.flow.interruption.rescues import go_on
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.state_schema.cluster import ISOLATED
 from pilotlight.units import HOUR
 

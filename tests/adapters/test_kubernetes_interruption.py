@@ -13,10 +13,10 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.world.pools import WorldPools
 
 RULES = ClassPolicy(gpu_models="any", capacity_types=("spot",), max_runtime=7200)
@@ -86,7 +86,7 @@ def test_a_pod_is_replaced_asked_to_save_evicted_and_its_node_given_back(site: S
     assert answer.did[:2] == ("cordoned n1", "asked default/train-0 for a checkpoint")
     assert answer.did[2].startswith("asked pool one for 1 x one/one")
     site.until(110)
-    kept = interruptions.find(site.deps, "n1")
+    kept = interruption_records.find(site.deps, "n1")
     assert kept is not None
     assert (kept.found.outcome, site.world.launches, "n1" in site.world.nodes) == ("released", 2, False)
     (job,) = [*site.world.pending.values(), *site.world.running.values()]

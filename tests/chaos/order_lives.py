@@ -18,7 +18,7 @@ from order_store import Raised, mark
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.codec.records import Format
-from pilotlight.flow.interruption import question
+from pilotlight.flow.interruption import verify_notice
 
 KEPT = 60
 """Workers that are kept where they stand."""
@@ -46,7 +46,7 @@ def hush() -> None:
     """Retries are what is provoked here; a worker is one thread; and workers are processes: each decodes what another
     wrote."""
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)
-    setattr(question, "Thread", AtOnce)  # noqa: B010
+    setattr(verify_notice, "Thread", AtOnce)  # noqa: B010
     setattr(Format, "wrote", lambda *record: None)  # noqa: B010
 
 

@@ -37,14 +37,14 @@ def _kinds(*names: str) -> frozenset[str]:
 
 BUGS = {
     "a decision is filed beside the audit chain": Bug(
-        "flow.memory.ledger:close",
+        "flow.records.ledger:close",
         "record.at, digest)",
         'record.at, "0" * 64)',
         _kinds("broken_chains"),
         range(3),
     ),
     "an account is written without its version": Bug(
-        "flow.books.accounts:change",
+        "flow.budgets.budget_accounts:change",
         "if_version=version",
         "if_version=None",
         test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
@@ -62,25 +62,25 @@ BUGS = {
         _kinds("leaked_holds"),
     ),
     "the look at pods after a cordon is skipped": Bug(
-        "flow.cycle.give_back:GiveBack._see_that_it_is_empty",
+        "flow.cycle.release:GiveBack._see_that_it_is_empty",
         "if node.forced and not node.unless_busy:",
         "if True:",
         test="tests/flow/test_safe_order.py",
     ),
     "no check before a release is sent": Bug(
-        "flow.cycle.give_back:GiveBack._give_back",
+        "flow.cycle.release:GiveBack._give_back",
         "gate=self._last_look",
         'gate=lambda: setattr(sending, "let_out", True)',
         test="tests/chaos/test_one_stall.py::test_no_pod_dies_by_a_worker_that_stalled",
     ),
     "in flight is compared with <=": Bug(
-        "flow.memory.ledger:still_booting",
+        "flow.records.ledger:still_booting",
         "left[own[0]] >= entries",
         "left[own[0]] > entries",
         test="tests/flow/test_still_booting.py",
     ),
     "recovery takes a pool's size as what came": Bug(
-        "flow.cycle.leftovers:_settle_grow",
+        "flow.cycle.recovery:_settle_grow",
         "came = max(0, min(step.count, step.count - (step.to - size)))",
         "came = min(step.count, size)",
         test="tests/chaos/test_one_stall.py::test_what_never_came_is_not_told_as_bought",
@@ -99,20 +99,20 @@ BUGS = {
         TWO_CLUSTERS,
     ),
     "an alert's id names no cluster": Bug(
-        "flow.alerts.tell:by_fingerprint",
+        "flow.alerts.decision_messages:by_fingerprint",
         'f"{alert.cluster}-{',
         'f"{',
         test="tests/flow/test_alerts_of_two_clusters.py",
     ),
     "the holds of all clusters are taken for one's own": Bug(
-        "flow.books.hold_records:every",
+        "flow.budgets.hold_records:every",
         'HOLD.scan(deps.state, f"{deps.name}/")',
         "HOLD.scan(deps.state)",
         _kinds("crossed_clusters"),
         TWO_CLUSTERS,
     ),
     "a node is not stopped at its hard cap, and the API server was down for a while": Bug(
-        "flow.books.keeper:_Keeper._stopped",
+        "flow.budgets.renew_holds:_Keeper._stopped",
         "if not refused or one is None",
         "if True or one is None",
         _kinds("cap_overruns"),
@@ -125,7 +125,7 @@ BUGS = {
         test="tests/chaos/test_one_stall.py::test_a_release_that_lands_late_is_told",
     ),
     "an approval is never used up": Bug(
-        "flow.memory.brakes:spend_approvals",
+        "flow.records.brake_records:spend_approvals",
         "if buy.approval}",
         "if buy.approval and False}",
         test="tests/flow/test_brakes.py",
@@ -143,7 +143,7 @@ BUGS = {
         _kinds("false_evictions"),
     ),
     "a node is not stopped where its budget ends": Bug(
-        "flow.books.keeper:_Keeper._stopped",
+        "flow.budgets.renew_holds:_Keeper._stopped",
         "if not end.may or",
         "if True or",
         _kinds("cap_overruns"),

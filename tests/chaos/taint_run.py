@@ -23,7 +23,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
@@ -243,11 +243,11 @@ class TaintRun:
         state, cluster = self.setting.store(), self.setting.cluster
         for name in list(self.judge.paused):
             if self.rng.random() < 0.3 or self.setting.world.now_s >= RUN_S:
-                brakes.resume(state, cluster, name)
+                brake_records.resume(state, cluster, name)
                 del self.judge.paused[name]
         if self.setting.world.now_s < RUN_S and self.rng.random() < 0.05:
             name = self.rng.choice((ALL, *self.setting.scene.policy.pools))
-            brakes.pause(state, cluster, name, "a person said so", state.now())
+            brake_records.pause(state, cluster, name, "a person said so", state.now())
             self.judge.paused.setdefault(name, self.setting.world.now_s)
 
     def _watchman(self) -> None:

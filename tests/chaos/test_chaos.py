@@ -21,14 +21,14 @@ from pilotlight.errors import Busy
 from pilotlight.facts.decisions import NodeVerdict, Step
 from pilotlight.facts.money.bill import MeterPart
 from pilotlight.facts.money.budgets import Ladder
-from pilotlight.flow.billing import meter
-from pilotlight.flow.books import budget_holds as holds
-from pilotlight.flow.books import ladder
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.budgets import budget_holds as holds
+from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.cycle import act, cycle
 from pilotlight.flow.delivery import fan_out, flush
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.look import snapshot
-from pilotlight.flow.memory import ledger, steps
+from pilotlight.flow.observe import snapshot
+from pilotlight.flow.records import call_steps, ledger
 from pilotlight.ports import ABSENT
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
@@ -87,10 +87,12 @@ def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
     """Neither the decision nor its ledger entry is written before the cloud is called."""
     patch.setattr(ledger, "write", lambda state, record, if_version=None: ABSENT)
     patch.setattr(ledger, "write_flight", lambda state, key, entry: None)
-    patch.setattr(steps, "planned", lambda deps, record: [_Sending(deps, record, step, 0) for step in record.steps])
+    patch.setattr(
+        call_steps, "planned", lambda deps, record: [_Sending(deps, record, step, 0) for step in record.steps]
+    )
 
 
-class _Sending(steps.Sending):
+class _Sending(call_steps.Sending):
     """A step that lies nowhere."""
 
     def _put(self, step: Step) -> None:
@@ -166,18 +168,18 @@ def counted_anew(patch: pytest.MonkeyPatch) -> None:
         nodes = {id: msgspec.structs.replace(node, until=node.since) for id, node in part.nodes.items()}
         return true(msgspec.structs.replace(part, nodes=nodes), *rest)
 
-    patch.setattr(meter, "counted", anew)
+    patch.setattr(meter_nodes, "counted", anew)
 
 
 def rungs_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Where a budget stood is not known at the next look."""
-    true = ladder._read
-    patch.setattr(ladder, "_read", lambda state, cluster: (Ladder(), true(state, cluster)[1]))
+    true = ladder_steps._read
+    patch.setattr(ladder_steps, "_read", lambda state, cluster: (Ladder(), true(state, cluster)[1]))
 
 
 def nobody_climbs(patch: pytest.MonkeyPatch) -> None:
     """Budgets stay where they are, whatever is spent."""
-    patch.setattr(ladder, "climb", lambda *_: ())
+    patch.setattr(ladder_steps, "climb", lambda *_: ())
 
 
 def nothing_flushed(patch: pytest.MonkeyPatch) -> None:

@@ -16,24 +16,24 @@ from planted import Bug, plant
 
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.codec.records import Format
-from pilotlight.flow.interruption import question
+from pilotlight.flow.interruption import verify_notice
 
 ORDINARY = Bounds(switches=1, stalls=0, deaths=1)
 STALLED = Bounds(switches=1, stalls=1, deaths=0, stalls_s=(62.0,))
 
 PLANTED = {
     "a step is set to sent without its version": (
-        Bug("flow.memory.steps:Sending._put", "if_version=self._version", "if_version=None"),
+        Bug("flow.records.call_steps:Sending._put", "if_version=self._version", "if_version=None"),
         "release",
         STALLED,
     ),
     "an account is written without its version": (
-        Bug("flow.books.accounts:change", "if_version=version", "if_version=None"),
+        Bug("flow.budgets.budget_accounts:change", "if_version=version", "if_version=None"),
         "hard-cap",
         STALLED,
     ),
     "a look that opened a node is decided on": (
-        Bug("flow.cycle.leftovers:reopened", "in closed", "in ()"),
+        Bug("flow.cycle.recovery:reopened", "in closed", "in ()"),
         "release",
         STALLED,
     ),
@@ -45,7 +45,7 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a search sets for its process is set back."""
     log = logging.getLogger(LOGGER)
     level = log.level
-    monkeypatch.setattr(question, "Thread", Thread)
+    monkeypatch.setattr(verify_notice, "Thread", Thread)
     monkeypatch.setattr(Format, "wrote", Format.wrote)
     order_lives.hush()
     yield

@@ -9,7 +9,7 @@ from harness.interruptions.interruption_run import COUNTED
 from harness.interruptions.interruption_sweep import run, sweep
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.flow.interruption.rescue import Rescue
+from pilotlight.flow.interruption.drain_one import Rescue
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from harness.scene import ALERTS, START, Job, Scene, Skew
 from pilotlight.errors import Unavailable
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.memory import lease
-from pilotlight.flow.memory.lease import Lease
+from pilotlight.flow.records import lease
+from pilotlight.flow.records.lease import Lease
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool

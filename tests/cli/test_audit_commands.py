@@ -17,7 +17,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import HEAD
 from pilotlight.state_schema.billing import COST

@@ -22,7 +22,7 @@ from test_standby_world import STOPS
 from typer.testing import CliRunner
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.settings import deployed as deployed_settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.conformance import conformance_run
@@ -268,7 +268,7 @@ def test_ctrl_c_gives_back_what_was_bought_before_it_ends_the_command(
         words = ["conformance", "--cloud", cloud, *AT_ONCE]
         assert CliRunner().invoke(build(words), words).exit_code != 0
         assert (here.launches, here.nodes, here.fleet.desired["one"]) == (1, {}, 0)
-        assert brakes.paused(app(deployed_settings()).state, "local", "one") == ""
+        assert brake_records.paused(app(deployed_settings()).state, "local", "one") == ""
     assert "stopping: what was bought is given back first" in capfd.readouterr().err
 
 
@@ -300,10 +300,10 @@ def test_a_pool_that_a_person_paused_is_left_paused(tmp_path: Path, monkeypatch:
     """Their pause is not ours to take back."""
     with deployed("aws", tmp_path, monkeypatch) as (_, account):
         state = app(deployed_settings()).state
-        brakes.pause(state, "local", "one", "hands off", datetime.now(UTC))
+        brake_records.pause(state, "local", "one", "hands off", datetime.now(UTC))
         with pytest.raises(BadInput, match=r"hands off.*: run pilotlight resume first"):
             run("--cloud", "aws", *AT_ONCE)
-        assert "hands off" in brakes.paused(state, "local", "one")
+        assert "hands off" in brake_records.paused(state, "local", "one")
         assert account.changes() == []
 
 

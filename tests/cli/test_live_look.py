@@ -11,7 +11,7 @@ from stage import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.tools.serve.live_look import DECISIONS, Looks
 from pilotlight.tools.serve.live_stream import _Stream
 

@@ -12,7 +12,7 @@ from werkzeug.test import Client
 from chromium import Chromium, Page
 from page_rules import ACCESSIBLE, LAYOUT, axe
 from pilotlight.facts.limits.routes import Caller
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.tools.serve import live_stream, request_gate
 from serving import serving
 
@@ -177,9 +177,9 @@ def test_keys_move_from_node_to_node(page: Page) -> None:
 def test_what_happens_comes_by_itself(page: Page, served: Served) -> None:
     """A pause that somebody takes back goes from the page, and another comes, with nothing reloaded."""
     deps = served.site.deps
-    brakes.pause(deps.state, "c", "", "month end", deps.state.now(), "grace")
+    brake_records.pause(deps.state, "c", "", "month end", deps.state.now(), "grace")
     page.until("document.getElementById('paused').textContent.includes('all pools since')")
-    assert brakes.resume(deps.state, "c", "")
+    assert brake_records.resume(deps.state, "c", "")
     page.until("!document.getElementById('paused').textContent.includes('all pools since')")
     assert page.asked.count(served.open) == 1
 

@@ -17,8 +17,8 @@ from pilotlight.adapters.state.counted import CountedState
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.billing.tick import billing
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.billing.billing_tick import billing
+from pilotlight.flow.records import brake_records
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.units import HOUR
@@ -41,7 +41,7 @@ def deployment() -> App:
     for _ in range(12):
         on.minutes(10)
         billing(on.deps, Tick(cluster="c", what="billing"))
-    brakes.pause(on.deps.state, "c", "", "trying", START)
+    brake_records.pause(on.deps.state, "c", "", "trying", START)
     deps = on.deps
     ports: Any = {name: getattr(deps, name) for name in ("cluster", "pools", "state", "outbox", "clock", "policy")}
     # The limit is lowered after the dollars were spent: no purchase passes one.

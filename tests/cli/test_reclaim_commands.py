@@ -12,7 +12,7 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.utilisation.reclaim_steps import PodOwner, Reclaim, Stage
-from pilotlight.flow.memory.ledger import filed_records
+from pilotlight.flow.records.ledger import filed_records
 from pilotlight.state_schema.reclaims import RECLAIM
 from pilotlight.tools.cli.main import build
 

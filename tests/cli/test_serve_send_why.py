@@ -17,7 +17,7 @@ from fleet import free_port, until
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.errors import Unavailable
-from pilotlight.flow.memory.lease import acquire
+from pilotlight.flow.records.lease import acquire
 from pilotlight.state_schema.marks import LOOK_AGAIN
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from pilotlight.adapters.clock import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.cluster import FENCE as FENCES
 from pilotlight.state_schema.decisions import MEMORY

@@ -25,9 +25,9 @@ from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ApproveOver, Budget
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import brakes, ledger
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports import State
 from pilotlight.settings import Settings
 from pilotlight.state_schema.alerts import PROOF
@@ -155,7 +155,7 @@ def test_what_needs_a_person_is_said_first_with_what_to_do() -> None:
         "capacity_reconcile has not ticked for 20 min", "1 of pool eight wait for approval", "ml/odd will get no node",
     )] == [True] * 3, needs  # fmt: skip
     decision = next(need for need in needs if "approve" in need).rpartition(" ")[2]
-    brakes.approve(on.deps.state, "c", decision, {"eight": 1}, on.deps.state.now())
+    brake_records.approve(on.deps.state, "c", decision, {"eight": 1}, on.deps.state.now())
     on.minutes(1)
     assert not any("wait for approval" in need for need in seen(on).needs)
 
@@ -164,7 +164,7 @@ def test_a_pause_says_by_whom_and_needs_nobody() -> None:
     """Somebody wished it; how to take it back is beside it."""
     on = Stage()
     ticked(on)
-    brakes.pause(on.deps.state, "c", "one", "price check", on.world.clock.now(), "ada")
+    brake_records.pause(on.deps.state, "c", "one", "price check", on.world.clock.now(), "ada")
     found = seen(on)
     assert found.needs == ()
     assert "paused: pool one since 11-20 12:00 by ada: price check; pilotlight resume --pool one" in shown(found)
@@ -253,7 +253,7 @@ def test_a_watch_is_a_screen_that_follows_and_leaves_the_terminal_as_it_was(tmp_
         first = watch.until("\x1b[?1049h", "needs a person: capacity_reconcile has never ticked")
         assert "paused:" not in first
         state = App(Settings.of({**os.environ, "PILOTLIGHT_HOME": str(tmp_path)})).state
-        brakes.pause(state, "local", "", "month end", state.now(), "ada")
+        brake_records.pause(state, "local", "", "month end", state.now(), "ada")
         watch.until("paused: all pools since", "by ada: month end")
         watch.process.send_signal(signal.SIGINT)
         watch.until("\x1b[?1049l")

@@ -12,7 +12,7 @@ import pytest
 
 import pilotlight
 from pilotlight.facts.decisions import NodeVerdict, Plan, PodGroup, Verdict
-from pilotlight.flow.alerts.words import summary
+from pilotlight.flow.alerts.wording import summary
 from pilotlight.tools.report.texts.plan_text import lines
 
 PACKAGE = Path(pilotlight.__file__).parent
@@ -85,7 +85,7 @@ def tables() -> Iterator[Table]:
 def test_every_table_has_a_row_for_each_value_of_its_type() -> None:
     """A value without a row raises where it is looked up: five verdicts without words ended every live page."""
     found = {table.name: table for table in tables()}
-    assert "pilotlight.flow.alerts.words._WORDS" in found
+    assert "pilotlight.flow.alerts.wording._WORDS" in found
     assert "pilotlight.tools.report.texts.plan_text._STYLES" in found
     lacks = {
         name: sorted(map(str, one.values - one.rows.keys())) for name, one in found.items() if name not in ONLY_SOME

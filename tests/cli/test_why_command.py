@@ -17,7 +17,7 @@ from pilotlight.facts.decisions import Plan, PodGroup, Record, Rejected
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.state_schema.alerts import PROOF
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.report.texts.would_change import would_change

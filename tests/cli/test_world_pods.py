@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.memory.ledger import filed_records
+from pilotlight.flow.records.ledger import filed_records
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import pods_to_world
 from pilotlight.wiring import App

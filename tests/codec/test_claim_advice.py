@@ -15,7 +15,7 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.decide.demand.classify import classify
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy
-from pilotlight.flow.alerts import words
+from pilotlight.flow.alerts import wording
 
 BUDGETS = "budgets: [{name: n, scope: {team: nlp}, usd: 9}, {name: s, scope: {team: shared}, usd: 9}]\n"
 BASE = f"version: 1\ndefault_team: shared\n{BUDGETS}"
@@ -93,5 +93,5 @@ def test_one_finding_says_for_how_many_pods_it_stands() -> None:
     told = [view.findings[0] for view in views]
     assert [len(view.findings) for view in views] == [1, 1, 1]
     assert [re.findall(r" \(and (\d+) more\)$", each.message) for each in told] == [["30"], ["11"], []]
-    assert len({words._finding(each).fingerprint for each in told}) == 1
+    assert len({wording._finding(each).fingerprint for each in told}) == 1
     assert msgspec.structs.asdict(told[0])["subject"] == "sandbox-x/d00"

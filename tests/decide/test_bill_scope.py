@@ -12,7 +12,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import books, spent
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
 from pilotlight.facts.policy import BillScope, Budget, CurrencyRate
-from pilotlight.flow.billing.bill import days, store
+from pilotlight.flow.billing.billed_days import days, store
 from pilotlight.world.clock import WallClock
 
 DAY = timedelta(days=1)

@@ -13,7 +13,7 @@ from pilotlight.errors import Forbidden, NoCapacity
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.memory import Backoff, Memory, Ran
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.memory.memory_updates import refused
+from pilotlight.flow.records.memory_updates import refused
 from pilotlight.units import clock_seconds
 
 V100 = offering("v100", "V100", 1, "3")

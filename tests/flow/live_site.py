@@ -8,9 +8,9 @@ from stage import Stage
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ApproveOver, Budget, BudgetScope, PoolPolicy
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.ports import State
 from pilotlight.state_schema.decisions import MEMORY
 
@@ -72,7 +72,7 @@ def busy() -> Site:
     """The same with a pause, and an offering that rests."""
     on = stage()
     at = on.world.clock.now()
-    brakes.pause(on.deps.state, "c", "spot", f"price check {HOSTILE}", at, "ada")
+    brake_records.pause(on.deps.state, "c", "spot", f"price check {HOSTILE}", at, "ada")
     rest = Backoff(offering="spot/one/spot", until=at.replace(hour=23), why="no capacity in the zone")
 
     def rests(was: Memory | None) -> Memory:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from stage import START, Stage
 
-from pilotlight.flow.memory.advice import known
+from pilotlight.flow.records.advice_records import known
 from pilotlight.state_schema.shadow import ADVICE, FOLLOWED
 
 

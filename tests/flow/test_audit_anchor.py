@@ -10,9 +10,9 @@ from stage import Stage
 from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
-from pilotlight.flow.billing.anchor import anchor
-from pilotlight.flow.billing.tick import billing
-from pilotlight.flow.memory import audit_chain, ledger
+from pilotlight.flow.billing.audit_anchor import anchor
+from pilotlight.flow.billing.billing_tick import billing
+from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.state_schema.audit import AT_THE_HEAD, LINKS
 
 DAY = 24 * 3600.0

@@ -12,7 +12,7 @@ from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.alerts.audit_lines import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.flow.memory import audit_chain, ledger
+from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
 from pilotlight.state_schema.decisions import DECISION

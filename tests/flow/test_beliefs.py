@@ -12,8 +12,8 @@ from pilotlight.facts.decisions import Plan, PodGroup
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow.memory import marks
 from pilotlight.flow.provision import provision
+from pilotlight.flow.records import node_marks
 from pilotlight.units import EPOCH
 from pilotlight.world.cluster import WorldCluster
 
@@ -85,9 +85,9 @@ def test_time_under_our_own_taint_does_not_count() -> None:
     stage, _ = picky()
     stage.minutes(4)
     (node,) = stage.world.nodes
-    marks.hold(stage.deps, node, "budget", "no room")
+    node_marks.hold(stage.deps, node, "budget", "no room")
     stage.minutes(3)
-    marks.lift(stage.deps, node, "budget")
+    node_marks.lift(stage.deps, node, "budget")
     stage.minutes(2)
     assert "finding-scheduler-refuses" not in [alert.kind for alert in stage.alerts]
     stage.wait(MINUTE)

@@ -18,9 +18,9 @@ from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import anomalies, bill, paid_idle
-from pilotlight.flow.billing.tick import billing, standing
-from pilotlight.flow.books import ladder
+from pilotlight.flow.billing import billed_days, cost_anomalies, paid_idle
+from pilotlight.flow.billing.billing_tick import billing, standing
+from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema.billing import BILL, METER, METERING
 from pilotlight.state_schema.billing import HOUR as HOUR_COST
@@ -159,7 +159,7 @@ def test_serving_is_bought_under_every_step() -> None:
 def test_a_purchase_decided_before_a_step_is_refused_by_the_holds() -> None:
     """The hold is where a race between a plan and a step ends."""
     from pilotlight.decide.money.budget_limits import terms
-    from pilotlight.flow.books import budget_holds as holds
+    from pilotlight.flow.budgets import budget_holds as holds
 
     on = Stage(budgets=(day("40", ladder=LOW),))
     on.event(on.submit("a", run_s=6 * HOUR))
@@ -338,7 +338,7 @@ def test_an_hour_that_costs_far_more_than_usual_is_told_once_with_its_cause() ->
     assert alert.how == f"pilotlight why {decision}"
     assert alert.why.startswith("8 days at that hour: median $0.00, median distance $0.00; pool eight $")
     assert "(usually $0.00), red $" in alert.why
-    kept = list(anomalies.between(on.deps.state, "c", now.date(), now.date()))
+    kept = list(cost_anomalies.between(on.deps.state, "c", now.date(), now.date()))
     assert [(one.pool, one.team, one.decision) for one in kept] == [("eight", "red", decision)] * len(kept) != []
 
 
@@ -390,7 +390,7 @@ def test_a_clouds_budget_is_told_once_a_threshold_and_caps_nothing() -> None:
         "the cloud's budget b-1 is forecast to pass 100 %",
         "the cloud's budget b-1 has passed 80 %",
     ]
-    assert ladder.steps(on.deps.state, "c") == ()
+    assert ladder_steps.steps(on.deps.state, "c") == ()
 
 
 def test_a_node_of_unknown_price_is_an_alert() -> None:
@@ -427,7 +427,7 @@ def test_every_record_is_in_a_room_that_reads_it() -> None:
     for key, stored in on.deps.state.scan("").items:
         found[key.partition("/")[0]] = state_families.read(key, stored.value)
     assert found.keys() >= {"metering", "meter", "metered", "life", "bill", "bill-read", "ladder", "noticed"}
-    assert bill.days(on.deps.state, "c", START.date(), START.date())[0].usd == 50
+    assert billed_days.days(on.deps.state, "c", START.date(), START.date())[0].usd == 50
 
 
 def test_what_is_paid_for_and_runs_nowhere_is_counted_at_each_tick() -> None:

@@ -13,8 +13,8 @@ from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.facts.interruption.interruption import LEAD_S, Interruption
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.policy import PaidPolicy, PoolPolicy
-from pilotlight.flow.books import interruptions
-from pilotlight.flow.interruption.rescues import carry_on
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.interruption.drain_all import carry_on
 from pilotlight.world.pools import WorldPools
 from pilotlight.world.world import World
 
@@ -63,7 +63,7 @@ class InBlock(Doomed):
     @property
     def ends(self) -> list[Interruption]:
         """What was begun of the block's end."""
-        all_ = interruptions.every(self.deps.state, "c")
+        all_ = interruption_records.every(self.deps.state, "c")
         return [one for one in all_ if one.kind == "capacity-reservation" and one.truth == "verified"]
 
 

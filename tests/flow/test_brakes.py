@@ -16,9 +16,9 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
 from pilotlight.flow.cycle.cycle import dry_run
-from pilotlight.flow.memory import brakes, ledger
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.settings import Settings
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.world_jobs import demands_of
@@ -81,12 +81,12 @@ class Stage:
 def test_a_pause_stops_buying_and_resume_lets_the_next_tick_buy() -> None:
     """While paused nothing is bought, the alert says why once; after resume the waiting pod gets its node."""
     stage = Stage()
-    brakes.pause(stage.app.state, "local", "", "price check", stage.app.clock.now())
+    brake_records.pause(stage.app.state, "local", "", "price check", stage.app.clock.now())
     stage.pod("a")
     stage.pass_(300)
     assert stage.world.launches == 0
     assert stage.alerts == ["capacity-stopped"]
-    assert brakes.resume(stage.app.state, "local", "")
+    assert brake_records.resume(stage.app.state, "local", "")
     stage.pass_(60)
     assert stage.world.launches == 1
 
@@ -95,7 +95,7 @@ def test_a_pause_of_one_pool_leaves_the_others_alone() -> None:
     """A paused pool is not released from, and nothing else is stopped."""
     stage = Stage()
     stage.pod("a")
-    brakes.pause(stage.app.state, "local", "p4d.24xlarge", "maintenance", stage.app.clock.now())
+    brake_records.pause(stage.app.state, "local", "p4d.24xlarge", "maintenance", stage.app.clock.now())
     stage.pass_(900)
     assert (stage.world.launches, stage.world.terminations) == (1, 1)
 
@@ -104,7 +104,7 @@ def test_a_paused_pool_keeps_its_idle_nodes() -> None:
     """Nothing is put out while paused, however long it idles."""
     stage = Stage()
     stage.pod("a")
-    brakes.pause(stage.app.state, "local", T4, "debugging", stage.app.clock.now())
+    brake_records.pause(stage.app.state, "local", T4, "debugging", stage.app.clock.now())
     stage.pass_(3600)
     assert stage.world.terminations == 0
 
@@ -155,7 +155,7 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
     assert "2 nodes would be lit, over 1" in held.why
     assert any(f"pilotlight approve {record.id}" in said for said in stage.said)
     now = stage.app.clock.now()
-    brakes.approve(stage.app.state, "local", record.id, {T4: 1}, now)
+    brake_records.approve(stage.app.state, "local", record.id, {T4: 1}, now)
     stage.pass_(60)
     assert stage.world.launches == 2
     stage.pod("c", run_s=7200)
@@ -164,7 +164,7 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
     (again,) = {r.id for r in ledger.filed_records(stage.app.state, "local") if r.plan.held} - {record.id}
     assert any(f"pilotlight approve {again}" in said for said in stage.said)
     with pytest.raises(BadInput, match="already, and decision"):
-        brakes.approve(stage.app.state, "local", record.id, {T4: 1}, now)
+        brake_records.approve(stage.app.state, "local", record.id, {T4: 1}, now)
 
 
 def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
@@ -172,7 +172,7 @@ def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
     stage = Stage(approve_over=ApproveOver(nodes=1))
     stage.pod("a", run_s=7200)
     stage.pod("b", run_s=7200)
-    brakes.approve(stage.app.state, "local", _waiting(stage).id, {T4: 1}, stage.app.clock.now())
+    brake_records.approve(stage.app.state, "local", _waiting(stage).id, {T4: 1}, stage.app.clock.now())
     stage.world.advance(stage.world.now_s + 3601)
     stage.pass_(60)
     assert stage.world.launches == 1
@@ -187,11 +187,11 @@ def test_another_count_is_asked_for_at_once() -> None:
     stage.pod("b", run_s=7200)
     (one,) = _asked(stage)
     stage.pod("c", run_s=7200)
-    brakes.approve(stage.app.state, "local", one, {T4: 1}, stage.app.clock.now())
+    brake_records.approve(stage.app.state, "local", one, {T4: 1}, stage.app.clock.now())
     stage.pass_(60)
     assert stage.world.launches == 1
     (two,) = set(_asked(stage)) - {one}
-    brakes.approve(stage.app.state, "local", two, {T4: 2}, stage.app.clock.now())
+    brake_records.approve(stage.app.state, "local", two, {T4: 2}, stage.app.clock.now())
     stage.pass_(60)
     assert stage.world.launches == 3
 
@@ -204,7 +204,7 @@ def _asked(stage: Stage) -> list[str]:
 def test_a_dry_run_on_a_paused_cluster_buys_nothing_and_says_why() -> None:
     """Decide decides all of it: what a pause holds is neither in the plan's purchases nor called bought."""
     stage = Stage()
-    brakes.pause(stage.app.state, "local", "", "price check", stage.app.clock.now())
+    brake_records.pause(stage.app.state, "local", "", "price check", stage.app.clock.now())
     stage.pod("a")
     answer = dry_run(stage.app.deps, releases=False)
     assert answer.plan is not None

@@ -9,8 +9,8 @@ from stage import START, Stage
 from pilotlight.errors import Forbidden, NoCapacity, PilotlightError, Unavailable
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Caps, ClassPolicy, Limits, PoolPolicy
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
 
 
 def _told(stage: Stage, about: str = "") -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from stage import START, Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.limits.checks import Token
-from pilotlight.flow.alerts.credential import remind
+from pilotlight.flow.alerts.credential_alert import remind
 
 DAY = timedelta(days=1)
 

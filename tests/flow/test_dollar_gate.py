@@ -18,10 +18,10 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.labels import INSTANCE_TYPE, POOL
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
-from pilotlight.flow.books import budget_holds
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.memory import brakes
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.flow.records import brake_records
 
 HOUR = 3600.0
 CLASSES = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=4 * HOUR)}
@@ -249,7 +249,7 @@ def test_its_pods_are_no_demand_then(server: ApiServer) -> None:
 def test_a_person_who_paused_the_pool_is_waited_for(server: ApiServer) -> None:
     """Neither Ready nor Retry while the pool is paused."""
     site = Site(server)
-    brakes.pause(site.deps.state, "c", "one", "maintenance", site.deps.state.now())
+    brake_records.pause(site.deps.state, "c", "one", "maintenance", site.deps.state.now())
     site.queue("train")
     site.tick()
     assert (site.check("train")["state"], site.held) == ("Pending", Decimal(0))

@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL
 from pilotlight.facts.policy import Caps, PoolPolicy
 from pilotlight.facts.workload import Requirement
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.world.cluster import WorldCluster
 
 A100 = ((Requirement(key=GPU_MODEL, operator="In", values=("A100",)),),)
@@ -83,10 +83,10 @@ def test_a_pod_that_nothing_is_bought_for_gets_in() -> None:
 def test_a_pause_lifts_all() -> None:
     """A person's pause opens every node at the next look, and keeps them open."""
     stage = dear()
-    brakes.pause(stage.deps.state, "c", "", "price check", stage.deps.now())
+    brake_records.pause(stage.deps.state, "c", "", "price check", stage.deps.now())
     stage.minutes(1)
     assert closed(stage) == []
-    assert brakes.resume(stage.deps.state, "c", "")
+    assert brake_records.resume(stage.deps.state, "c", "")
     stage.minutes(1)
     assert closed(stage) == ["n1"]
 

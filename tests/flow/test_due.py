@@ -22,9 +22,9 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, PodShape, shape
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.units import HOUR
 from pilotlight.world.pools import WorldPools
 
@@ -214,8 +214,8 @@ def test_a_pool_that_only_grows_is_left_for_no_deadline() -> None:
     node.changed()
     stage.deps = replace(stage.deps, mode="scale-up")
     stage.minutes(60, meanwhile=lambda: go_on(stage.deps))
-    assert list(interruptions.every(stage.deps.state, "c")) == []
-    assert interruptions.left(stage.deps) == []
+    assert list(interruption_records.every(stage.deps.state, "c")) == []
+    assert interruption_records.left(stage.deps) == []
     assert list(stage.world.running) == ["uid-train"]
 
 

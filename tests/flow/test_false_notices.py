@@ -17,10 +17,10 @@ from pilotlight.facts.capacity import InstanceState, Taint
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.interruption import question
+from pilotlight.flow.interruption import verify_notice
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
-from pilotlight.flow.memory import marks
+from pilotlight.flow.records import node_marks
 from pilotlight.units import HOUR
 from pilotlight.world.pools import WorldPools
 
@@ -265,7 +265,7 @@ def test_a_true_notice_is_heard_whatever_is_posted_beside_it(first: str) -> None
 def test_a_cordon_that_is_not_ours_stays() -> None:
     """A node that a budget keeps closed is not opened when a notice about it turns out to be untrue."""
     stage = Posted()
-    marks.hold(stage.deps, "n1", "budget", "its budget has no room")
+    node_marks.hold(stage.deps, "n1", "budget", "its budget has no room")
     stage.post("spot-interruption", 0, 120)
     stage.until(10)
     assert stage.outcome == "disproved"
@@ -293,11 +293,11 @@ def test_a_cloud_that_hangs_is_not_waited_for() -> None:
     stage = Posted()
     answers = Event()
     stage.deps = replace(stage.deps, pools=Hung(stage.world, answers))
-    hurried = question.Questions(stage.deps, 0.01)
+    hurried = verify_notice.Questions(stage.deps, 0.01)
     assert hurried.ask("p", "n1") is None
     answers.set()
     assert hurried.ask("p", "n1") is None  # A hundred rescues of one look wait no longer than one.
-    assert question.Questions(stage.deps, 60).ask("p", "n1") is not None
+    assert verify_notice.Questions(stage.deps, 60).ask("p", "n1") is not None
 
 
 @settings(max_examples=30, deadline=None)

@@ -23,8 +23,8 @@ from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.ports import CloudAccount
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"

@@ -15,7 +15,7 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.memory import marks
+from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.cluster import LEASE_S
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
@@ -105,13 +105,13 @@ def test_a_late_worker_does_not_open_a_node_whose_first_release_landed() -> None
         stage.wait(LEASE_S + 1)
         stage.deps = replace(plain, pools=Landed(stage))
         stage.tick()
-        assert node in marks.given_back(list(marks.every(plain)), plain.cluster.observe().nodes, plain.now())
+        assert node in node_marks.given_back(list(node_marks.every(plain)), plain.cluster.observe().nodes, plain.now())
 
     stage.wait(10)
     stage.deps = replace(plain, cluster=Paused(stage, meanwhile))
     with pytest.raises(Retry):
         stage.tick()
-    assert node in marks.given_back(list(marks.every(plain)), plain.cluster.observe().nodes, plain.now())
+    assert node in node_marks.given_back(list(node_marks.every(plain)), plain.cluster.observe().nodes, plain.now())
     assert stage.world.nodes[node].cordoned
 
 
@@ -135,7 +135,7 @@ def test_the_hook_of_a_node_that_a_pod_bound_to_waits_for_the_pod() -> None:
         stage.event(stage.submit("a", run_s=3600))
         stage.minutes(5)
         aws.hooks[group := aws.group_name("one")] = ["pilotlight"]
-        marks.hold(stage.deps, "n1", "release", "it idles")
+        node_marks.hold(stage.deps, "n1", "release", "it idles")
         stage.world.interrupt("n1", 1800)
         answer = interrupt(stage.deps, _terminating(stage, group))
         assert "let n1 go" not in answer.did
@@ -160,7 +160,7 @@ def test_our_mark_alone_makes_no_release_true(said: InstanceState | None, goes: 
     cloud = Saying(stage.world)
     cloud.said = said
     stage.deps = replace(stage.deps, pools=cloud)
-    marks.hold(stage.deps, "n1", "release", "it idles")
+    node_marks.hold(stage.deps, "n1", "release", "it idles")
     answer = interrupt(stage.deps, _of_hook(stage))
     assert ("let n1 go" in answer.did) is goes
     assert ("n1" not in stage.world.nodes) is goes

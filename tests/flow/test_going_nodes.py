@@ -9,7 +9,7 @@ from stage import MINUTE, Stage
 from pilotlight.errors import Unsure
 from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.memory import ledger, marks
+from pilotlight.flow.records import ledger, node_marks
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.pools import WorldPools
 
@@ -96,7 +96,7 @@ def test_a_node_that_was_given_back_is_not_opened_while_it_is_still_seen() -> No
     cloud.turn_off()
     stage.minutes(6)
     assert late.uid in stage.world.running
-    assert (stage.world.launches, list(marks.every(stage.deps))) == (2, [])
+    assert (stage.world.launches, list(node_marks.every(stage.deps))) == (2, [])
 
 
 def test_a_node_that_was_given_back_is_given_back_and_told_once() -> None:

@@ -19,9 +19,9 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerKind, PodOwner, Reclaim
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.flow.billing.reclaim import watch
-from pilotlight.flow.billing.tick import billing
-from pilotlight.flow.memory import brakes, ledger
+from pilotlight.flow.billing.billing_tick import billing
+from pilotlight.flow.reclaim.reclaim_owners import watch
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.state_schema.reclaims import RECLAIM as TABLE
 from pilotlight.state_schema.reclaims import RECLAIM_LOOK as LOOK
 from pilotlight.units import Seconds
@@ -204,7 +204,7 @@ def test_where_nothing_may_be_done_it_is_advice(how: str) -> None:
     if how == "mode":
         site.deps = replace(site.deps, mode="advise")
     else:
-        brakes.pause(site.deps.state, "c", "", "price check", site.deps.now())
+        brake_records.pause(site.deps.state, "c", "", "price check", site.deps.now())
     site.pass_(60)
     assert (site.told, len(site.world.running)) == (["reclaim-idle"], 1)
     assert site.record is not None

@@ -15,11 +15,11 @@ from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
-from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.records import lease, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.world.pools import WorldPools
@@ -89,7 +89,7 @@ class Doomed(Stage):
     @property
     def outcome(self) -> str:
         """How the node's interruption ended so far."""
-        kept = interruptions.find(self.deps, "n1")
+        kept = interruption_records.find(self.deps, "n1")
         return kept.found.outcome if kept else "none"
 
 
@@ -121,7 +121,7 @@ def test_an_interruption_names_the_decision_that_bought_its_replacement() -> Non
     """So that `why` of either finds the other."""
     stage = Doomed(pods=[SAVES])
     answer = stage.notice()
-    kept = interruptions.find(stage.deps, "n1")
+    kept = interruption_records.find(stage.deps, "n1")
     assert kept is not None
     assert (kept.found.replaced, kept.found.decision) == (True, answer.decision)
     assert ledger.filed(stage.deps.state, "c", answer.decision) is not None
@@ -151,7 +151,7 @@ def test_a_pod_that_cannot_save_stays_as_long_as_its_grace_allows() -> None:
     assert stage.world.running
     stage.until(10)
     assert stage.of("terminate") == [(begin + 80, "terminate")]
-    kept = interruptions.find(stage.deps, "n1")
+    kept = interruption_records.find(stage.deps, "n1")
     assert kept is not None
     (lost,) = kept.found.lost.values()
     assert lost.gpu_hours == pytest.approx((begin + 80 - 180) / 3600, abs=0.01)
@@ -349,7 +349,7 @@ def test_an_earlier_end_than_one_that_nobody_confirms_is_news() -> None:
     for seconds in (1800, 120):
         ends = stage.world.clock.now() + timedelta(seconds=seconds)
         stage.deliver("spot-interruption", deadline=ends)
-        kept = interruptions.find(stage.deps, "n1")
+        kept = interruption_records.find(stage.deps, "n1")
         assert kept is not None
         assert (kept.found.truth, kept.found.deadline) == ("unverified", ends)
 
@@ -471,7 +471,7 @@ def test_a_dry_run_tells_the_steps_and_changes_nothing() -> None:
     steps = [part.split(" ")[1] for part in answer.why.split("; ")[1:] if part[:1].isdigit()]
     assert steps[:3] == ["cordon", "checkpoint", "replace"]
     assert steps.index("evict") < steps.index("release")
-    assert interruptions.find(stage.deps, "n1") is None
+    assert interruption_records.find(stage.deps, "n1") is None
 
 
 def test_maintenance_that_is_days_off_waits() -> None:
@@ -516,7 +516,7 @@ def test_many_at_once_are_replaced_by_one_decision() -> None:
     assert stage.world.terminations == many
     assert all(
         kept.found.outcome == "released"
-        for kept in [interruptions.find(stage.deps, f"n{n + 1}") for n in range(many)]
+        for kept in [interruption_records.find(stage.deps, f"n{n + 1}") for n in range(many)]
         if kept
     )
 

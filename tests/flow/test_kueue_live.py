@@ -26,7 +26,7 @@ from pilotlight.doorway import takes
 from pilotlight.facts.labels import INSTANCE_TYPE, OPT_IN, POOL
 from pilotlight.facts.messages import QuotaReserved, Tick
 from pilotlight.facts.policy import Budget, PoolPolicy
-from pilotlight.flow.books import budget_holds
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile

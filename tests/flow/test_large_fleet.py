@@ -16,10 +16,10 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, Poo
 from pilotlight.facts.money.bill import Life
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
-from pilotlight.flow.billing import meter
+from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look import instance_lifetimes, instances
-from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.observe import instance_lifetimes, known_instances
+from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports import LARGEST, Clock
 from pilotlight.units import Seconds
 from pilotlight.world.clock import VirtualClock
@@ -106,16 +106,16 @@ def test_no_record_of_a_large_fleets_day_nears_its_limit() -> None:
     for replaced in (0, *[DECISIONS // 4] * 4):
         gone = fleet.turn(replaced, clock.now())
         instance_lifetimes.ended(deps, *(_life(node, clock.now()) for node in gone))
-        instances.learn(deps, cast(Snapshot, SimpleNamespace(now=clock.now(), pools=(), view=fleet.observe())))
-        meter.count(deps)
+        known_instances.learn(deps, cast(Snapshot, SimpleNamespace(now=clock.now(), pools=(), view=fleet.observe())))
+        meter_nodes.count(deps)
         clock.advance(clock.elapsed_s() + 5 * 3600)
-    meter.count(deps)
-    found = meter.days(state, "c", START.date(), clock.now().date())
+    meter_nodes.count(deps)
+    found = meter_nodes.days(state, "c", START.date(), clock.now().date())
     hours = [sum(line.gpu_hours for line in day.lines) for day in found]
     assert hours == [NODES * 24, NODES]
     assert sum(line.usd for day in found for line in day.lines) == NODES * 25 * price
     assert max(state.largest.values()) < LARGEST * 0.6
-    assert instances.where(deps, fleet.nodes[-1].instance) is not None
+    assert known_instances.where(deps, fleet.nodes[-1].instance) is not None
 
 
 def _life(node: Node, now: datetime) -> Life:

@@ -9,7 +9,7 @@ from stage import Stage
 
 from pilotlight.facts.capacity import LateRefusal, PoolState
 from pilotlight.facts.messages import CapacityFailed
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.flow.refusal import refusal
 from pilotlight.world.pools import WorldPools
 

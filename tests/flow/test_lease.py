@@ -8,8 +8,8 @@ import pytest
 from stage import MINUTE, Stage
 
 from pilotlight.errors import Busy
-from pilotlight.flow.memory import lease
-from pilotlight.flow.memory.lease import Lease
+from pilotlight.flow.records import lease
+from pilotlight.flow.records.lease import Lease
 from pilotlight.ports import State, Stored
 from pilotlight.state_schema.cluster import LEASE_S
 

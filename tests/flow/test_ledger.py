@@ -12,8 +12,8 @@ from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Record, Step
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.memory import ledger
-from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
+from pilotlight.flow.records import ledger
+from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.world.clock import VirtualClock
 

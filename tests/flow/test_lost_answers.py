@@ -11,8 +11,8 @@ from test_steps import Cloud, on_cloud
 
 from pilotlight.errors import Retry, Unsure
 from pilotlight.facts.policy import Limits
-from pilotlight.flow.interruption.rescues import go_on
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.interruption.drain_all import go_on
+from pilotlight.flow.records import ledger
 
 
 def test_a_release_whose_answer_is_lost_again_and_again_keeps_nothing_from_being_bought() -> None:

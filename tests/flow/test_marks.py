@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stage import MINUTE, Stage
 
 from pilotlight.errors import Busy, Unavailable
-from pilotlight.flow.memory import marks
+from pilotlight.flow.records import node_marks
 
 
 def lit() -> tuple[Stage, str]:
@@ -27,28 +27,28 @@ def closed(stage: Stage, node: str) -> bool:
 def test_a_node_opens_when_its_last_owner_leaves() -> None:
     """Two owners: the first that leaves changes nothing, with the second it opens and no record is left."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "budget", "no room")
-    marks.hold(stage.deps, node, "rescue", "its cloud takes it")
-    marks.lift(stage.deps, node, "rescue")
+    node_marks.hold(stage.deps, node, "budget", "no room")
+    node_marks.hold(stage.deps, node, "rescue", "its cloud takes it")
+    node_marks.lift(stage.deps, node, "rescue")
     assert closed(stage, node)
-    marks.lift(stage.deps, node, "budget")
+    node_marks.lift(stage.deps, node, "budget")
     assert not closed(stage, node)
-    assert list(marks.every(stage.deps)) == []
+    assert list(node_marks.every(stage.deps)) == []
 
 
 def test_a_release_is_lifted_only_by_the_decision_that_holds_it() -> None:
     """A worker that comes back late does not open a node that a later decision gives back."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "release", "idle", by="1")
-    marks.hold(stage.deps, node, "release", "idle", by="2")
-    marks.lift(stage.deps, node, "release", by="1")
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
+    node_marks.hold(stage.deps, node, "release", "idle", by="2")
+    node_marks.lift(stage.deps, node, "release", by="1")
     assert closed(stage, node)
 
 
 def test_a_person_who_opens_a_node_cancels_its_release_for_an_hour() -> None:
     """It stays, people are told once, and after the hour it is judged like any idle node."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "release", "idle", by="1")
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
     stage.deps.cluster.uncordon(node)
     stage.minutes(50)
     assert list(stage.world.nodes) == [node]
@@ -61,10 +61,10 @@ def test_a_person_who_opens_a_node_cancels_its_release_for_an_hour() -> None:
 def test_what_a_budget_keeps_closed_is_closed_again() -> None:
     """Only a release is a person's to cancel: money that is not there stays not there."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "budget", "no room")
+    node_marks.hold(stage.deps, node, "budget", "no room")
     stage.deps.cluster.uncordon(node)
     stage.wait(MINUTE)
-    marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
+    node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
     assert closed(stage, node)
 
 
@@ -72,7 +72,7 @@ def test_a_mark_that_no_record_names_comes_off() -> None:
     """What a crash between record and mark leaves, and the taints of an earlier version, do not last."""
     stage, node = lit()
     stage.deps.cluster.cordon(node)
-    marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
+    node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
     assert not closed(stage, node)
 
 
@@ -81,28 +81,28 @@ def test_the_mark_of_an_interruption_that_another_worker_ended_comes_off() -> No
     stage, node = lit()
     stage.submit("b", run_s=3_000)
     stage.minutes(1)
-    marks.hold(stage.deps, node, "rescue", "a notice that was disproved meanwhile")
+    node_marks.hold(stage.deps, node, "rescue", "a notice that was disproved meanwhile")
     assert closed(stage, node)
     stage.minutes(3)
     assert not closed(stage, node)
-    assert list(marks.every(stage.deps)) == []
+    assert list(node_marks.every(stage.deps)) == []
 
 
 def test_a_node_that_may_still_go_is_not_opened() -> None:
     """While a release may land its node is closed, with or without a record."""
     stage, node = lit()
     stage.deps.cluster.cordon(node)
-    marks.settle(stage.deps, stage.deps.cluster.observe().nodes, {node}, stage.deps.now())
+    node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, {node}, stage.deps.now())
     assert closed(stage, node)
 
 
 def test_marks_of_nodes_that_are_gone_are_forgotten() -> None:
     """The ledger is as long as the nodes that are closed."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "budget", "no room")
+    node_marks.hold(stage.deps, node, "budget", "no room")
     stage.wait(MINUTE)
-    marks.settle(stage.deps, (), (), stage.deps.now())
-    assert list(marks.every(stage.deps)) == []
+    node_marks.settle(stage.deps, (), (), stage.deps.now())
+    assert list(node_marks.every(stage.deps)) == []
 
 
 def test_a_node_is_recorded_before_it_is_closed() -> None:
@@ -110,52 +110,52 @@ def test_a_node_is_recorded_before_it_is_closed() -> None:
     stage, node = lit()
     stage.fail("cordon", Unavailable("timeout"))
     with pytest.raises(Unavailable):
-        marks.hold(stage.deps, node, "budget", "no room")
-    assert [mark.node for mark in marks.every(stage.deps)] == [node]
+        node_marks.hold(stage.deps, node, "budget", "no room")
+    assert [mark.node for mark in node_marks.every(stage.deps)] == [node]
     stage.wait(MINUTE)
-    marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
+    node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
     assert closed(stage, node)
 
 
 def test_a_worker_that_comes_back_does_not_close_what_a_later_decision_holds() -> None:
     """Nor can it take that one's mark over."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "release", "idle", by="2")
+    node_marks.hold(stage.deps, node, "release", "idle", by="2")
     with pytest.raises(Busy):
-        marks.hold(stage.deps, node, "release", "idle", by="1")
-    (mark,) = marks.every(stage.deps)
+        node_marks.hold(stage.deps, node, "release", "idle", by="1")
+    (mark,) = node_marks.every(stage.deps)
     assert mark.owners["release"].by == "2"
 
 
 def settled(stage: Stage, leaving: tuple[str, ...] = ()) -> tuple[dict[str, datetime], list[str]]:
     """What a look settles of the marks: who rests until when, and what is told."""
     nodes = stage.deps.cluster.observe().nodes
-    rests, told = marks.settle(stage.deps, nodes, leaving, stage.deps.now())
+    rests, told = node_marks.settle(stage.deps, nodes, leaving, stage.deps.now())
     return rests, [finding.code for finding in told]
 
 
 def test_a_node_that_was_given_back_and_did_not_go_opens_after_ten_minutes() -> None:
     """Its object may be seen for a while: until then it stays closed, and counts as going."""
     stage, node = lit()
-    marks.give_back(stage.deps, node, "it idles", by="1")
+    node_marks.give_back(stage.deps, node, "it idles", by="1")
     for minutes, shut in ((9, True), (2, False)):
         stage.wait(minutes * MINUTE)
         nodes = stage.deps.cluster.observe().nodes
-        assert (node in marks.given_back(list(marks.every(stage.deps)), nodes, stage.deps.now())) is shut
+        assert (node in node_marks.given_back(list(node_marks.every(stage.deps)), nodes, stage.deps.now())) is shut
         settled(stage)
         assert closed(stage, node) is shut
-    assert list(marks.every(stage.deps)) == []
+    assert list(node_marks.every(stage.deps)) == []
 
 
 def test_a_node_that_has_the_name_of_one_that_went_is_another() -> None:
     """A cloud gives a name again within minutes: the new node is not closed for the old one's sake."""
     stage, node = lit()
-    marks.give_back(stage.deps, node, "it idles", by="1")
+    node_marks.give_back(stage.deps, node, "it idles", by="1")
     stage.wait(2 * MINUTE)
     (seen,) = stage.deps.cluster.observe().nodes
     again = replace(seen, created_at=stage.deps.now() - timedelta(minutes=1))
-    assert marks.given_back(list(marks.every(stage.deps)), [again], stage.deps.now()) == set()
-    marks.settle(stage.deps, [again], (), stage.deps.now())
+    assert node_marks.given_back(list(node_marks.every(stage.deps)), [again], stage.deps.now()) == set()
+    node_marks.settle(stage.deps, [again], (), stage.deps.now())
     assert not closed(stage, node)
 
 
@@ -163,16 +163,16 @@ def test_a_look_from_before_a_node_was_closed_opens_nothing() -> None:
     """It shows the node without its mark: nobody took that off, and the release goes on."""
     stage, node = lit()
     before = stage.deps.cluster.observe().nodes
-    marks.hold(stage.deps, node, "release", "idle", by="1")
-    assert marks.settle(stage.deps, before, (node,), stage.deps.now()) == ({}, ())
-    (mark,) = marks.every(stage.deps)
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
+    assert node_marks.settle(stage.deps, before, (node,), stage.deps.now()) == ({}, ())
+    (mark,) = node_marks.every(stage.deps)
     assert list(mark.owners) == ["release"]
 
 
 def test_a_release_that_is_still_marked_was_opened_by_nobody() -> None:
     """However long its call may land."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "release", "idle", by="1")
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
     stage.wait(5 * MINUTE)
     assert settled(stage, (node,)) == ({}, [])
     assert closed(stage, node)
@@ -181,7 +181,7 @@ def test_a_release_that_is_still_marked_was_opened_by_nobody() -> None:
 def test_that_a_person_opened_a_node_is_said_by_one_look() -> None:
     """Later looks know that it rests, and until when."""
     stage, node = lit()
-    marks.hold(stage.deps, node, "release", "idle", by="1")
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
     stage.deps.cluster.uncordon(node)
     stage.wait(MINUTE)
     rests, told = settled(stage)

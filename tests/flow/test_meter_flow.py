@@ -16,7 +16,7 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.billing import meter
+from pilotlight.flow.billing import meter_nodes
 from pilotlight.ports import LARGEST
 from pilotlight.state_schema.billing import METER, METERED, METERING, CountFrom
 from pilotlight.world.faults import Faults
@@ -27,7 +27,7 @@ CENT = Decimal("0.01")
 def lines(on: Stage) -> list[CostLine]:
     """Every line of the meter."""
     now = on.world.clock.now().date()
-    return [line for day in meter.days(on.deps.state, "c", START.date(), now) for line in day.lines]
+    return [line for day in meter_nodes.days(on.deps.state, "c", START.date(), now) for line in day.lines]
 
 
 def usd(on: Stage, **of: Any) -> Decimal:
@@ -43,9 +43,9 @@ def a_day(on: Stage, hours: int = 30) -> None:
         on.submit(f"blue-{n}", run_s=3000 + 700 * n, team="blue")
         for _ in range(hours * 2):
             on.minutes(5)
-            meter.count(on.deps)
+            meter_nodes.count(on.deps)
     on.minutes(120)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
 
 
 def test_the_meter_is_what_the_cloud_charged() -> None:
@@ -65,9 +65,9 @@ def test_the_same_look_twice_counts_once() -> None:
     on = Stage()
     on.event(on.submit("a", run_s=600))
     on.wait(900)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     before = lines(on)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert lines(on) == before
 
 
@@ -80,13 +80,13 @@ def test_a_look_cut_short_anywhere_counts_nothing_twice() -> None:
         for n in range(4):
             on.event(on.submit(f"p{n}", gpus=8, run_s=20 * 3600))
         on.wait(11 * 3600)
-        meter.count(on.deps)
+        meter_nodes.count(on.deps)
         on.wait(2 * 3600)
         state.at = at
         try:
-            meter.count(on.deps)
+            meter_nodes.count(on.deps)
         except Unavailable:
-            meter.count(on.deps)
+            meter_nodes.count(on.deps)
         assert usd(on) == on.world.cost().quantize(CENT)
 
 
@@ -97,7 +97,7 @@ def test_looks_in_parallel_count_once() -> None:
         on.event(on.submit(f"p{n}", gpus=8, run_s=20 * 3600))
     on.wait(3600)
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(meter.count, on.deps) for _ in range(24)]:
+        for done in [pool.submit(meter_nodes.count, on.deps) for _ in range(24)]:
             done.result()
     assert usd(on) == on.world.cost().quantize(CENT)
 
@@ -105,11 +105,11 @@ def test_looks_in_parallel_count_once() -> None:
 def test_a_node_that_nobody_saw_lit_is_counted() -> None:
     """Bought, used and released between two looks: its life is in the state."""
     on = Stage()
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     on.event(on.submit("a", run_s=60))
     on.minutes(30)
     assert not on.world.nodes
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert usd(on) == usd(on, kind="shared") == on.world.cost().quantize(CENT)
 
 
@@ -119,7 +119,7 @@ def test_a_gang_that_was_rolled_back_has_cost_its_minimum() -> None:
     on.event(on.submit_gang("g", 2)[0])
     assert not on.world.nodes
     on.wait(120)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert usd(on) == on.world.cost().quantize(CENT) > 0
 
 
@@ -129,7 +129,7 @@ def test_the_meter_and_the_holds_agree() -> None:
     on.submit("a", run_s=4000)
     for _ in range(30):
         on.minutes(5)
-        meter.count(on.deps)
+        meter_nodes.count(on.deps)
     assert usd(on) == on.world.cost().quantize(CENT)
 
 
@@ -140,11 +140,11 @@ def test_a_price_that_comes_days_late_is_taken_for_all_the_time() -> None:
     on.event(on.submit("a", gpus=8, run_s=80 * 3600))
     on.deps = replace(known, offerings=())
     for _ in range(3):
-        assert meter.count(on.deps).unpriced == (() if on.world.now_s == 0 else ("n1",))
+        assert meter_nodes.count(on.deps).unpriced == (() if on.world.now_s == 0 else ("n1",))
         on.wait(20 * 3600)
     assert usd(on) == 0
     on.deps = known
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert usd(on) == on.world.cost().quantize(CENT)
 
 
@@ -152,10 +152,10 @@ def test_a_meter_that_stood_still_catches_up() -> None:
     """Three days without a look are counted at the next, day by day."""
     on = Stage()
     on.event(on.submit("a", gpus=8, run_s=80 * 3600))
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     on.wait(75 * 3600)
-    meter.count(on.deps)
-    found = meter.days(on.deps.state, "c", START.date(), START.date() + timedelta(days=9))
+    meter_nodes.count(on.deps)
+    found = meter_nodes.days(on.deps.state, "c", START.date(), START.date() + timedelta(days=9))
     assert [sum(line.gpu_hours for line in day.lines) for day in found] == [96, 192, 192, 120]
     assert usd(on) == on.world.cost().quantize(CENT)
 
@@ -166,7 +166,7 @@ def test_a_day_of_more_projects_than_a_record_holds_is_counted_with_them() -> No
     day, begin = START.date(), day_start(START.date())
     METERED.put(on.deps.state, "c", CountFrom(day=day))
     hour = 3_600_000_000
-    for part in range(meter.ROOTS):
+    for part in range(meter_nodes.ROOTS):
         nodes = {
             f"i-{part}-{n}": MeteredNode(
                 name=f"node-{part}-{n}", pool="one", usd_per_hour=Decimal(1), gpus=1, since=begin,
@@ -178,14 +178,14 @@ def test_a_day_of_more_projects_than_a_record_holds_is_counted_with_them() -> No
         }  # fmt: skip
         METERING.put(on.deps.state, f"c/{day}/{part:02d}", MeterPart(day=day, seen=START, nodes=nodes))
     on.wait(24 * 3600)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert usd(on) == 6000
     assert usd(on, team="team-3") == 1200
     assert len({line.project for line in lines(on)}) == 6000
     closed = on.deps.state.scan("meter/").items
     assert len(closed) > 3
     assert max(len(stored.value) for _, stored in closed) <= LARGEST
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert on.deps.state.scan("meter/").items == closed
 
 
@@ -195,7 +195,7 @@ def test_a_closed_day_whose_record_is_missing_is_summed_from_its_nodes() -> None
     lost = MeterDay(day=START.date(), until=START, parts=1, stamp="gone")
     on.event(on.submit("a", run_s=600))
     on.wait(900)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     before = usd(on)
     METER.table.put(on.deps.state, f"c/{START.date()}", lost)
     assert usd(on) == before > 0
@@ -205,7 +205,7 @@ def test_a_node_of_more_projects_than_fit_is_kept_by_team() -> None:
     """A part whose node served thousands of projects stays below the limit, with every dollar."""
     on = Stage()
     on.event(on.submit("a", gpus=8, run_s=600))
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     ((name, version, part),) = METERING.scan(on.deps.state)
     ((instance, node),) = part.nodes.items()
     begin = day_start(START.date())
@@ -216,7 +216,7 @@ def test_a_node_of_more_projects_than_fit_is_kept_by_team() -> None:
     METERING.put(on.deps.state, name, full, if_version=version)
     before = usd(on, team="red")
     on.minutes(30)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert max(len(stored.value) for _, stored in on.deps.state.scan("metering/").items) <= LARGEST
     assert usd(on, team="red") == usd(on, team="red", project="") == before > 0
 
@@ -228,10 +228,10 @@ def test_what_goes_on_as_it_was_is_not_written() -> None:
     on.deps = replace(on.deps, state=state)
     on.event(on.submit("a", gpus=8, run_s=20 * 3600))
     on.minutes(10)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     state.puts.clear()
     before = usd(on)
     on.wait(3600)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert set(state.puts) == {"metered/c"}
     assert usd(on) > before

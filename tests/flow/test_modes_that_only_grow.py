@@ -8,7 +8,7 @@ from stage import Stage
 from test_interrupt import SAVES, SPOT, Doomed
 
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 
 
@@ -19,7 +19,7 @@ def test_no_stop_is_begun_at_a_cap() -> None:
     on = Stage(budgets=(Budget(name="all", usd=Decimal(2), period="day"),), classes={"batch": stops}, pools=pools)
     on.event(on.submit("a", run_s=20 * HOUR))
     on.minutes(3 * 60)
-    assert list(interruptions.every(on.deps.state, "c")) == []
+    assert list(interruption_records.every(on.deps.state, "c")) == []
     assert [a for a in on.alerts if a.kind == "interruption"] == []
     assert list(on.world.running) == ["uid-a"]
 

@@ -11,9 +11,9 @@ from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, Schedule
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.interruption import block_ends, node_ages
+from pilotlight.flow.interruption import block_ends, old_nodes
+from pilotlight.flow.interruption.drain_all import carry_on, go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import carry_on, go_on
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -133,7 +133,7 @@ def test_what_keeps_one_kind_from_being_begun_keeps_no_other(monkeypatch: pytest
 
     begun: list[str] = []
     monkeypatch.setattr(block_ends, "begin", unread)
-    monkeypatch.setattr(node_ages, "begin", lambda deps: begun.append(deps.name))
+    monkeypatch.setattr(old_nodes, "begin", lambda deps: begun.append(deps.name))
     stage = Aged(pods=0, pool={"capacity_type": "reserved"})
     with pytest.raises(Unavailable, match="no answer"):
         carry_on(stage.deps)

@@ -17,10 +17,10 @@ from pilotlight.facts.alerts.audit_lines import AuditLine
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
-from pilotlight.flow.billing import meter, node_costs
-from pilotlight.flow.billing.tick import billing
-from pilotlight.flow.look.instance_lifetimes import ended
-from pilotlight.flow.memory import audit_chain, ledger
+from pilotlight.flow.billing import meter_nodes, node_costs
+from pilotlight.flow.billing.billing_tick import billing
+from pilotlight.flow.observe.instance_lifetimes import ended
+from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import AT_THE_HEAD
 from pilotlight.state_schema.billing import COST, COST_FROM, METERING
@@ -37,7 +37,7 @@ def lived(on: Stage, jobs: int = 1, hours: int = 4) -> None:
         on.minutes(1)
     for _ in range(6 * hours):
         on.minutes(10)
-        meter.count(on.deps)
+        meter_nodes.count(on.deps)
 
 
 def costs(on: Stage) -> list[NodeCost]:
@@ -86,7 +86,7 @@ def test_a_node_that_nobody_here_bought_names_no_decision() -> None:
     on = Stage()
     on.deps.pools.grow("one", 1)
     on.wait(600)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     on.minutes(3 * HOUR)
     billing(on.deps, TICK)
     on.wait(7200)

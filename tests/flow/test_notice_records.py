@@ -8,8 +8,8 @@ import pytest
 from stage import START, Stage
 
 from pilotlight.facts.interruption.interruption import MOST_LOST, Interruption, Lost, bounded
-from pilotlight.flow.books import interruptions
-from pilotlight.flow.books.interruptions import Versioned
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.ports import ABSENT, LARGEST
 from pilotlight.state_schema.interruptions import RESCUE
 
@@ -28,27 +28,31 @@ def test_an_instance_is_found_by_its_whole_name(instance: str) -> None:
     """Names with slashes and signs are names: none is a folder in which another's past lies."""
     deps = Stage().deps
     first = instance.split("/")[0]
-    interruptions.close(deps, interruptions.write(deps, Versioned(_found(instance, outcome="gone"), ABSENT)))
-    kept = interruptions.find(deps, instance)
+    interruption_records.close(
+        deps, interruption_records.write(deps, Versioned(_found(instance, outcome="gone"), ABSENT))
+    )
+    kept = interruption_records.find(deps, instance)
     assert kept is not None
     assert kept.found.instance == instance
-    assert first == instance or interruptions.find(deps, first) is None
+    assert first == instance or interruption_records.find(deps, first) is None
 
 
 def test_every_rescue_is_carried_on() -> None:
     """However many notices a cluster has, all that are at work are seen, the first deadline first."""
     deps = Stage().deps
     for n in range(MANY):
-        interruptions.write(deps, Versioned(_found(f"i-{n}", MANY - n), ABSENT))
-    assert [kept.found.instance for kept in interruptions.left(deps)] == [f"i-{n}" for n in reversed(range(MANY))]
+        interruption_records.write(deps, Versioned(_found(f"i-{n}", MANY - n), ABSENT))
+    assert [kept.found.instance for kept in interruption_records.left(deps)] == [
+        f"i-{n}" for n in reversed(range(MANY))
+    ]
 
 
 def test_the_last_of_very_many_is_the_last() -> None:
     """An instance that was interrupted more often than a page holds is known by its last interruption."""
     deps = Stage().deps
     for n in range(MANY):
-        interruptions.close(deps, Versioned(_found("i", n, outcome="stayed"), ABSENT))
-    kept = interruptions.find(deps, "i")
+        interruption_records.close(deps, Versioned(_found("i", n, outcome="stayed"), ABSENT))
+    kept = interruption_records.find(deps, "i")
     assert kept is not None
     assert kept.found.received_at == START + timedelta(minutes=MANY - 1)
 
@@ -69,7 +73,7 @@ def test_a_gang_larger_than_a_record_is_kept_with_its_sums() -> None:
 def test_what_was_untrue_is_kept_for_a_day(outcome: str, kept: bool) -> None:
     """Many forged notices fill no store; what really happened is kept for a month."""
     stage = Stage()
-    interruptions.close(stage.deps, Versioned(_found("i", outcome=outcome), ABSENT))
-    assert interruptions.find(stage.deps, "i") is not None
+    interruption_records.close(stage.deps, Versioned(_found("i", outcome=outcome), ABSENT))
+    assert interruption_records.find(stage.deps, "i") is not None
     stage.wait(25 * 3600)
-    assert (interruptions.find(stage.deps, "i") is not None) is kept
+    assert (interruption_records.find(stage.deps, "i") is not None) is kept

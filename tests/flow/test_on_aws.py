@@ -16,9 +16,9 @@ from pilotlight.adapters.pools.asg import pools as asg_pools
 from pilotlight.errors import Retry
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
-from pilotlight.flow.memory import marks
+from pilotlight.flow.records import node_marks
 from pilotlight.ports import CloudAccount
 from pilotlight.state_schema.books import HOLD
 from pilotlight.units import HOUR
@@ -208,7 +208,7 @@ def test_a_notice_of_our_hook_ends_no_node_that_stays() -> None:
         aws.hooks[group := aws.group_name("one")] = ["pilotlight"]
         stage.event(stage.submit("a", run_s=300))
         stage.minutes(5)
-        marks.hold(stage.deps, "n1", "release", "it idles")
+        node_marks.hold(stage.deps, "n1", "release", "it idles")
         interrupt(stage.deps, _terminating(stage, group))
         assert {name for name, _ in aws.changes()} == {"LaunchInstances"}
         assert "n1" in stage.world.nodes

@@ -17,9 +17,9 @@ from pilotlight.facts.alerts.figures import FAMILIES
 from pilotlight.facts.limits.checks import Token
 from pilotlight.facts.messages import Alert, Outgoing, Tick
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.ports import Stored
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.units import HOUR, clock_seconds
@@ -72,10 +72,10 @@ def test_what_was_metered_today_adds_up_to_what_is_spent() -> None:
 def test_a_pause_is_a_figure_while_it_lasts() -> None:
     """What a person paused is 1 by its pool, and gone when it is resumed."""
     on = lit()
-    brakes.pause(on.deps.state, "c", "", "why", START)
-    brakes.pause(on.deps.state, "c", "one", "why", START)
+    brake_records.pause(on.deps.state, "c", "", "why", START)
+    brake_records.pause(on.deps.state, "c", "one", "why", START)
     assert [key for key in figures(on) if key[0] == "paused"] == [("paused", "c", "*"), ("paused", "c", "one")]
-    brakes.resume(on.deps.state, "c", "")
+    brake_records.resume(on.deps.state, "c", "")
     assert [key for key in figures(on) if key[0] == "paused"] == [("paused", "c", "one")]
 
 

@@ -14,7 +14,7 @@ from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.policy import Limits, PoolPolicy
 from pilotlight.facts.workload import Requirement
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.world.faults import Faults
 
 ZONES = {"one": PoolPolicy(instance_type="one", zones=("a", "b"))}

@@ -8,7 +8,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, Rule, RuleWhen
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.cycle.cycle import looked
 from pilotlight.world.cluster import WorldCluster
 

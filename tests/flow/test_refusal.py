@@ -10,7 +10,7 @@ from pilotlight.errors import Busy, QuotaExceeded
 from pilotlight.facts.messages import CapacityFailed
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.flow.deps import Answer
-from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.records import lease, ledger
 from pilotlight.flow.refusal import pool_of, refusal
 
 

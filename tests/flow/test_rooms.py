@@ -16,7 +16,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.policy import Budget, PoolPolicy
-from pilotlight.flow.memory import brakes, ledger
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports import LARGEST, Clock
 from pilotlight.tools.cli.records.state_families import read, table_of
 from pilotlight.units import Seconds
@@ -51,8 +51,8 @@ def test_every_record_of_a_day_is_of_a_family_and_says_its_schema() -> None:
     stage.event(pod, "uid-p/1")
     stage.submit("q", gpus=64)
     stage.minutes(10)
-    brakes.pause(state, "c", "one", "a price check", stage.world.clock.now())
-    brakes.approve(state, "c", "d", {"one": 4}, stage.world.clock.now())
+    brake_records.pause(state, "c", "one", "a price check", stage.world.clock.now())
+    brake_records.approve(state, "c", "d", {"one": 4}, stage.world.clock.now())
     stage.minutes(10)
     families = {key.partition("/")[0] for key in state.puts}
     expected = {"memory", "inflight", "open", "decision", "told", "lease", "fence", "event", "cap", "hold"}

@@ -10,7 +10,7 @@ from stage import MINUTE, Stage
 
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.world.faults import Faults
 
 ONE = {"one": PoolPolicy(instance_type="one", max=20)}

@@ -13,9 +13,9 @@ from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.interruption.rescues import go_on
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.world import World
 
@@ -47,7 +47,7 @@ def _shown(kind: str = "spot", **fields: Any) -> tuple[Stage, list[Interruption]
     stage.minutes(5)
     cluster.fields = fields
     stage.tick()
-    return stage, list(interruptions.every(stage.deps.state, "c"))
+    return stage, list(interruption_records.every(stage.deps.state, "c"))
 
 
 def test_maintenance_that_a_taint_announces_is_moved_from_in_its_hour() -> None:
@@ -57,7 +57,7 @@ def test_maintenance_that_a_taint_announces_is_moved_from_in_its_hour() -> None:
     assert (one.kind, one.truth, one.ours) == ("scheduled-change", "verified", True)
     assert one.deadline == one.received_at + timedelta(seconds=3300)
     stage.minutes(5)
-    assert len(list(interruptions.every(stage.deps.state, "c"))) == 1
+    assert len(list(interruption_records.every(stage.deps.state, "c"))) == 1
     assert sum(alert.kind == "interruption" and not alert.resolved for alert in stage.alerts) == 1
 
 
@@ -134,7 +134,7 @@ def test_a_mark_is_heeded_whatever_was_posted_before(posted: dict[str, Any]) -> 
     stage.world.interrupt("n1", 120)
     stage.tick()
     stage.tick()
-    found = [one for one in interruptions.every(stage.deps.state, "c") if one.cloud == "azure"]
+    found = [one for one in interruption_records.every(stage.deps.state, "c") if one.cloud == "azure"]
     assert [(one.kind, one.truth) for one in found] == [("spot-interruption", "verified")]
 
 

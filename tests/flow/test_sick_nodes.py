@@ -7,7 +7,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.world.cluster import WorldCluster
 
 
@@ -87,7 +87,7 @@ def test_where_nothing_may_be_done_it_is_told_alone(stage: Stage, how: str) -> N
     if how == "advise":
         stage.deps = replace(stage.deps, mode="advise")
     else:
-        brakes.pause(stage.deps.state, "c", "*", "trying", stage.deps.now())
+        brake_records.pause(stage.deps.state, "c", "*", "trying", stage.deps.now())
     name = fall_ill(stage, "short")
     assert not next(node for node in stage.deps.cluster.observe().nodes if node.name == name).marked
     assert [alert.kind for alert in stage.alerts if alert.kind == "finding-sick-gpu"] == ["finding-sick-gpu"]

@@ -11,7 +11,7 @@ from test_shown_notices import Showing
 
 from pilotlight.facts.capacity import InstanceState
 from pilotlight.facts.messages import NoticeKind
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 from pilotlight.world.pools import WorldPools
 
@@ -37,7 +37,7 @@ def told(stage: Doomed, seconds: float, kind: NoticeKind = "spot-interruption") 
 
 def ends(stage: Doomed) -> tuple[str, datetime | None]:
     """What is known of the end of the node."""
-    kept = interruptions.find(stage.deps, "n1")
+    kept = interruption_records.find(stage.deps, "n1")
     assert kept is not None
     return kept.found.truth, kept.found.deadline
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from pilotlight.facts.capacity import Booting, ClusterView, Node, PoolState
-from pilotlight.flow.look.standing import without_standing
+from pilotlight.flow.observe.stopped_nodes import without_standing
 
 MADE = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from pilotlight.errors import BadRequest, Busy, Unsure
 from pilotlight.facts.decisions import Plan, Record, Step
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import brakes, lease, ledger, marks, steps
+from pilotlight.flow.records import brake_records, call_steps, lease, ledger, node_marks
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.pools import WorldPools
 
@@ -86,7 +86,7 @@ def test_a_purchase_that_never_lands_is_made_again_once_it_cannot_land_any_more(
     assert (stage.world.launches, len(cloud.sent)) == (0, 1)
     assert stage.alerts == []
     assert waits.outcome == "seen"
-    stage.wait(steps.LATE.total_seconds())
+    stage.wait(call_steps.LATE.total_seconds())
     stage.tick()
     assert (stage.world.launches, len(cloud.sent)) == (1, 2)
     assert states(stage) == ["unknown", "done"]
@@ -118,7 +118,7 @@ def test_a_hand_that_raises_a_pool_is_not_taken_for_a_call_that_may_still_land()
     answer = stage.tick()
     assert cloud.sent == ["grow one to 1"]
     assert "may still land" in answer.why
-    stage.wait(steps.LANDS.total_seconds())
+    stage.wait(call_steps.LANDS.total_seconds())
     stage.tick()
     assert cloud.sent == ["grow one to 1", "grow one to 2"]
 
@@ -191,7 +191,7 @@ def test_a_release_whose_answer_is_lost_is_sent_again_to_the_same_node() -> None
     assert cloud.sent[-2:] == [node, node]
     assert not stage.world.nodes
     assert [a.kind for a in stage.alerts] == ["capacity-grow", "capacity-release"]
-    assert list(marks.every(stage.deps)) == []
+    assert list(node_marks.every(stage.deps)) == []
 
 
 def test_a_release_that_may_land_is_not_sent_again_where_a_pod_has_bound() -> None:
@@ -212,7 +212,7 @@ def test_a_release_that_may_land_is_not_sent_again_where_a_pod_has_bound() -> No
     stage.tick()
     assert [s for s in cloud.sent if s.startswith("release")] == [f"release {node}"]
     assert not stage.deps.cluster.observe().nodes[0].schedulable
-    stage.wait(steps.LANDS.total_seconds())
+    stage.wait(call_steps.LANDS.total_seconds())
     stage.tick()
     assert stage.deps.cluster.observe().nodes[0].schedulable
     assert "uid-late" in stage.world.running
@@ -231,10 +231,10 @@ def test_who_takes_over_revokes_what_is_planned_and_the_old_worker_cannot_send()
     """However long it stood still, its compare-and-set fails between connecting and the first byte."""
     stage = Stage()
     record = recorded(stage)
-    (old,) = steps.planned(stage.deps, record)
-    (new,) = steps.taken_over(stage.deps, record)
+    (old,) = call_steps.planned(stage.deps, record)
+    (new,) = call_steps.taken_over(stage.deps, record)
     assert (new.step.state, new.step.code) == ("revoked", "overtaken")
-    with pytest.raises(steps.Overtaken):
+    with pytest.raises(call_steps.Overtaken):
         old.gate()
     assert not old.let_out
 
@@ -243,9 +243,9 @@ def test_a_step_that_its_worker_had_not_written_yet_cannot_be_written_after() ->
     """Between the record and its steps a worker may stand still too."""
     stage = Stage()
     record = recorded(stage)
-    steps.taken_over(stage.deps, record)
+    call_steps.taken_over(stage.deps, record)
     with pytest.raises(Exception, match="another version"):
-        steps.planned(stage.deps, record)
+        call_steps.planned(stage.deps, record)
 
 
 class Slow:
@@ -264,22 +264,22 @@ class Slow:
 def test_a_worker_that_stood_still_after_it_was_let_through_sends_nothing(seconds: float, sent: bool) -> None:
     """From the compare-and-set to the first byte pass less than two seconds, or the step is revoked."""
     stage = Stage()
-    (sending,) = steps.planned(replace(stage.deps, clock=Slow(stage.deps, seconds)), recorded(stage))
+    (sending,) = call_steps.planned(replace(stage.deps, clock=Slow(stage.deps, seconds)), recorded(stage))
     if sent:
         sending.gate()
     else:
-        with pytest.raises(steps.Stalled):
+        with pytest.raises(call_steps.Stalled):
             sending.gate()
-    (found,) = steps.taken_over(stage.deps, recorded(stage))
+    (found,) = call_steps.taken_over(stage.deps, recorded(stage))
     assert (sending.let_out, found.step.state) == (sent, "sent" if sent else "revoked")
 
 
 def test_a_pause_that_is_written_while_a_call_is_prepared_stops_it() -> None:
     """A worker may stand still between its plan and its call: what a person said meanwhile counts."""
     stage = Stage()
-    (sending,) = steps.planned(stage.deps, recorded(stage))
-    brakes.pause(stage.deps.state, "c", "", "stop", stage.deps.now())
-    with pytest.raises(steps.Paused, match=r"paused since .*: stop; nothing was sent"):
+    (sending,) = call_steps.planned(stage.deps, recorded(stage))
+    brake_records.pause(stage.deps.state, "c", "", "stop", stage.deps.now())
+    with pytest.raises(call_steps.Paused, match=r"paused since .*: stop; nothing was sent"):
         sending.gate()
     assert (sending.let_out, sending.step.state, sending.step.code) == (False, "revoked", "paused")
 
@@ -287,8 +287,8 @@ def test_a_pause_that_is_written_while_a_call_is_prepared_stops_it() -> None:
 def test_time_since_an_earlier_check_of_the_same_call_counts() -> None:
     """A release rests on a look at the node's pods: two seconds after it that look is too old."""
     stage = Stage()
-    (sending,) = steps.planned(stage.deps, recorded(stage))
-    with pytest.raises(steps.Stalled):
+    (sending,) = call_steps.planned(stage.deps, recorded(stage))
+    with pytest.raises(call_steps.Stalled):
         sending.gate(lambda: 2.0)
     assert (sending.let_out, sending.step.state) == (False, "revoked")
 
@@ -296,10 +296,10 @@ def test_time_since_an_earlier_check_of_the_same_call_counts() -> None:
 def test_a_release_that_may_still_land_is_not_revoked_by_the_one_who_sends_it_again() -> None:
     """Its first request may be on its way: a worker that stood still before the second leaves it as sent."""
     stage = Stage()
-    (first,) = steps.planned(stage.deps, recorded(stage))
+    (first,) = call_steps.planned(stage.deps, recorded(stage))
     first.gate()
-    (again,) = steps.taken_over(stage.deps, recorded(stage))
-    with pytest.raises(steps.Stalled):
+    (again,) = call_steps.taken_over(stage.deps, recorded(stage))
+    with pytest.raises(call_steps.Stalled):
         again.gate(lambda: 600.0)
     assert again.step.state == "sent"
 

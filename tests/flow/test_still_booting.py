@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from pilotlight.facts.capacity import Booting, InFlight, PoolState
-from pilotlight.flow.memory.ledger import still_booting
+from pilotlight.flow.records.ledger import still_booting
 from pilotlight.world.clock import VirtualClock
 
 

@@ -12,7 +12,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, ReclaimPolicy
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.flow.billing.tick import billing
+from pilotlight.flow.billing.billing_tick import billing
 
 RULE = ReclaimPolicy(idle=1200, grace=600, who="all")
 

@@ -14,8 +14,8 @@ from pilotlight.codec.events.envelope import Delivery
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow.interruption.rescues import go_on
-from pilotlight.flow.look.told_sick import keep
+from pilotlight.flow.interruption.drain_all import go_on
+from pilotlight.flow.observe.gpu_health import keep
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster import AILMENT
 from pilotlight.units import HOUR

@@ -7,8 +7,8 @@ import pytest
 from stage import Stage
 
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
-from pilotlight.flow.alerts.tell import close_and_tell
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.alerts.decision_messages import close_and_tell
+from pilotlight.flow.records import ledger
 from pilotlight.ports import ABSENT
 
 NODES = 300

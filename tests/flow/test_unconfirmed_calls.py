@@ -12,8 +12,8 @@ from test_shown_notices import RULES, Showing
 from pilotlight.errors import Busy, PilotlightError, Unavailable
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.books import interruptions
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.records import ledger
 from pilotlight.ports import OPEN
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.pools import WorldPools
@@ -87,5 +87,5 @@ def test_a_mark_whose_rescue_fails_fails_the_look_and_no_other_nodes_rescue() ->
     cluster.fields = {"conditions": ("PreemptScheduled",), "cloud": "azure"}
     with pytest.raises(Unavailable):
         stage.tick()
-    assert {one.instance for one in interruptions.every(stage.deps.state, "c")} == {"n1", "n2"}
+    assert {one.instance for one in interruption_records.every(stage.deps.state, "c")} == {"n1", "n2"}
     assert [record["node"] for record in stage.events("terminate")] == ["n2"]

@@ -13,7 +13,7 @@ from test_on_aws import on_aws
 from pilotlight.errors import BadRequest
 from pilotlight.facts.capacity import Booting, BoundPod, ClusterView, Node, PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.look.instances import kept_in_doubt
+from pilotlight.flow.observe.known_instances import kept_in_doubt
 from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.world import World

@@ -10,8 +10,8 @@ from stage import MINUTE, START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.memory import ledger
-from pilotlight.flow.memory.lease import acquire
+from pilotlight.flow.records import ledger
+from pilotlight.flow.records.lease import acquire
 from pilotlight.state_schema.decisions import IDLE
 
 ONE = {"one": PoolPolicy(instance_type="one", max=20)}

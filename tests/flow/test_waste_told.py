@@ -13,8 +13,8 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
+from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
-from pilotlight.flow.billing.tick import billing
 from pilotlight.state_schema.marks import NOTICED
 from pilotlight.units import HOUR
 from pilotlight.world.cluster import WorldCluster

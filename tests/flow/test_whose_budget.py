@@ -22,10 +22,10 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import Budget, BudgetScope, Caps, Claims, ClassPolicy, PoolPolicy
-from pilotlight.flow.billing import meter
-from pilotlight.flow.books import hold_records
-from pilotlight.flow.memory.ledger import filed_records
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.budgets import hold_records
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.flow.records.ledger import filed_records
 
 RICH, POOR = Decimal(40), Decimal(6)
 Labels = dict[str, str]
@@ -242,9 +242,9 @@ def test_a_label_that_changes_on_a_node_moves_no_bill(server: ApiServer) -> None
         if minute == 10:
             site.relabel("sits", {"team": "rich"})
         site.tick(60)
-        meter.count(site.deps)
+        meter_nodes.count(site.deps)
     today = site.deps.state.now().date()
-    lines = [line for day in meter.days(site.deps.state, "c", today, today) for line in day.lines]
+    lines = [line for day in meter_nodes.days(site.deps.state, "c", today, today) for line in day.lines]
     usd = {team: sum(line.usd for line in lines if line.team == team) for team in ("poor", "rich")}
     assert usd["rich"] == 0
     assert Decimal("1.9") < usd["poor"] <= Decimal(2)

@@ -7,7 +7,7 @@ from stage import Stage
 
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import Budget, ClassPolicy
-from pilotlight.flow.books import budget_holds as holds
+from pilotlight.flow.budgets import budget_holds as holds
 
 
 def _grown(stage: Stage) -> Alert:

@@ -19,7 +19,7 @@ from pilotlight.doorway import RECEIVES, TICKS, Function, Response
 from pilotlight.errors import BadInput, BadPolicy, BadRequest, Unavailable
 from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, Seams
 from pilotlight.world.clock import VirtualClock

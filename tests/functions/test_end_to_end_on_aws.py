@@ -19,7 +19,7 @@ from pilotlight.codec.policy import read_policy
 from pilotlight.doorway import Function
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.wiring import App

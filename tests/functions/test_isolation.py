@@ -104,7 +104,7 @@ ON_A_NODE = {
     "a node's release is weighed": "pilotlight.decide.nodes.scale_down:_Judge._one",
     "the room of a node is worked out": "pilotlight.decide.fit.fit:of_node",
     "a node's facts are summed up": "pilotlight.facts.capacity:digest",
-    "a node's runs are learnt": "pilotlight.flow.look.settle:_worth",
+    "a node's runs are learnt": "pilotlight.flow.observe.settle:_worth",
 }
 
 
@@ -128,7 +128,7 @@ ON_A_HOLD = {
     "it is moved on": "pilotlight.decide.money.holds:moved_on",
     "its commitment is worked out": "pilotlight.decide.money.holds:committed",
     "it is summed up": "pilotlight.decide.money.budget_limits:held",
-    "it is cut": "pilotlight.flow.books.budget_room:BudgetRoom.cut",
+    "it is cut": "pilotlight.flow.budgets.budget_room:BudgetRoom.cut",
     "its end is worked out": "pilotlight.decide.money.node_end:ending",
 }
 
@@ -313,7 +313,7 @@ def test_what_is_no_object_s_fault_fails_as_a_whole() -> None:
         def odd(*_: Any, **__: Any) -> None:
             raise OddError("of nobody")
 
-        patch.setattr("pilotlight.flow.look.settle._sizes", odd)
+        patch.setattr("pilotlight.flow.observe.settle._sizes", odd)
         on.play(30)
         assert {answer.status for answer in on.answers[-30:]} == {503}
     assert on.world.nodes == nodes

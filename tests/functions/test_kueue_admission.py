@@ -15,7 +15,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.doorway import Function, Response
 from pilotlight.facts.messages import Outgoing
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.clock import VirtualClock

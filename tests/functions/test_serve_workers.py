@@ -13,7 +13,7 @@ from fleet import PILOTLIGHT, children, fleet, free_port, until
 from pilotlight.adapters.clock import StoppedClock
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
-from pilotlight.flow.memory.ledger import filed_records
+from pilotlight.flow.records.ledger import filed_records
 from pilotlight.ports import State
 from pilotlight.settings import Settings
 from pilotlight.tools.serve.tick_schedule import tick_if_due

@@ -12,7 +12,7 @@ from fleet import POLICY, Fleet, crew, post
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy import read_policy
 from pilotlight.facts.messages import Tick
-from pilotlight.flow.billing import meter
+from pilotlight.flow.billing import meter_nodes
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import app
@@ -27,7 +27,7 @@ KILLS = 3
 def metered(here: Fleet) -> Decimal:
     """All dollars that the meter counted."""
     now = here.world.report().now.date()
-    found = meter.days(here.state, "local", now.replace(day=1), now)
+    found = meter_nodes.days(here.state, "local", now.replace(day=1), now)
     return sum((line.usd for day in found for line in day.lines), Decimal(0))
 
 

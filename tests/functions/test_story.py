@@ -29,7 +29,7 @@ import yaml
 from prometheus import Prometheus, needs_prometheus, panels, reading
 
 from chromium import Page
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.settings import Settings
 from pilotlight.tools.serve.workers import CLI
 from pilotlight.wiring import App
@@ -172,7 +172,7 @@ def _shown(
     """Gather what a Prometheus and a browser see until serve ends. A pool that the story does not use is paused."""
     [home] = temporary.iterdir()
     deps = App(Settings.of({"PILOTLIGHT_HOME": str(home)}))
-    brakes.pause(deps.state, "local", "spare", "trying", datetime.now(UTC))
+    brake_records.pause(deps.state, "local", "spare", "trying", datetime.now(UTC))
     queries = panels("pilotlight-money", "pilotlight-health")
     while demo.poll() is None:
         shown["alerts"] |= prometheus.firing

@@ -22,7 +22,7 @@ from pilotlight.facts.money.bill import Life, MeteredNode
 from pilotlight.facts.money.budgets import Hold
 from pilotlight.facts.workload import PodDemand, Queued
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption.saving import Saving
+from pilotlight.flow.interruption.save_work import Saving
 
 MOST_RUNS = 40
 """So often a message is run anew at most; then it fails as a whole, and nothing is bought or given back."""

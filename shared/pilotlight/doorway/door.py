@@ -182,7 +182,7 @@ def _tell_set_apart(request: Request, message: Message, answer: Answer) -> None:
     """People hear once of what is set apart, and once that it is over, by a look that sees everything."""
     if request.dryrun or answer.outcome in ("at-work", "known"):
         return
-    from pilotlight.flow.alerts.isolated import settle
+    from pilotlight.flow.alerts.isolation import settle
 
     apart = tuple(request.suspects.apart.values()) if request.suspects is not None else ()
     settle(request.deps, message.what if isinstance(message, Tick) else "", apart)

@@ -145,7 +145,7 @@ def run(request: Request, message: Message) -> Answer:
 
             return interrupt(request.deps, message, dry_run=request.dryrun)
         case "spot_interruption", Tick(what="rescue"):
-            from pilotlight.flow.interruption.rescues import go_on
+            from pilotlight.flow.interruption.drain_all import go_on
 
             return go_on(request.deps, dry_run=request.dryrun)
         case "billing_tick", BudgetNotice() if not request.dryrun:
@@ -153,7 +153,7 @@ def run(request: Request, message: Message) -> Answer:
 
             return cloud_budget(request.deps, message)
         case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
-            from pilotlight.flow.billing.tick import billing
+            from pilotlight.flow.billing.billing_tick import billing
 
             answer = billing(request.deps, message, dry_run=request.dryrun)
             if request.house.settings.otlp and isinstance(message, Tick) and not request.dryrun:
@@ -175,7 +175,7 @@ def _alert(request: Request, alert: Alert) -> Answer:
     from pilotlight.flow.delivery.alert_dedup import hear, heard
 
     if alert.kind in ALERTS and not request.dryrun:
-        from pilotlight.flow.look.told_sick import keep
+        from pilotlight.flow.observe.gpu_health import keep
 
         keep(request.house.alerts, alert)
     if heard(request.house.alerts, alert):

@@ -9,8 +9,8 @@ from typing import Any
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.alerts.figures import Sample
 from pilotlight.facts.money.budgets import Spent
-from pilotlight.flow.billing import meter
-from pilotlight.flow.billing.tick import standing
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.billing.billing_tick import standing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import KeepsLetters, Outbox, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
@@ -77,7 +77,7 @@ def _budget(cluster: str, spent: Spent) -> Iterable[Sample]:
 
 def _metered(deps: Deps, now: datetime) -> Iterator[Sample]:
     sums: dict[tuple[str, str], Decimal] = {}
-    for day in meter.days(deps.state, deps.name, now.date(), now.date()):
+    for day in meter_nodes.days(deps.state, deps.name, now.date(), now.date()):
         for line in day.lines:
             whose = (line.pool, line.team or line.kind)
             sums[whose] = sums.get(whose, Decimal(0)) + line.usd

@@ -8,7 +8,7 @@ from datetime import datetime
 from pilotlight.codec.records import Mark
 from pilotlight.facts.messages import PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT
 
 

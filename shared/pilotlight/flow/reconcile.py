@@ -5,16 +5,16 @@ from msgspec.structs import replace
 from pilotlight.codec.records import Mark
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.flow.alerts.credential import remind
-from pilotlight.flow.alerts.tell import alert_out, send
+from pilotlight.flow.alerts.credential_alert import remind
+from pilotlight.flow.alerts.decision_messages import alert_out, send
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.cycle.cycle import dry_run as _dry_run
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.rescues import carry_on, seen
+from pilotlight.flow.interruption.drain_all import carry_on, seen
 from pilotlight.flow.interruption.shown_notices import ShownNotices
-from pilotlight.flow.look.snapshot import Snapshot
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import ledger
 from pilotlight.state_schema.marks import SILENT
 from pilotlight.units import Seconds, clock_seconds, human
 
@@ -49,7 +49,7 @@ def _aim(deps: Deps) -> Aim:
     see = seen(deps)
     if deps.queues is None:
         return Aim(releases=True, see=see)
-    from pilotlight.flow.look.queues import look_at_queues
+    from pilotlight.flow.observe.queue_lengths import look_at_queues
 
     found = look_at_queues(deps)
 

@@ -8,7 +8,7 @@ from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.nodes.instance_groups import pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.memory import lease, ledger
+from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT
 from pilotlight.units import human
 
@@ -54,7 +54,7 @@ def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
 
 def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
     """Written under the lease, like all of the memory. Raises ``Busy`` while another works on the cluster."""
-    from pilotlight.flow.memory import memory_updates
+    from pilotlight.flow.records import memory_updates
 
     held = lease.acquire(deps.state, deps.name, f"refusal of {failed.group}")
     if held is None:

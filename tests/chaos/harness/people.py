@@ -18,7 +18,7 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.policy import ApproveOver
 from pilotlight.facts.workload import PodDemand, Toleration, shape
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.ports import State
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world import World
@@ -113,7 +113,7 @@ class People:
                     nodes[held.of.pool] = nodes.get(held.of.pool, 0) + held.count
             if nodes:
                 with suppress(BadInput):
-                    brakes.approve(self._state, self._cluster, record.id, nodes, now)
+                    brake_records.approve(self._state, self._cluster, record.id, nodes, now)
 
     def _open(self) -> None:
         """Take our mark, or a person's cordon, off a node."""
@@ -141,14 +141,14 @@ class People:
 
     def _pause(self) -> None:
         pool = self._rng.choice((ALL, *self._world.fleet.pools))
-        brakes.pause(self._state, self._cluster, pool, "a person said so", self._state.now())
+        brake_records.pause(self._state, self._cluster, pool, "a person said so", self._state.now())
         self._orders.paused(pool)
 
     def _resume(self) -> None:
         self._take_back(self._rng.choice((ALL, *self._world.fleet.pools)))
 
     def _take_back(self, pool: str) -> None:
-        brakes.resume(self._state, self._cluster, pool)
+        brake_records.resume(self._state, self._cluster, pool)
         self._orders.resumed(pool)
 
 

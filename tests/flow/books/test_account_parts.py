@@ -24,7 +24,7 @@ from pilotlight.decide.money.budget_limits import meters, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.money.budgets import Account, Meter, Terms
 from pilotlight.facts.policy import Budget
-from pilotlight.flow.books import accounts, budget_holds, hold_ends, hold_records
+from pilotlight.flow.budgets import budget_accounts, budget_holds, hold_ends, hold_records
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import LARGEST, Clock, State
 from pilotlight.state_schema.books import CAP, HOLD
@@ -49,7 +49,7 @@ def meter_of(deps: Deps) -> Meter:
 
 def parts_of(state: State) -> dict[int, Account]:
     """Every part by its number."""
-    return {accounts.number(e.name.removeprefix("c/")): e.value for e in CAP.scan(state, "c/")}
+    return {budget_accounts.number(e.name.removeprefix("c/")): e.value for e in CAP.scan(state, "c/")}
 
 
 def judge(state: State, limit: int) -> None:
@@ -62,12 +62,14 @@ def judge(state: State, limit: int) -> None:
 def all_room_is_there(deps: Deps, limit: int) -> None:
     """The next who needs it has every dollar that is left, from whatever part, and not one more."""
     meter = meter_of(deps)
-    left = limit - accounts.total(deps, meter)
+    left = limit - budget_accounts.total(deps, meter)
     last = f"{meter.key}/{max(parts_of(deps.state))}" if max(parts_of(deps.state)) else meter.key
-    assert not accounts.reserve(deps, meter, last, {"more": left + Decimal("0.01")}, lambda: True)
-    assert accounts.reserve(deps, meter, last, {"all": left}, lambda: True)
-    found = accounts.finish(deps, accounts.read(deps, meter))
-    assert sum((moves.share(e.value, accounts.number(e.name), Decimal(limit)) for e in found), Decimal(0)) == limit
+    assert not budget_accounts.reserve(deps, meter, last, {"more": left + Decimal("0.01")}, lambda: True)
+    assert budget_accounts.reserve(deps, meter, last, {"all": left}, lambda: True)
+    found = budget_accounts.finish(deps, budget_accounts.read(deps, meter))
+    assert (
+        sum((moves.share(e.value, budget_accounts.number(e.name), Decimal(limit)) for e in found), Decimal(0)) == limit
+    )
     assert not any(e.value.giving or e.value.taken for e in found)
 
 
@@ -99,7 +101,7 @@ def test_more_holds_than_a_record_takes_fill_the_budget_to_the_dollar(
     ended = START + timedelta(minutes=15)
     for entry in hold_records.every(deps)[::120]:
         hold_ends.end(deps, entry, ended)
-    assert accounts.total(deps, meter_of(deps)) == 3600 - 30 * Decimal("0.75")
+    assert budget_accounts.total(deps, meter_of(deps)) == 3600 - 30 * Decimal("0.75")
     assert budget_holds.reserve(deps, "d6", 0, [dollar(on)] * 22, START) == ""
     assert budget_holds.reserve(deps, "d7", 0, [dollar(on)], START) != ""
     judge(deps.state, 3600)
@@ -140,12 +142,14 @@ def scattered(deps: Deps, node: Terms) -> None:
             hold_ends.end(deps, entry, START, void=True)
     assert len(parts_of(deps.state)) == 3
     meter = meter_of(deps)
-    assert accounts.gather(deps, meter, f"{meter.key}/1", Decimal(2))
+    assert budget_accounts.gather(deps, meter, f"{meter.key}/1", Decimal(2))
 
 
 def _transfer(state: State, deps: Deps) -> None:
     meter = meter_of(deps)
-    assert accounts.reserve(replace(deps, state=state), meter, f"{meter.key}/2", {"late": Decimal(3)}, lambda: True)
+    assert budget_accounts.reserve(
+        replace(deps, state=state), meter, f"{meter.key}/2", {"late": Decimal(3)}, lambda: True
+    )
 
 
 @pytest.mark.usefixtures("small_records")
@@ -162,7 +166,7 @@ def test_a_crash_at_any_call_of_a_purchase_leaves_no_part_that_nobody_knows() ->
         worker.die()
         for entry in hold_records.every(on.deps):
             for name in entry.value.accounts:
-                assert name in [known.name for known in accounts.read(on.deps, meter_of(on.deps))], calls
+                assert name in [known.name for known in budget_accounts.read(on.deps, meter_of(on.deps))], calls
         judge(on.deps.state, 9)
 
 
@@ -223,11 +227,11 @@ class Rooms(RuleBasedStateMachine):
     def transfer(self, part: int, need: int, calls: int) -> None:
         """Somebody begins to move room to a part."""
         meter = meter_of(self.deps)
-        known = [entry.name for entry in accounts.read(self.deps, meter)]
+        known = [entry.name for entry in budget_accounts.read(self.deps, meter)]
         to = known[part % len(known)]
 
         def work(state: State) -> None:
-            accounts.gather(replace(self.deps, state=state), meter, to, Decimal(need))
+            budget_accounts.gather(replace(self.deps, state=state), meter, to, Decimal(need))
 
         self._begin("", work, calls)
 

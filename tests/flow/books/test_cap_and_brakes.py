@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_
 from stage import Stage
 
 from pilotlight.facts.policy import Limits, PoolPolicy
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.units import HOUR
 from pilotlight.world.residents import Resident
 
@@ -52,7 +52,7 @@ def test_a_persons_pause_holds_at_the_end_of_a_hard_cap_and_people_are_told_what
     on = capped(rules=with_(STOP, idle_timeout=600))
     on.event(on.submit("a", run_s=600))
     on.minutes(5)
-    brakes.pause(on.deps.state, "c", "one", "maintenance", on.deps.now(), "ada")
+    brake_records.pause(on.deps.state, "c", "one", "maintenance", on.deps.now(), "ada")
     on.minutes(60)
     early = [a for a in on.alerts if a.kind == "capacity-stopped"]
     assert ["$24.00" in a.why for a in early] == [False]

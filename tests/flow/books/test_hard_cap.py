@@ -15,7 +15,7 @@ from pilotlight.errors import Denied
 from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.ports import CALL_S as PORTS_CALL_S
 from pilotlight.units import HOUR
@@ -128,7 +128,7 @@ def test_where_pods_may_not_be_deleted_they_end_with_their_node() -> None:
     begun, over = (a for a in on.alerts if a.kind == "interruption")
     assert "1 GPU pod on it" in begun.what
     assert over.resolved
-    lost = next(iter(interruptions.every(on.deps.state, "c"))).lost_gpu_hours
+    lost = next(iter(interruption_records.every(on.deps.state, "c"))).lost_gpu_hours
     assert lost > 5
     assert f"{lost:.1f}" in over.what
 
@@ -243,10 +243,10 @@ def test_looks_say_when_a_stop_would_have_to_begin() -> None:
     on.event(on.submit("a", run_s=20 * HOUR))
     on.minutes(5)
     answer = on.tick()
-    while not interruptions.left(on.deps) and answer.look_again_at is not None:
+    while not interruption_records.left(on.deps) and answer.look_again_at is not None:
         on.wait((answer.look_again_at - on.deps.now()).total_seconds() + 1)
         answer = on.tick()
-    (stopped,) = interruptions.left(on.deps)
+    (stopped,) = interruption_records.left(on.deps)
     assert stopped.found.deadline is not None
     assert (stopped.found.deadline - START).total_seconds() <= 6 * HOUR
 

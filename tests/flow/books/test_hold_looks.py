@@ -12,8 +12,8 @@ from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.facts.money.budgets import Hold, Priced, Terms
 from pilotlight.facts.policy import Budget
 from pilotlight.facts.workload import Reserving
-from pilotlight.flow.books import gate_holds, hold_ends, keeper
-from pilotlight.flow.look.snapshot import look
+from pilotlight.flow.budgets import hold_ends, renew_holds, workload_holds
+from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.books import HOLD
 from pilotlight.units import HOUR
 
@@ -27,14 +27,14 @@ def test_a_workload_that_names_its_longest_run_is_looked_at_when_that_ends() -> 
     """Nothing else is due: what is held for it is free again at that moment, and not at the next event of a pod."""
     on = Stage(budgets=(BUDGET,))
     now = on.deps.now()
-    assert gate_holds.hold(on.deps, "t", (replace(TERMS, run_source=OWN_DEADLINE),), now) == ""
+    assert workload_holds.hold(on.deps, "t", (replace(TERMS, run_source=OWN_DEADLINE),), now) == ""
     seen = look(on.deps)
     seen = replace(seen, view=replace(seen.view, reserving=(Reserving(turn="t", namespace="ml"),)))
     ends = now + timedelta(seconds=180 + HOUR)
-    assert keeper.keep(on.deps, seen).money.look_again_at == ends
+    assert renew_holds.keep(on.deps, seen).money.look_again_at == ends
     assert len(list(HOLD.scan(on.deps.state, "c/"))) == 1
-    keeper.keep(on.deps, replace(seen, now=ends))
-    keeper.keep(on.deps, replace(seen, now=ends))
+    renew_holds.keep(on.deps, replace(seen, now=ends))
+    renew_holds.keep(on.deps, replace(seen, now=ends))
     assert list(HOLD.scan(on.deps.state, "c/")) == []
 
 

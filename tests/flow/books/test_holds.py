@@ -21,11 +21,11 @@ from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.budgets import Account, Hold
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
-from pilotlight.flow.books import accounts as accounts_in_state
-from pilotlight.flow.books import budget_holds as holds
-from pilotlight.flow.books import hold_ends, keeper
+from pilotlight.flow.budgets import budget_accounts as accounts_in_state
+from pilotlight.flow.budgets import budget_holds as holds
+from pilotlight.flow.budgets import hold_ends, renew_holds
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.snapshot import look
+from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.state_schema.cluster import LEASE_S
@@ -538,5 +538,5 @@ def test_a_lease_that_was_lost_settles_nothing() -> None:
         raise Busy("the lease was lost")
 
     with pytest.raises(Busy):
-        keeper.keep(on.deps, look(on.deps), lost)
+        renew_holds.keep(on.deps, look(on.deps), lost)
     assert accounts(on) == before

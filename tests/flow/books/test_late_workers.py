@@ -18,9 +18,9 @@ from pilotlight.decide.money.budget_limits import terms, window
 from pilotlight.facts.capacity import Booting, ClusterView, PoolState
 from pilotlight.facts.decisions import Buy, Plan, Record, Step
 from pilotlight.facts.policy import Budget, ClassPolicy
-from pilotlight.flow.books import budget_holds, hold_ends, keeper
-from pilotlight.flow.look.snapshot import Snapshot
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
@@ -64,7 +64,7 @@ class Books(RuleBasedStateMachine):
         return Snapshot(view=ClusterView(), pools=(pool,), memory=was.memory, was=was, flights=(), now=self.at)
 
     def _look(self) -> None:
-        keeper.keep(self.deps, self.snapshot())
+        renew_holds.keep(self.deps, self.snapshot())
 
     @rule(nodes=st.integers(1, 3), sends=st.booleans())
     def buy(self, nodes: int, sends: bool) -> None:
@@ -89,7 +89,7 @@ class Books(RuleBasedStateMachine):
     def look_late(self) -> None:
         """A look begins, and its worker stands still at every call."""
         snapshot = self.snapshot()
-        self._begin(lambda state: keeper.keep(replace(self.deps, state=state), snapshot))
+        self._begin(lambda state: renew_holds.keep(replace(self.deps, state=state), snapshot))
 
     @rule(n=st.integers(0, 9))
     def end(self, n: int) -> None:

@@ -10,8 +10,8 @@ from stage import Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.money.budgets import Account
 from pilotlight.facts.policy import Budget, ClassPolicy
-from pilotlight.flow.books import keeper
-from pilotlight.flow.look.snapshot import look
+from pilotlight.flow.budgets import renew_holds
+from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports import Clock, Page, Stored
 from pilotlight.state_schema.books import CAP
 from pilotlight.units import HOUR
@@ -123,7 +123,7 @@ def test_what_an_adopted_instance_was_charged_is_read_once_a_look() -> None:
     bought(on)
     lose(on)
     state.reads.clear()
-    keeper.keep(on.deps, look(on.deps))
+    renew_holds.keep(on.deps, look(on.deps))
     assert len(list(state.scan("hold/").items)) == 1
     assert [count for key, count in state.reads.items() if key.startswith("charged/")] == [1]
 

@@ -19,7 +19,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine
 from pilotlight.facts.offers.catalog import Price, ToldPrices
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy
-from pilotlight.flow.billing import meter, node_costs
+from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.state_schema.billing import HELD_PRICE
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
@@ -77,7 +77,7 @@ class Watched:
             self.on.minutes(1)
             self.see()
             with ThreadPoolExecutor(self.workers) as pool:
-                for done in [pool.submit(meter.count, self.on.deps) for _ in range(self.workers)]:
+                for done in [pool.submit(meter_nodes.count, self.on.deps) for _ in range(self.workers)]:
                     done.result()
 
     def edited(self, edits: dict[int, str], until: int = 900) -> list[Step]:
@@ -115,7 +115,7 @@ def cost(on: Stage, prices: Sequence[Step]) -> Decimal:
 def lines(on: Stage) -> list[CostLine]:
     """Every line of the meter."""
     now = on.world.clock.now().date()
-    return [line for day in meter.days(on.deps.state, "c", START.date(), now) for line in day.lines]
+    return [line for day in meter_nodes.days(on.deps.state, "c", START.date(), now) for line in day.lines]
 
 
 def metered(on: Stage, **of: str) -> Decimal:
@@ -132,7 +132,7 @@ def settled(on: Stage) -> Decimal:
 def filed(on: Stage) -> Decimal:
     """What nodes came to, as the chain has it."""
     on.wait(2 * HOUR)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     node_costs.file(on.deps, on.deps.state.now())
     return sum((one.usd for one in node_costs.every(on.deps.state, "c")), Decimal(0)).quantize(CENT)
 
@@ -242,7 +242,7 @@ def test_a_price_that_flaps_every_minute_is_bounded() -> None:
     for n in range(120):
         priced(on, str(1 + n % 2))
         watched.minutes(1)
-    (node,) = meter.nodes(on.deps.state, "c", START.date()).values()
+    (node,) = meter_nodes.nodes(on.deps.state, "c", START.date()).values()
     assert len(node.earlier) <= 24
     assert 2 <= metered(on) <= 4
 
@@ -268,10 +268,10 @@ def test_a_node_that_vanishes_while_only_the_meter_looks_is_metered_at_its_hold(
     priced(on, "0.25")
     for _ in range(25):
         on.wait(60)
-        meter.count(on.deps)
+        meter_nodes.count(on.deps)
     on.world.terminate("n1", "lost", evict=True)
     on.minutes(1)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     assert settled(on) == metered(on) == (Decimal(87) / 60).quantize(CENT)
 
 
@@ -286,7 +286,7 @@ def test_a_renewal_at_a_new_price_is_told_though_the_node_vanishes_then() -> Non
     on.wait((watched.held[1][0] - on.world.clock.now()).total_seconds() + 600)
     on.world.terminate("n1", "lost", evict=True)
     on.minutes(1)
-    meter.count(on.deps)
+    meter_nodes.count(on.deps)
     gone = on.world.clock.now()
     since = watched.held[1][0]
     wanted = Decimal((since - START).total_seconds() + 20 * (gone - since).total_seconds()) / 3600
@@ -335,10 +335,10 @@ def test_a_look_of_the_meter_costs_the_same_for_any_number_of_nodes() -> None:
         for n in range(nodes):
             on.event(on.submit(f"p{n}", run_s=40 * HOUR))
         on.minutes(30)
-        meter.count(on.deps)
+        meter_nodes.count(on.deps)
         counted = CountedState(on.deps.state)
         on.wait(60)
-        meter.count(replace(on.deps, state=counted))
+        meter_nodes.count(replace(on.deps, state=counted))
         asked.append(counted.operations())
     assert asked[0] == asked[1]
 

@@ -6,7 +6,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.facts.policy import Budget, ClassPolicy
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
@@ -19,6 +19,6 @@ def test_only_a_hard_budget_stops_what_runs(hard: bool) -> None:
     on = Stage(budgets=(budget,), classes={"batch": STOP})
     on.event(on.submit("a", run_s=20 * HOUR))
     on.minutes(4 * 60)
-    assert bool(list(interruptions.every(on.deps.state, "c"))) is hard
+    assert bool(list(interruption_records.every(on.deps.state, "c"))) is hard
     assert (on.world.interruptions > 0) is hard
     assert ("uid-a" in on.world.running) is not hard

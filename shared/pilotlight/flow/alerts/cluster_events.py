@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record, Step
 from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED, WAITS
-from pilotlight.flow.alerts.words import mark
+from pilotlight.flow.alerts.wording import mark
 from pilotlight.flow.deps import Deps
 from pilotlight.units import an_hour
 

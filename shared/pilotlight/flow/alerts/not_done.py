@@ -5,7 +5,7 @@ from typing import Literal
 
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Alert, CapacityChanged
-from pilotlight.flow.alerts.words import CallWorth
+from pilotlight.flow.alerts.wording import CallWorth
 
 Call = Literal["grow", "release"]
 

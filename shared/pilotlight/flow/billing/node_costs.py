@@ -16,11 +16,11 @@ from pilotlight.decide.money.metering import day_start, paid_until
 from pilotlight.decide.money.node_cost import FAR_BEHIND, Bought, Lived, bought_by, metered_usd
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.money.bill import Bill, MeteredNode, NodeCost
-from pilotlight.flow.billing import meter
-from pilotlight.flow.billing.meter import CATCH_UP, DAY
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.billing.meter_nodes import CATCH_UP, DAY
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look import instance_lifetimes
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.observe import instance_lifetimes
+from pilotlight.flow.records import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.billing import COST, COST_FROM, CostFrom
 from pilotlight.state_schema.decisions import DECISION
@@ -114,7 +114,7 @@ def _ended(deps: Deps, first: date, last: date) -> list[Ended]:
     found: dict[tuple[str, datetime], Ended] = {}
     nodes: dict[str, MeteredNode] = {}
     for day in _days(first, last):
-        for instance, node in meter.nodes(deps.state, deps.name, day).items():
+        for instance, node in meter_nodes.nodes(deps.state, deps.name, day).items():
             nodes[instance] = node
             if node.gone_at is None:
                 found.pop((instance, node.since), None)
@@ -149,7 +149,7 @@ def _costs(deps: Deps, over: Sequence[Ended]) -> list[NodeCost]:
     if not over:
         return []
     lived = {day for one in over for day in _days(_begin(one), paid_until(one.node).date())}
-    days = {day: meter.nodes(deps.state, deps.name, day) for day in sorted(lived)}
+    days = {day: meter_nodes.nodes(deps.state, deps.name, day) for day in sorted(lived)}
     bought = _bought(deps, over, days)
     return [_cost(one, bought.get((one.instance, one.node.since), ""), days) for one in over]
 

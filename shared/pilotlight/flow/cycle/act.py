@@ -12,13 +12,13 @@ from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
-from pilotlight.flow.books import budget_holds
-from pilotlight.flow.cycle.give_back import DRAIN_S, GiveBack
+from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.cycle.release import DRAIN_S, GiveBack
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.snapshot import Snapshot
-from pilotlight.flow.memory import brakes, ledger, memory_updates
-from pilotlight.flow.memory.lease import Lease
-from pilotlight.flow.memory.steps import Overtaken, Sending
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import brake_records, ledger, memory_updates
+from pilotlight.flow.records.call_steps import Overtaken, Sending
+from pilotlight.flow.records.lease import Lease
 from pilotlight.ports import CALL_S, CountsOperations
 from pilotlight.units import Seconds
 
@@ -86,7 +86,7 @@ class Act:
     def _carry_out(self, sending: Sending) -> None:
         step, call = sending.step, self.record.plan.calls[sending.step.n]
         self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
-        why = brakes.paused(self.deps.state, self.deps.name, call.pool)
+        why = brake_records.paused(self.deps.state, self.deps.name, call.pool)
         if not why and step.state == "sent":
             why = self._others.get(call.pool, "")
         if why:

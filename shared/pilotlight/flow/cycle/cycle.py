@@ -21,21 +21,21 @@ from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
-from pilotlight.flow.alerts.tell import close_and_tell, endings, flap_alerts, messages_of
-from pilotlight.flow.alerts.words import did, released, summary
-from pilotlight.flow.books import budget_holds, hold_ends, keeper
-from pilotlight.flow.cycle import doors
+from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
+from pilotlight.flow.alerts.wording import did, released, summary
+from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
+from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.leftovers import Left, carry_on, purchases, reopened, settle_left, sized_anew, take_over
+from pilotlight.flow.cycle.recovery import Left, carry_on, purchases, reopened, settle_left, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, joined
-from pilotlight.flow.look import instance_lifetimes
-from pilotlight.flow.look.beliefs import doubt
-from pilotlight.flow.look.settle import foreseen, settle
-from pilotlight.flow.look.snapshot import Snapshot, basis, look, taken, with_flights
-from pilotlight.flow.memory import brakes, lease, ledger, steps
-from pilotlight.flow.memory.lease import Lease
-from pilotlight.flow.memory.record_limits import MOST_RELEASES, bounded
-from pilotlight.flow.memory.steps import Sending
+from pilotlight.flow.observe import instance_lifetimes
+from pilotlight.flow.observe.fit_mismatch import doubt
+from pilotlight.flow.observe.settle import foreseen, settle
+from pilotlight.flow.observe.snapshot import Snapshot, basis, look, taken, with_flights
+from pilotlight.flow.records import brake_records, call_steps, lease, ledger
+from pilotlight.flow.records.call_steps import Sending
+from pilotlight.flow.records.lease import Lease
+from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT, QuotaPools
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def looked(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsho
     money = budget_holds.balances(deps, snapshot.now)
     aim = Aim(releases=releases)
     if releases and deps.queues is not None:
-        from pilotlight.flow.look.queues import look_at_queues
+        from pilotlight.flow.observe.queue_lengths import look_at_queues
 
         aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
     return snapshot, decide(deps, snapshot, aim, money=money, explain=explain)
@@ -95,7 +95,7 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     """
     opened: dict[str, Opening] = {}
     answer = _look(deps, flow, trigger, aim, opened)
-    if opened and doors.tend(deps, opened, OPEN_S):
+    if opened and placement_taints.tend(deps, opened, OPEN_S):
         answer = joined(answer, _look(deps, flow, f"{trigger} again", aim, {}))
     return answer
 
@@ -155,7 +155,7 @@ class Cycle:
         if self.aim.releases and (
             any(node.marked for node in snapshot.view.nodes) or any(found.code == SICK_GPU for found in plan.findings)
         ):
-            from pilotlight.flow.cycle.sick_nodes import tend
+            from pilotlight.flow.cycle.gpu_health import tend
 
             tend(self.deps, snapshot)
         again = carry_on(self.deps, snapshot, left, self.held) if left else ()
@@ -168,7 +168,7 @@ class Cycle:
         snapshot = replace(snapshot, memory=memory)
         record = self.record(snapshot, plan, money)
         if snapshot.view.queued:
-            from pilotlight.flow.cycle.admission import admit
+            from pilotlight.flow.cycle.kueue_check import admit
 
             again = (*again, *admit(self.deps, snapshot, plan))
         if record is None:
@@ -181,7 +181,7 @@ class Cycle:
             answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
         self.held.counted()
         if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
-            from pilotlight.flow.memory.advice import follow
+            from pilotlight.flow.records.advice_records import follow
 
             follow(self.deps, plan, snapshot.view, snapshot.now)
         return replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
@@ -219,14 +219,14 @@ class Cycle:
         else:
             snapshot = taken(self.deps, snapshot)
         if self.aim.releases and _any_due(snapshot.view):
-            from pilotlight.flow.books.due_moves import begin
+            from pilotlight.flow.budgets.deadline_moves import begin
 
             begin(self.deps, snapshot)
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
         snapshot = replace(snapshot, lost_since=self.held.lost_since) if self.held.lost_since else snapshot
         if not self.deps.policy.budgets:
             return _with_lost(snapshot), NO_BUDGETS, left
-        kept = keeper.keep(self.deps, snapshot, self.held.keep)
+        kept = renew_holds.keep(self.deps, snapshot, self.held.keep)
         findings = (*kept.snapshot.findings, *kept.findings)
         return replace(kept.snapshot, findings=findings), kept.money, left
 
@@ -235,8 +235,8 @@ class Cycle:
         memory, placed = snapshot.memory, plan.placement
         if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
             return snapshot
-        self.opened, self.open_until = doors.opened(placed), doors.open_until(placed)
-        return doors.turn(self.deps, snapshot, plan, self.held.keep)
+        self.opened, self.open_until = placement_taints.opened(placed), placement_taints.open_until(placed)
+        return placement_taints.turn(self.deps, snapshot, plan, self.held.keep)
 
     def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
@@ -249,7 +249,7 @@ class Cycle:
             at=snapshot.now,
             status="open",
             plan=plan,
-            steps=steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
+            steps=call_steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
         )
         over = () if record.steps else endings(self.deps, record, {node.name for node in snapshot.view.nodes})
         messages = () if record.steps else messages_of(self.deps, record) + over
@@ -265,8 +265,8 @@ class Cycle:
         """
         deps = self.deps
         version = ledger.write(deps.state, record, if_version=ABSENT)
-        brakes.spend_approvals(deps, record)
-        act = Act(deps, snapshot, record, self.held, steps.planned(deps, record), self.ran, lost)
+        brake_records.spend_approvals(deps, record)
+        act = Act(deps, snapshot, record, self.held, call_steps.planned(deps, record), self.ran, lost)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         try:
             act.run()
@@ -293,7 +293,7 @@ def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGET
     plan = _decide(deps, snapshot, aim, money, explain)
     if not plan.buys or not isinstance(deps.pools, QuotaPools):
         return plan
-    from pilotlight.flow.cycle.quotas import quotas_of
+    from pilotlight.flow.cycle.cloud_quotas import quotas_of
 
     quotas = quotas_of(deps.pools, deps.offerings, plan.buys)
     return _decide(deps, snapshot, aim, money, explain, quotas) if quotas else plan
@@ -348,7 +348,7 @@ def _use(deps: Deps) -> "PoolUse | None":
 
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     """What people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
-    held, view = brakes.read(deps, snapshot.memory, snapshot.now), snapshot.view
+    held, view = brake_records.read(deps, snapshot.memory, snapshot.now), snapshot.view
     if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
         return held  # Nothing that another could have left.
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
@@ -367,7 +367,7 @@ def _with_lost(snapshot: Snapshot) -> Snapshot:
     """The look with what people should know of a state that was restored."""
     if snapshot.lost_since is None:
         return snapshot
-    from pilotlight.flow.books.restored import told
+    from pilotlight.flow.budgets.restored_state import told
 
     return replace(snapshot, findings=(*snapshot.findings, told(snapshot, ())))
 
@@ -376,7 +376,7 @@ def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look with what monitoring says of nodes."""
     if not snapshot.view.nodes:
         return snapshot
-    from pilotlight.flow.look.told_sick import with_told
+    from pilotlight.flow.observe.gpu_health import with_told
 
     return with_told(deps, snapshot)
 

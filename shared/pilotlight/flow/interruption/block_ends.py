@@ -10,7 +10,7 @@ from pilotlight.decide.interruption.verify_notice import SOONER
 from pilotlight.facts.interruption.interruption import LEAD_S, Interruption
 from pilotlight.facts.interruption.notice_kinds import WORLD, NoticeCloud
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.interrupt import interrupt, news
 
@@ -22,7 +22,7 @@ def begin(deps: Deps) -> None:
     reserved = {name: pool for name, pool in deps.policy.pools.items() if pool.capacity_type == "reserved"}
     if not reserved:
         return
-    now = interruptions.moment(deps)
+    now = interruption_records.moment(deps)
     whose = next((cloud for cloud in _CLOUDS if cloud == deps.pools.cloud), WORLD)
     for state in deps.pools.describe():
         for paid in state.paid if state.name in reserved else ():
@@ -44,11 +44,11 @@ def begin(deps: Deps) -> None:
 
 def _new(deps: Deps, notice: InterruptionNotice, ends: datetime) -> bool:
     """Whether an instance's end is yet to be begun: what was posted of the instance before does not keep it from it."""
-    known = interruptions.find(deps, notice.instance)
+    known = interruption_records.find(deps, notice.instance)
     if known is None:
         return True
     return news(known.found, notice) and not any(
-        _begun(one, notice, ends) for one in interruptions.past(deps, notice.instance)
+        _begun(one, notice, ends) for one in interruption_records.past(deps, notice.instance)
     )
 
 

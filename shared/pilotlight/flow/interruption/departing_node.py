@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import POOL, ZONE
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
-from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.observe.snapshot import Snapshot
 
 
 def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto: Sequence[str] = ()) -> Snapshot:

@@ -13,10 +13,10 @@ from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.flow.books import interruptions
-from pilotlight.flow.books.interruptions import Versioned
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.look import instances
+from pilotlight.flow.observe import known_instances
 from pilotlight.ports import ABSENT
 from pilotlight.units import UsdPerHour
 
@@ -38,12 +38,12 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
     With the store down the work is saved all the same (cordon, checkpoints, evictions that are due), nothing is bought
     or given back, and ``Unavailable`` is raised, so that the notice comes again.
     """
-    now = interruptions.moment(deps)
+    now = interruption_records.moment(deps)
     try:
         view = deps.observe() if notice.kind == "lifecycle" else None
         if view is not None and not dry_run and (own := _of_our_own(deps, notice, view)) is not None:
             return own
-        known = interruptions.find(deps, notice.instance)
+        known = interruption_records.find(deps, notice.instance)
         if known is not None and not news(known.found, notice):
             return _again(deps, known, dry_run)
         view = view or deps.observe()
@@ -54,11 +54,11 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
             return _aside(known.found, kept.found)
         if dry_run:
             return _would(deps, kept.found, view)
-        kept = interruptions.write(deps, kept)
-        over = interruptions.filed(deps, notice.instance) if version == ABSENT else None
+        kept = interruption_records.write(deps, kept)
+        over = interruption_records.filed(deps, notice.instance) if version == ABSENT else None
         if over is not None and not news(over, notice):
             # Another delivery began it and ended it while this one stood still before its write.
-            interruptions.withdraw(deps, kept)
+            interruption_records.withdraw(deps, kept)
             return _again(deps, Versioned(over, ABSENT), dry_run)
     except Conflict:
         return Answer(decision="", did=(), why="another delivery of this notice is at work")
@@ -125,7 +125,7 @@ def _aside(known: Interruption, false: Interruption) -> Answer:
 
 def _advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
     # A notice that was dealt with costs a cold start nothing of this.
-    from pilotlight.flow.interruption.rescues import advance
+    from pilotlight.flow.interruption.drain_all import advance
 
     return advance(deps, kept, view)
 
@@ -137,7 +137,7 @@ def _opened(
     from pilotlight.flow.interruption.departing_node import node_of
 
     node = node_of(view, notice.instance)
-    seen = instances.where(deps, notice.instance) if node is None else None
+    seen = known_instances.where(deps, notice.instance) if node is None else None
     pool = node.pool if node else seen.pool if seen else ""
     ours, why = owner_of(deps.policy, pool, node)
     deadline = deadline_of(notice, now)
@@ -201,7 +201,7 @@ def _told(
         found = msgspec.structs.replace(found, lost=lost)
     if found.outcome == "disproved":
         found = msgspec.structs.replace(found, lost={}, ended_at=now)
-        return msgspec.structs.replace(found, messages=(interruptions.untrue(found, now),))
+        return msgspec.structs.replace(found, messages=(interruption_records.untrue(found, now),))
     if found.ours and found.kind == "rebalance":
         worth, figures = (
             worth_moving(node, view.nodes, price, offering.boot_s, now) if node and offering else (False, "")
@@ -210,14 +210,14 @@ def _told(
     if found.ours and notice.action in STAYS:
         found = msgspec.structs.replace(found, why=STAYS[notice.action], outcome="stayed")
     found = msgspec.structs.replace(found, ended_at=now if found.over else None)
-    return msgspec.structs.replace(found, messages=(interruptions.opening(found, len(pods), price, now),))
+    return msgspec.structs.replace(found, messages=(interruption_records.opening(found, len(pods), price, now),))
 
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """What a dry run answers: the steps in their order."""
     from pilotlight.flow.interruption.departing_node import node_of
-    from pilotlight.flow.interruption.question import Questions
-    from pilotlight.flow.interruption.rescue import Rescue
+    from pilotlight.flow.interruption.drain_one import Rescue
+    from pilotlight.flow.interruption.verify_notice import Questions
 
     node = node_of(view, found.instance)
     if node is not None and found.truth == "unverified":
@@ -234,7 +234,7 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
     from pilotlight.flow.interruption.departing_node import node_of
-    from pilotlight.flow.interruption.saving import Saving
+    from pilotlight.flow.interruption.save_work import Saving
 
     try:
         view = deps.observe()

@@ -6,11 +6,11 @@ The notice is a hint: our own mark on the node, its cloud's word that it goes, a
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.flow.books import interruptions
-from pilotlight.flow.books.interruptions import Versioned
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.ports import ABSENT
 from pilotlight.state_schema.cluster import NODE_MARK
 
@@ -23,7 +23,7 @@ def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answe
     mark = NODE_MARK.get(deps.state, f"{deps.name}/{node.name}")
     if mark is None or "release" not in mark.value.owners:
         return None
-    if deps.mode_of(node.pool) != "act" or brakes.paused(deps.state, deps.name, node.pool):
+    if deps.mode_of(node.pool) != "act" or brake_records.paused(deps.state, deps.name, node.pool):
         return None
     instance = node.instance or node.name
     seen = deps.pools.instance(node.pool, instance)
@@ -37,5 +37,5 @@ def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answe
         said_at=notice.at, begin=now, pool=node.pool, node=node.name, ours=True, why=why, decision=claim.by,
         outcome="released", ended_at=now,
     )  # fmt: skip
-    interruptions.close(deps, Versioned(found, ABSENT))  # A second notice finds it, and says nothing new.
+    interruption_records.close(deps, Versioned(found, ABSENT))  # A second notice finds it, and says nothing new.
     return Answer(decision=claim.by, did=(f"let {instance} go",), why=why)

@@ -10,11 +10,11 @@ from pilotlight.errors import Busy, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
-from pilotlight.flow.books import interruptions
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import node_of
-from pilotlight.flow.memory import brakes, marks
+from pilotlight.flow.records import brake_records, node_marks
 
 AHEAD = timedelta(seconds=60)
 """Pods that their disruption budgets keep are deleted so long before the deadline."""
@@ -23,9 +23,9 @@ AHEAD = timedelta(seconds=60)
 def carry_on(deps: Deps) -> None:
     """Carry on the stops at a cap that are set apart. A refusal is met again at the next look."""
     names = deps.set_apart("rescue")
-    stops = [one for one in interruptions.every(deps.state, deps.name) if one.instance in names and not one.over]
+    stops = [one for one in interruption_records.every(deps.state, deps.name) if one.instance in names and not one.over]
     for found in stops:
-        acts = deps.mode_of(found.pool) == "act" and not brakes.paused(deps.state, deps.name, found.pool)
+        acts = deps.mode_of(found.pool) == "act" and not brake_records.paused(deps.state, deps.name, found.pool)
         node = node_of(deps.observe(), found.instance, found.node) if found.kind in STOP_KINDS and acts else None
         if node is not None:
             _stop(deps, found, node)
@@ -34,7 +34,7 @@ def carry_on(deps: Deps) -> None:
 def _stop(deps: Deps, found: Interruption, node: Node) -> None:
     now, deadline = deps.now(), found.deadline
     try:
-        marks.hold(deps, node.name, "rescue", f"{found.kind} of {found.instance}")
+        node_marks.hold(deps, node.name, "rescue", f"{found.kind} of {found.instance}")
         left = [
             pod for pod in deps.cluster.bound(deps.known_as(node.name)) if pod.gpu is not None and not pod.daemonset
         ]

@@ -8,7 +8,7 @@ from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, In
 from pilotlight.facts.interruption.notice_kinds import SHOWN
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.snapshot import Snapshot
+from pilotlight.flow.observe.snapshot import Snapshot
 
 See = Callable[[Snapshot], Snapshot]
 
@@ -34,14 +34,14 @@ class ShownNotices:
         if not self._nodes:
             return
         from pilotlight.decide.interruption.shown_notice import notice_of
-        from pilotlight.flow.books import interruptions
+        from pilotlight.flow.budgets import interruption_records
         from pilotlight.flow.interruption.interrupt import interrupt, news
 
         failed: Retry | Denied | None = None
         for node in self._nodes.values():
-            notice = notice_of(node, self._deps.name, interruptions.moment(self._deps))
+            notice = notice_of(node, self._deps.name, interruption_records.moment(self._deps))
             try:
-                known = interruptions.find(self._deps, node.instance or node.name)
+                known = interruption_records.find(self._deps, node.instance or node.name)
                 if notice is None or (known is not None and _dealt_with(known.found, node, notice)):
                     continue
                 if known is None or news(known.found, notice):

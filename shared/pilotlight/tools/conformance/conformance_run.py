@@ -20,7 +20,7 @@ import msgspec
 from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightError, QuotaExceeded, Retry
 from pilotlight.facts.capacity import PoolState
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import brakes
+from pilotlight.flow.records import brake_records
 from pilotlight.ports import Gate, QuotaPools, StandbyPools
 from pilotlight.tools.cli.stop_in_order import InOrder
 from pilotlight.units import Seconds
@@ -84,13 +84,13 @@ class Run:
         began = self.deps.now()
         with InOrder("stopping: what was bought is given back first") as order:
             for name in self.befores:
-                brakes.pause(self.deps.state, self.cluster, name, "conformance", began)
+                brake_records.pause(self.deps.state, self.cluster, name, "conformance", began)
             try:
                 order.steps(self._steps)
             finally:
                 left = {one: why for name in self.befores for one, why in self._sweep(name).items()}
                 for name in self.befores:
-                    brakes.resume(self.deps.state, self.cluster, name)
+                    brake_records.resume(self.deps.state, self.cluster, name)
             for instance, why in left.items():
                 sys.stderr.write(f"LEFT {instance}: {why}\n")
         lit_s = 0.0 if self.bought_at is None else time.monotonic() - self.bought_at

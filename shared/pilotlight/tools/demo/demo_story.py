@@ -13,9 +13,9 @@ from pilotlight.facts.messages import Alert, InterruptionNotice, PodPending
 from pilotlight.facts.money.budgets import Rung, Spent
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.billing import meter
-from pilotlight.flow.billing.tick import standing
-from pilotlight.flow.books import ladder
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.budgets import ladder_steps
 from pilotlight.state_schema.reclaims import RECLAIM
 from pilotlight.tools.advice.month import Month, month
 from pilotlight.tools.advice.month import cents as in_cents
@@ -85,13 +85,13 @@ class Story:
 
     def rung(self) -> Rung | None:
         """Its ladder's step."""
-        return ladder.read(self.stage.app.state, "local").rungs.get("research")
+        return ladder_steps.read(self.stage.app.state, "local").rungs.get("research")
 
     def report(self) -> Month:
         """The report of the world's month, from the state alone."""
         state, today = self.stage.app.state, self.stage.app.clock.now().date()
         first = today.replace(day=1)
-        return month(meter.days(state, "local", first, today), (), first, today)
+        return month(meter_nodes.days(state, "local", first, today), (), first, today)
 
     def _small_job(self) -> None:
         """One pod comes and goes: one node up, one down, and people hear of each once."""

@@ -10,11 +10,11 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
-from pilotlight.flow.billing.tick import standing
-from pilotlight.flow.books import accounts, ladder
+from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.ports import KeepsLetters, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.billing import METERED
@@ -117,9 +117,9 @@ def _waiting(plan: Plan) -> Iterator[Waiting]:
 
 def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[BudgetLeft]:
     spent = {one.meter.key: one for one in stands}
-    rungs = ladder.read(deps.state, deps.name).rungs
+    rungs = ladder_steps.read(deps.state, deps.name).rungs
     for meter in meters(deps.policy.budgets, now):
-        held, so_far = accounts.total(deps, meter), spent.get(meter.key)
+        held, so_far = budget_accounts.total(deps, meter), spent.get(meter.key)
         rung = rungs.get(meter.budget.account)
         in_force = rung.step.do if rung and rung.step and rung.start == meter.start else ""
         left = meter.limit - max(held, so_far.total if so_far else held)

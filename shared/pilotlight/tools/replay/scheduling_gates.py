@@ -7,10 +7,10 @@ import msgspec
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
-from pilotlight.flow.books.budget_holds import balances
+from pilotlight.flow.budgets.budget_holds import balances
 from pilotlight.flow.cycle.cycle import Aim, decide
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.look.snapshot import look, with_flights
+from pilotlight.flow.observe.snapshot import look, with_flights
 from pilotlight.ports import Cluster
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import Seconds

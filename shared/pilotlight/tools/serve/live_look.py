@@ -17,13 +17,13 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import ClusterView, PoolState
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Spent
-from pilotlight.flow.alerts.words import did, summary
-from pilotlight.flow.billing import meter
-from pilotlight.flow.billing.tick import standing
-from pilotlight.flow.books import ladder
+from pilotlight.flow.alerts.wording import did, summary
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.memory import ledger
+from pilotlight.flow.records import ledger
 from pilotlight.ports import Stored
 from pilotlight.state_schema.decisions import DECISION
 from pilotlight.state_schema.table import pages
@@ -145,12 +145,12 @@ def _money(deps: Deps, now: datetime) -> _Money:
     today = now.date()
     first = min(today.replace(day=1), today - timedelta(days=6))
     stands = standing(deps, now)
-    shown = spending(meter.days(deps.state, deps.name, first, today), today)
+    shown = spending(meter_nodes.days(deps.state, deps.name, first, today), today)
     return _Money(stands, msgspec.structs.replace(shown, budgets=tuple(_budgets(deps, stands))))
 
 
 def _budgets(deps: Deps, stands: Sequence[Spent]) -> Iterator[BudgetLine]:
-    rungs = ladder.read(deps.state, deps.name).rungs
+    rungs = ladder_steps.read(deps.state, deps.name).rungs
     for one in stands:
         rung = rungs.get(one.meter.budget.account)
         yield BudgetLine(

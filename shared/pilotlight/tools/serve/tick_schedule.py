@@ -79,7 +79,7 @@ def _rescue(app: "App") -> None:
     """Carry interruptions on, where there are any."""
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
-    from pilotlight.flow.books.interruptions import at_work
+    from pilotlight.flow.budgets.interruption_records import at_work
 
     if at_work(app.deps):
         now = app.clock.now()

@@ -9,7 +9,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Record
-from pilotlight.flow.memory import brakes, ledger
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.settings import deployed
 from pilotlight.units import cents
 
@@ -39,7 +39,7 @@ def pause(
         raise BadInput("--reason is empty: say why, it is shown wherever an effect is stopped")
     wired = _wired()
     _known(wired, pool)
-    brakes.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now(), person())
+    brake_records.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now(), person())
     _say({"paused": pool or "all pools", "reason": reason}, as_json)
 
 
@@ -58,7 +58,7 @@ def resume(pool: Pool = "", as_json: AsJson = False) -> None:
     """
     wired = _wired()
     _known(wired, pool)
-    if not brakes.resume(wired.state, wired.settings.cluster_name, pool):
+    if not brake_records.resume(wired.state, wired.settings.cluster_name, pool):
         raise Failed(f"{pool or 'all pools'}: not paused")
     _say({"resumed": pool or "all pools"}, as_json)
 
@@ -79,7 +79,7 @@ def approve(
     waiting = _waiting(record)
     if not waiting:
         raise Failed(f"decision {decision} waits for no approval")
-    brakes.approve(wired.state, cluster, decision, waiting, wired.state.now())
+    brake_records.approve(wired.state, cluster, decision, waiting, wired.state.now())
     nodes = ", ".join(f"{count} of pool {pool}" for pool, count in waiting.items())
     held = [one for one in record.plan.held if one.code == "approval" and one.buy]
     more = cents(sum((one.buy.usd_per_hour * one.count for one in held if one.buy), Decimal(0)))

@@ -82,7 +82,7 @@ def _drilled(wired: "App", client: "WorldClient", instance: str, notice_s: Secon
 
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import InterruptionNotice, Tick
-    from pilotlight.flow.books.interruptions import find
+    from pilotlight.flow.budgets.interruption_records import find
 
     deps = wired.deps
     doomed = client.interrupt(instance, notice_s)

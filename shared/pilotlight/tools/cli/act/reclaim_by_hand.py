@@ -6,8 +6,8 @@ import msgspec
 
 from pilotlight.errors import Conflict, Failed
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
-from pilotlight.flow.billing.reclaim_record import file
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.reclaim.reclaim_record import file
 from pilotlight.ports import RestingCluster
 from pilotlight.state_schema.reclaims import RECLAIM
 from pilotlight.state_schema.table import Entry

@@ -34,7 +34,7 @@ def targets(
 
     Example: [bold]pilotlight targets --prometheus http://prometheus:9090 --device-gib 80[/bold]
     """
-    from pilotlight.flow.billing import meter
+    from pilotlight.flow.billing import meter_nodes
     from pilotlight.state_schema.decisions import MEMORY
     from pilotlight.tools.advice.month import month as report_of
     from pilotlight.tools.advice.targets import PodsUse, card
@@ -44,7 +44,7 @@ def targets(
     wired = app(deployed())
     names = named(cluster, wired.clusters)
     first, last = days_of(month, wired.clock.now())
-    metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
+    metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
     found = report_of(metered, [], first, last)
     held = found.used.gpu_hours / found.total.gpu_hours if found.total.gpu_hours else None
     memories = [entry.value.tally for name in names if (entry := MEMORY.get(wired.state, name)) is not None]

@@ -150,7 +150,7 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
         raise BadInput("--metered counts whole UTC days: give --until the last step before a midnight, and --since so")
     from datetime import UTC, datetime
 
-    from pilotlight.flow.billing import meter
+    from pilotlight.flow.billing import meter_nodes
     from pilotlight.settings import deployed
     from pilotlight.tools.advice.month import month
     from pilotlight.tools.cli.month_words import named
@@ -158,7 +158,7 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
 
     wired = app(deployed())
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start, end))
-    days = [day for name in named(cluster, wired.clusters) for day in meter.days(wired.state, name, first, last)]
+    days = [day for name in named(cluster, wired.clusters) for day in meter_nodes.days(wired.state, name, first, last)]
     told = month(days, [], first, last)
     return books(total(weeks(telemetry)), float(told.used.gpu_hours), *told.split)
 

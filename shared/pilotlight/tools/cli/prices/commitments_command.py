@@ -63,11 +63,11 @@ def _term(text: str) -> "tuple[str, Term]":
 
 
 def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]") -> "list[PaidAhead]":
-    from pilotlight.flow.billing import anomalies
+    from pilotlight.flow.billing import cost_anomalies
     from pilotlight.tools.advice.commitments import advice, nodes, together
 
     sold = [one for name in clusters for one in wired.at(name).priced()[0]]
-    hours = together({name: list(anomalies.hours(wired.state, name)) for name in clusters})
+    hours = together({name: list(cost_anomalies.hours(wired.state, name)) for name in clusters})
     out = []
     for machine, term in terms:
         own = _price(sold, machine, "on-demand")

@@ -72,7 +72,7 @@ def spot(
 
 
 def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob) -> tuple[SpotRow, ...]:
-    from pilotlight.flow.memory import ledger
+    from pilotlight.flow.records import ledger
     from pilotlight.tools.advice.spot_table_rows import spot_rows
 
     sold = [offering for offering in site.deps.offerings if offering.capacity_type == "spot"]

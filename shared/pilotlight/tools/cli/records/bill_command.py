@@ -49,12 +49,12 @@ def bill(
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
     from pilotlight.decide.money.reconciliation import awaited, compared, corrections
     from pilotlight.decide.money.spend import books
-    from pilotlight.flow.billing import bill, meter
+    from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.report.tables.bill_table import Held
 
     known = books(
-        meter.days(state, cluster, first - LEARN, last),
-        bill.days(state, cluster, first - LEARN, last),
+        meter_nodes.days(state, cluster, first - LEARN, last),
+        billed_days.days(state, cluster, first - LEARN, last),
     )
     days = compared(known.metered, known.billed)
     learnt = corrections(days)

@@ -67,7 +67,7 @@ def report(
 
 
 def _month(text: str, team: str | None, cluster: str) -> "Month":
-    from pilotlight.flow.billing import bill, meter
+    from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.advice.month import month
     from pilotlight.tools.cli.month_words import days_of, named
     from pilotlight.wiring import app
@@ -75,8 +75,8 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
     wired = app(deployed())
     first, last = days_of(text, wired.clock.now())
     names = named(cluster, wired.clusters)
-    metered = [day for name in names for day in meter.days(wired.state, name, first, last)]
-    billed = [day for name in names for day in bill.days(wired.state, name, first, last)]
+    metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
+    billed = [day for name in names for day in billed_days.days(wired.state, name, first, last)]
     teams = sorted({line.team for day in metered for line in day.lines if line.kind == "used" and line.team})
     if not any(day.lines for day in metered):
         typer.echo(f"no node was lit in {first:%Y-%m}, or billing_tick is not called once a minute", err=True)
@@ -95,7 +95,7 @@ def _beside(
     """What is learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
     from pilotlight.decide.money.reconciliation import compared, corrections
     from pilotlight.decide.money.spend import books
-    from pilotlight.flow.billing import anomalies, bill, meter
+    from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes
     from pilotlight.tools.cli.records.bill_command import LEARN
 
     learnt: list[tuple[str, Correction]] = []
@@ -103,9 +103,9 @@ def _beside(
     for name in clusters:
         said = name if len(clusters) > 1 else ""
         since = first - LEARN
-        known = books(meter.days(state, name, since, last), bill.days(state, name, since, last))
+        known = books(meter_nodes.days(state, name, since, last), billed_days.days(state, name, since, last))
         learnt += [(said, one) for one in corrections(compared(known.metered, known.billed))]
-        odd += [(said, one) for one in anomalies.between(state, name, first, last)]
+        odd += [(said, one) for one in cost_anomalies.between(state, name, first, last)]
     return tuple(learnt), tuple(odd)
 
 

@@ -20,7 +20,7 @@ from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
 if TYPE_CHECKING:
     from pilotlight.facts.policy import Policy
     from pilotlight.flow.deps import Deps
-    from pilotlight.flow.look.snapshot import Snapshot
+    from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.tools.cli.cluster_files import File
     from pilotlight.wiring import App, Seams
 

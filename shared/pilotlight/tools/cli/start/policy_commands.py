@@ -80,8 +80,8 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
 
     from pilotlight.connections import state_at
     from pilotlight.errors import PilotlightError
-    from pilotlight.flow.books.changed_periods import vanished
-    from pilotlight.flow.memory.ledger import recall
+    from pilotlight.flow.budgets.changed_periods import vanished
+    from pilotlight.flow.records.ledger import recall
 
     kind, _, where = settings.state.partition(":")
     if kind == "memory" or (kind == "sqlite" and not Path(where).exists()):

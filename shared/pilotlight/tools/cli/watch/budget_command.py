@@ -68,18 +68,18 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
     """Every limit of a cluster's budgets."""
     from pilotlight.decide.money.budget_limits import meters
-    from pilotlight.flow.billing.tick import standing
-    from pilotlight.flow.books import accounts, ladder
+    from pilotlight.flow.billing.billing_tick import standing
+    from pilotlight.flow.budgets import budget_accounts, ladder_steps
     from pilotlight.tools.report.tables.budget_table import Standing
 
     kept = _Kept(wired.settings.cluster_name, wired.state, wired.policy)
     spent = {one.meter.key: one for one in standing(kept, now)}
-    rungs = ladder.read(kept.state, kept.name).rungs
+    rungs = ladder_steps.read(kept.state, kept.name).rungs
     for meter in meters(kept.policy.budgets, now):
         yield Standing(
             cluster=kept.name,
             meter=meter,
-            held=accounts.total(kept, meter),
+            held=budget_accounts.total(kept, meter),
             spent=spent.get(meter.key),
             rung=rungs.get(meter.budget.account),
         )

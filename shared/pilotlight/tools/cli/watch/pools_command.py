@@ -58,7 +58,7 @@ def _settings(context: str, kubeconfig: str) -> Settings:
 
 def _rows(site: "App") -> tuple[PoolRow, ...]:
     from pilotlight.decide.nodes.other_autoscalers import rivals
-    from pilotlight.flow.memory import ledger
+    from pilotlight.flow.records import ledger
     from pilotlight.tools.glance.pool_lookup import pool_rows
 
     deps = site.deps

@@ -45,7 +45,7 @@ def queues(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
 def _rows(deps: "Deps") -> Iterator[dict[str, Any]]:
     from pilotlight.decide.demand.queue_demand import growth_per_s, workers_in
-    from pilotlight.flow.look.queues import look_at_queues
+    from pilotlight.flow.observe.queue_lengths import look_at_queues
 
     seen = look_at_queues(deps, remember=False)
     unread = {finding.subject.partition(" ")[2]: finding.message for finding in seen.findings}
@@ -97,7 +97,7 @@ def _page(app: "App", cluster: str, name: str) -> "WSGIApplication":
 def _asked(deps: "Deps", name: str) -> "Workers | None":
     """The workers that a queue asks for by the time their model is loaded; None where nothing young is known."""
     from pilotlight.decide.demand.queue_demand import workers_in
-    from pilotlight.flow.look.queues import look_at_queues
+    from pilotlight.flow.observe.queue_lengths import look_at_queues
 
     history = look_at_queues(deps, (name,)).histories[name]
     rules = deps.policy.queues[name]

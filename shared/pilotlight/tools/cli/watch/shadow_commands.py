@@ -36,8 +36,8 @@ def report(
     --days 7[/bold]
     """
     from pilotlight.decide.alerts.advice_outcomes import compared
-    from pilotlight.flow.billing import meter
-    from pilotlight.flow.memory.advice import known
+    from pilotlight.flow.billing import meter_nodes
+    from pilotlight.flow.records.advice_records import known
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
@@ -48,7 +48,7 @@ def report(
     now = wired.state.now()
     since = now - timedelta(days=days)
     advice = known(wired.state, name, since)
-    metered = meter.days(wired.state, name, since.date(), now.date())
+    metered = meter_nodes.days(wired.state, name, since.date(), now.date())
     rows = compared(advice, metered, wired.at(name).deps.policy.value_of_wait, now)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
@@ -73,9 +73,9 @@ def canary(
     Reads only the state. Example: [bold]pilotlight shadow canary[/bold]
     """
     from pilotlight.decide.limits.canary import passed
-    from pilotlight.flow.billing import meter
-    from pilotlight.flow.billing.canary import DAYS, sides
-    from pilotlight.flow.memory import brakes
+    from pilotlight.flow.billing import meter_nodes
+    from pilotlight.flow.billing.canary_check import DAYS, sides
+    from pilotlight.flow.records import brake_records
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
@@ -84,12 +84,12 @@ def canary(
     if cluster:
         named(cluster, wired.clusters)
     deps, now = wired.at(name).deps, wired.state.now()
-    days = meter.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
+    days = meter_nodes.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
     found: list[dict[str, Any]] = []
     for pool, rules in deps.policy.pools.items():
         if rules.canary is not None:
             both = sides(deps, (pool, rules.canary.control), days, now)
-            over = brakes.paused(wired.state, name, pool) or passed(both[0], both[1], rules.canary)
+            over = brake_records.paused(wired.state, name, pool) or passed(both[0], both[1], rules.canary)
             found.append({"pool": pool, "bounds": rules.canary, "sides": both, "over": over})
     if as_json:
         from pilotlight.tools.cli.printing import json_text

@@ -14,7 +14,7 @@ from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.flow.alerts.words import line
+from pilotlight.flow.alerts.wording import line
 from pilotlight.ports import State
 from pilotlight.settings import deployed
 from pilotlight.tools.report.texts.interruption_text import about, lines
@@ -23,7 +23,7 @@ from pilotlight.units import an_hour, cents
 
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
-    from pilotlight.flow.look.snapshot import Snapshot
+    from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.tools.advice.give_way import GiveWay
     from pilotlight.wiring import App
 
@@ -159,14 +159,14 @@ def _of_alert(wired: "App", subject: str) -> str:
 
 
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
-    from pilotlight.flow.books.interruptions import every
+    from pilotlight.flow.budgets.interruption_records import every
 
     return [found for found in every(state, cluster) if about(found, subject)]
 
 
 def records(state: State, cluster: str) -> list[Record]:
     """Every decision's record of a cluster, the newest first."""
-    from pilotlight.flow.memory.ledger import filed_records
+    from pilotlight.flow.records.ledger import filed_records
 
     return filed_records(state, cluster)[::-1]
 

@@ -1,0 +1,238 @@
+"""The messages of a decision: what changed for capacity's readers, and what people should know, each told once."""
+
+from collections.abc import Container, Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
+from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
+from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
+from pilotlight.flow.alerts.cluster_events import on_objects
+from pilotlight.flow.alerts.not_done import NotDone, blocks_no_more, gone, landed_late, not_done, owes_no_more
+from pilotlight.flow.alerts.wording import CallWorth, mark, warnings, worth
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.records import call_steps, ledger
+
+_NAMES = {kind: name for name, kind in TYPES.items()}
+_OF_PODS = ("refused/", "finding-", "deadline/")
+_OWED = f"finding-{LAUNCH_OWED}/"
+_BLOCKED = f"finding-{IDLE_BLOCKED}/"
+_alert = msgspec.json.Decoder(Alert)
+
+
+def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
+    """All messages of a decision whose steps are known: what came of them, what brakes hold, what people should mend.
+
+    Ids are by step, so that a message sent again after a crash carries the id it had.
+    """
+    out: list[Outgoing] = []
+    for call, step in record.made:
+        if step.code == "there":
+            continue
+        if step.state == "done" or (step.count and step.state in ("denied", "unknown")):
+            change = _change(deps, call, step.count, record)
+            out.append(_outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
+            if not _of_a_broken_gang(call, step):
+                alert = _alert_of(change, call, worth(deps, call, step.count))
+                out.append(_outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
+        if (ended := _ENDED.get((step.state, step.code)) or _ENDED.get((step.state, ""))) is not None:
+            change = _change(deps, call, step.count, record)
+            alert = not_done(change, ended, step.call, step.target, step.note, worth(deps, call, step.count))
+            out += _news(deps, alert, f"{record.id}.{step.n}.{ended}")
+    for n, held in enumerate(record.plan.held):
+        if held.code != "settling":
+            change = _change(deps, held.of, held.count, record)
+            stays: NotDone = "advised" if held.code == "mode" else "stopped"
+            why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
+            alert = not_done(change, stays, held.call, held.target, why, worth(deps, held.of, held.count))
+            if held.code == "approval":
+                alert = msgspec.structs.replace(alert, fingerprint=_asks(alert.fingerprint, held))
+            if held.node is not None and held.node.capped:  # From here on it passes a budget: that is news.
+                alert = msgspec.structs.replace(alert, fingerprint=f"{alert.fingerprint}/hard-cap")
+            out += _news(deps, alert, f"{record.id}.h{n}.{stays}")
+    for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
+        out += _news(deps, alert, f"{record.id}.w{n}")
+    return tuple(out)
+
+
+def _asks(fingerprint: str, held: Held) -> str:
+    """What else is asked of a person is news: another count, or the same once an approval is used up or has lapsed."""
+    return f"{fingerprint}/{held.count}" + (f"/{held.after}" if held.after else "")
+
+
+def _of_a_broken_gang(call: Buy | NodeVerdict, step: Step) -> bool:
+    """What came for a gang and goes back at once: that it could not be had is told once, not each node of it."""
+    return bool(call.flight) if isinstance(call, NodeVerdict) else bool(call.gangs) and step.state == "denied"
+
+
+def _news(deps: Deps, alert: Alert, id: str) -> list[Outgoing]:
+    """An alert that was not told lately."""
+    if ledger.was_told(deps.state, deps.name, alert.fingerprint):
+        return []
+    return [_outgoing(alert, "alerts", alert.fingerprint, id)]
+
+
+def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
+    """Tell and file a decision whose steps are all known. What is to be told is written before it is told.
+
+    Messages that did not fit the record of a worker that was lost are made anew, under their ids.
+
+    Raises ``Busy`` where another worker has settled it since ``version``.
+    """
+    if not record.messages or record.left_out.get("messages"):
+        known = {message.id for message in record.messages}
+        more = tuple(message for message in messages_of(deps, record) if message.id not in known)
+        record = msgspec.structs.replace(record, messages=record.messages + more)
+    if record.messages or record.steps:
+        ledger.write(deps.state, record, if_version=version)
+    send(deps, record.messages)
+    on_objects(deps, record)
+    ledger.close(deps.state, record)
+    call_steps.forget(deps, record)
+    return record
+
+
+_ENDED: dict[tuple[StepState, StepCode], NotDone] = {
+    ("denied", ""): "denied",
+    ("unknown", ""): "undone",
+    ("revoked", "failed"): "undone",
+    ("revoked", "overtaken"): "undone",
+    ("revoked", "paused"): "stopped",
+    ("revoked", "drain"): "kept",
+}
+"""Which alert tells how a step ended, where people should know of it."""
+
+_HOW_TO_APPROVE = "allow it once with: pilotlight approve {}"
+
+
+def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing, ...]:
+    """Warnings that are over: their pod waits no longer, or their node, which was not given back, is gone.
+
+    From a record whose plan is whole, never from one that was read. ``nodes`` are those there are, by name.
+    """
+    plan, out = record.plan, list[Alert]()
+    owed = {_owes(f.subject) for f in plan.findings if f.code == LAUNCH_OWED}
+    blocked = {mark(f"finding-{IDLE_BLOCKED}", (f.subject, f.message)) for f in plan.findings if f.code == IDLE_BLOCKED}
+    waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
+    for fingerprint, pod in ledger.all_told(deps.state, deps.name):
+        if fingerprint.startswith(_BLOCKED):
+            out += [blocks_no_more(record, fingerprint, pod)] if fingerprint not in blocked else []
+        elif pod and pod not in waiting and fingerprint.startswith(_OF_PODS):
+            out.append(_ending(deps, fingerprint, pod, record.id, record.at))
+        elif fingerprint.startswith(_OWED) and fingerprint not in owed:
+            name = next((f"pool {p}" for p in deps.policy.pools if _owes(f"pool {p}") == fingerprint), "a pool")
+            out.append(owes_no_more(record, fingerprint, name))
+        elif node := landed_late(fingerprint, nodes):
+            out.append(gone(record, fingerprint, node))
+    return tuple(alert_out(alert, f"{record.id}.over.{alert.fingerprint}") for alert in out)
+
+
+def _owes(subject: str) -> str:
+    return mark(f"finding-{LAUNCH_OWED}", (subject,))
+
+
+def _ending(deps: Deps, fingerprint: str, pod: str, decision: str, now: datetime) -> Alert:
+    """As severe as what it ends, so that it goes where that went."""
+    return Alert(
+        cluster=deps.name,
+        kind=fingerprint.partition("/")[0],
+        severity="warning",
+        fingerprint=fingerprint,
+        what=f"{pod} waits no longer",
+        why="it has its GPUs, or it is gone",
+        next="nothing to do",
+        how=f"pilotlight why {pod}",
+        subject=pod,
+        resolved=True,
+        decision=decision,
+        at=now,
+    )
+
+
+def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
+    """Publish, then mark warnings told, or over: their key is their fingerprint."""
+    deps.outbox.publish(messages)
+    for message in messages:
+        if message.topic == "alerts" and "/" in message.key:
+            alert = _alert.decode(message.data)
+            if alert.resolved:
+                ledger.untell(deps.state, deps.name, message.key)
+            else:
+                ledger.told(deps.state, deps.name, message.key, alert.subject)
+
+
+def alert_out(alert: Alert, id: str) -> Outgoing:
+    """An alert on its way out, told once by its fingerprint."""
+    return _outgoing(alert, "alerts", alert.fingerprint, id)
+
+
+def by_fingerprint(alert: Alert, more: str = "") -> Outgoing:
+    """The same under an id of its cluster and fingerprint: two clusters may tell the same."""
+    return alert_out(alert, f"{alert.cluster}-{alert.fingerprint.replace('/', '-')}{more}")
+
+
+def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
+    data = msgspec.Raw(msgspec.json.encode(message))
+    return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
+
+
+def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> CapacityChanged:
+    return CapacityChanged(
+        cluster=deps.name,
+        decision=record.id,
+        pool=call.pool,
+        change="grow" if isinstance(call, Buy) else "release",
+        nodes=count,
+        usd_per_hour="" if call.usd_per_hour is None else str(count * call.usd_per_hour),
+        why=call.why,
+        at=record.at,
+    )
+
+
+def _alert_of(change: CapacityChanged, call: Buy | NodeVerdict, in_all: CallWorth) -> Alert:
+    failed = call.node if isinstance(call, NodeVerdict) and call.failed else ""
+    verb = "asked for" if change.change == "grow" else "released"
+    return Alert(
+        cluster=change.cluster,
+        kind=f"capacity-{change.change}",
+        severity="warning" if failed else "info",
+        fingerprint=f"{change.decision}/{change.pool}/{change.change}" + (f"/{failed}" if failed else ""),
+        what=f"{verb} {change.nodes} node{'s' if change.nodes != 1 else ''} of pool {change.pool}",
+        why=change.why,
+        next="; ".join(filter(None, (_NEXT[change.change], in_all.why))),
+        how=f"pilotlight why {change.decision}",
+        usd_per_hour=change.usd_per_hour,
+        usd=in_all.usd,
+        subject=f"pool {change.pool}",
+        decision=change.decision,
+        at=change.at,
+    )
+
+
+_NEXT = {"grow": "the pods bind when the node is ready", "release": "nothing to do"}
+
+
+def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) -> tuple[Outgoing, ...]:
+    """Pools that were put out and lit again too often: they idle for longer now."""
+    return tuple(
+        _outgoing(
+            Alert(
+                cluster=deps.name,
+                kind="flapping",
+                severity="warning",
+                fingerprint=f"flapping/{pool}/{decision}",
+                what=f"pool {pool} was put out and lit again 3 times within an hour",
+                why="each time sooner than its idle time: relighting cost more than keeping would have",
+                next="its nodes may idle for twice as long, up to max_idle_timeout",
+                how=f"pilotlight why {decision}",
+                decision=decision,
+                at=now,
+            ),
+            "alerts",
+            f"flapping/{pool}/{decision}",
+            f"{decision}.flap.{pool}",
+        )
+        for pool in pools
+    )

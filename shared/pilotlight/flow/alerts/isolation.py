@@ -1,0 +1,153 @@
+"""Objects that are set apart, since an unexpected error came of judging them: each is counted, and told once.
+
+That it is over is told by a tick that sees everything of its kind, once none has set it apart for an hour: not every
+look asks the same of an object.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.facts.limits.isolated_objects import Isolations, OpenIsolation, SetApart, SetApartKind
+from pilotlight.facts.messages import Alert
+from pilotlight.flow.alerts.decision_messages import by_fingerprint
+from pilotlight.flow.deps import Deps
+from pilotlight.state_schema.cluster import ISOLATED
+
+QUIET = timedelta(hours=1)
+"""What was not set apart for so long is over."""
+
+MOST_TOLD = 10
+"""So many objects of one look have an alert of their own; the others share one."""
+
+MOST_OPEN = 500
+"""So many are remembered as set apart; further ones are counted."""
+
+
+def settle(deps: Deps, ticked: str, apart: Sequence[SetApart]) -> None:
+    """Count what a look set apart, tell what is new of it, and what is over by a tick for ``ticked``."""
+    entry = ISOLATED.get(deps.state, deps.name)
+    was = entry.value if entry else Isolations()
+    by = "billing" if ticked == "billing" else "look"
+    ends = ticked in ("billing", "reconcile")
+    now_apart = {one.about for one in apart}
+    if not (apart or (ends and was.open)):
+        return
+    now = deps.now()
+    quiet = {about: one for about, one in was.open.items() if one.by == by and now - one.last >= QUIET}
+    over = {about: one for about, one in quiet.items() if ends and about not in now_apart}
+    if not (apart or over):
+        return
+    new = _opened([one for one in apart if one.about not in was.open], by, now)
+    left = {about: one for about, one in was.open.items() if about not in over}
+    alerts = [_begun(about, one, now, {a.about: a for a in apart}, new) for about, one in _one_each(new).items()]
+    still = {one.fingerprint for one in left.values()}
+    alerts += [_over(about, one, now) for about, one in _one_each(over).items() if one.fingerprint not in still]
+    told = (msgspec.structs.replace(alert, cluster=deps.name) for alert in alerts)
+    deps.outbox.publish([by_fingerprint(alert, f"-{_since(new | over, alert)}") for alert in told])
+
+    def counted(known: Isolations | None) -> Isolations:
+        known = known or Isolations()
+        counts = dict(known.counts)
+        for one in apart:
+            counts[f"{one.kind} {one.where}"] = counts.get(f"{one.kind} {one.where}", 0) + 1
+        going = {
+            about: msgspec.structs.replace(one, last=now) if about in now_apart else one
+            for about, one in known.open.items()
+            if about not in over
+        }
+        return Isolations(counts=counts, open=dict([*going.items(), *new.items()][:MOST_OPEN]))
+
+    ISOLATED.change(deps.state, deps.name, counted)
+
+
+def _opened(fresh: Sequence[SetApart], by: str, now: datetime) -> dict[str, OpenIsolation]:
+    """What is set apart anew, each with the fingerprint of the alert that tells it."""
+    return {
+        one.about: OpenIsolation(
+            by=by,  # type: ignore[arg-type]
+            error=f"{one.error} in {one.where}",
+            since=now,
+            last=now,
+            fingerprint=_fingerprint(one.about if n < MOST_TOLD else f"more/{one.where}"),
+        )
+        for n, one in enumerate(sorted(fresh, key=lambda one: one.about))
+    }
+
+
+def _fingerprint(about: str) -> str:
+    return f"isolated/{hashlib.blake2b(about.encode(), digest_size=8).hexdigest()}"
+
+
+def _one_each(found: Mapping[str, OpenIsolation]) -> dict[str, OpenIsolation]:
+    """One object for each alert."""
+    first: dict[str, str] = {}
+    for about, one in found.items():
+        first.setdefault(one.fingerprint, about)
+    return {about: found[about] for about in first.values()}
+
+
+def _since(found: Mapping[str, OpenIsolation], alert: Alert) -> str:
+    """What tells this time from an earlier one: two looks at once tell under one id."""
+    since = next(one.since for one in found.values() if one.fingerprint == alert.fingerprint)
+    return f"{since:%Y%m%d%H}" + (".over" if alert.resolved else "")
+
+
+def _begun(
+    about: str,
+    one: OpenIsolation,
+    now: datetime,
+    apart: Mapping[str, SetApart],
+    new: Mapping[str, OpenIsolation],
+) -> Alert:
+    others = sum(other.fingerprint == one.fingerprint for other in new.values()) - 1
+    kind = apart[about].kind
+    return Alert(
+        cluster="",
+        kind="isolated",
+        severity="critical" if kind == "rescue" else "warning",
+        fingerprint=one.fingerprint,
+        what=f"{about}{f' and {others} more' if others else ''} cannot be judged: {one.error}",
+        why=_MEANS[kind],
+        next="it is tried again at every look, and told when it is over; everything else goes on",
+        how=_HOW[kind].format(name=apart[about].called),
+        subject=apart[about].called if kind == "pod" else about,
+        at=now,
+    )
+
+
+def _over(about: str, one: OpenIsolation, now: datetime) -> Alert:
+    return Alert(
+        cluster="",
+        kind="isolated",
+        severity="critical" if about.startswith("rescue ") else "warning",
+        fingerprint=one.fingerprint,
+        what=f"{about} is judged as any other again, or it is gone",
+        why=f"no look met {one.error} any more",
+        next="nothing to do",
+        how="pilotlight status",
+        subject=about.removeprefix("pod "),
+        resolved=True,
+        at=now,
+    )
+
+
+_MEANS: Mapping[SetApartKind, str] = {
+    "pod": "nothing is bought for it while it waits; where it runs, its node counts as working and stays held for",
+    "node": "it counts as lit and working: nothing is put on it or taken from it, and it counts in every cap",
+    "hold": "its dollars stay held in full; its node is stopped by the end of what is held where its class allows that",
+    "rescue": "its pods are not moved now; other rescues go on",
+    "workload": "its admission check stays unanswered",
+}
+"""What becomes of an object that is set apart."""
+
+_HOW: Mapping[SetApartKind, str] = {
+    "pod": "pilotlight why {name}; kubectl: look for an extreme value in its annotations, resources or grace period",
+    "node": "kubectl describe node {name}: look for an extreme value in its labels, annotations or capacity",
+    "hold": "pilotlight budget status; send the function's log to Pilotlight's issues",
+    "rescue": "pilotlight why {name}; the function's log has the error: move its pods by hand if time is short",
+    "workload": "kubectl describe workload {name}: look for an extreme value in its pod sets",
+}
+"""What to do about it."""

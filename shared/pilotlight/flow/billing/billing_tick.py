@@ -1,0 +1,223 @@
+"""What billing_tick does: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+
+from pilotlight.codec.records import Mark
+from pilotlight.decide.money.budget_ladder import figures
+from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.money.metering import day_start
+from pilotlight.decide.money.reconciliation import Correction, compared, corrections
+from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, drift, spent
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
+from pilotlight.facts.money.bill import Bill, MeterDay
+from pilotlight.facts.money.budgets import Spent
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.alerts.decision_messages import by_fingerprint
+from pilotlight.flow.alerts.told_once import tell_once, was_noticed
+from pilotlight.flow.billing import billed_days, cloud_prices, cost_anomalies, meter_nodes, node_costs, paid_idle
+from pilotlight.flow.billing.audit_anchor import anchor
+from pilotlight.flow.billing.cloud_budget import cloud_budget
+from pilotlight.flow.budgets import budget_accounts, ladder_steps
+from pilotlight.flow.deps import Answer, Deps, HasBooks
+from pilotlight.ports import Bills
+from pilotlight.state_schema.marks import BILL_READ, NOTICED
+from pilotlight.units import HOUR, cents
+
+READ_AGAIN_S = 600.0
+"""After a bill could not be read it is read again in so long."""
+
+LOOK_BACK = timedelta(days=35)
+"""Late corrections of a bill are taken in for so long: a month and its closing."""
+
+DAILY_S = 24 * HOUR
+"""For so long people are not told again of what should be mended."""
+
+NAMED = 5
+"""So many of a list are named in an alert."""
+
+
+def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
+    """What one message leads to. A dry run only says where the budgets stand."""
+    if dry_run:
+        return _answer((), standing(deps, deps.state.now()), None)
+    today: MeterDay | None = None
+    did: tuple[str, ...]
+    match message:
+        case BudgetNotice():
+            return cloud_budget(deps, message)
+        case BillExported():
+            if deps.bills is None:
+                return Answer(decision="", did=(), why=f"{message.uri}: no bill is set up; set PILOTLIGHT_BILLS")
+            did = (_read_bill(deps, deps.bills),)
+        case Tick():
+            today = meter_nodes.count(deps)
+            paid_idle.count(deps)
+            did = (*_read_if_due(deps), *cloud_prices.refresh(deps), *cost_anomalies.watch(deps, today))
+    now = deps.state.now()
+    if today is not None:
+        did += (*node_costs.file(deps, now), *anchor(deps, now))
+    known = _books(deps, now)
+    if any(pool.canary is not None for pool in deps.policy.pools.values()):
+        from pilotlight.flow.billing import canary_check
+
+        did += canary_check.watch(deps, known.metered.values(), now)
+    stands = _standing(deps, known, now)
+    did += ladder_steps.climb(deps, stands, now)
+    if any(budget.queues for budget in deps.policy.budgets):
+        from pilotlight.flow.billing.stop_queues import stop_queues
+
+        did += stop_queues(deps)
+    if deps.policy.rules:
+        from pilotlight.flow.billing import measured_pools
+
+        did += measured_pools.measure(deps, now) if measured_pools.asked(deps.policy.rules) else ()
+    if any(rules.reclaim is not None for rules in deps.policy.classes.values()):
+        from pilotlight.flow.reclaim import reclaim_owners
+
+        did += reclaim_owners.watch(deps, now)
+    if deps.telemetry is not None:
+        from pilotlight.flow.billing import waste_alert
+
+        did += waste_alert.watch(deps, now)
+    _tell_drift(deps, drift(known), now)
+    _tell_learnt(deps, corrections(compared(known.metered, known.billed)), now)
+    if today is not None and today.unpriced:
+        _tell_unpriced(deps, today, now)
+    return _answer(did, stands, today)
+
+
+def standing(deps: HasBooks, now: datetime) -> tuple[Spent, ...]:
+    """Where every budget with a period stands, from what the state knows. Reads only the state."""
+    return _standing(deps, _books(deps, now), now)
+
+
+def _standing(deps: HasBooks, known: Books, now: datetime) -> tuple[Spent, ...]:
+    found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
+    return tuple(spent(m, known, budget_accounts.total(deps, m), now) for m in found)
+
+
+def _books(deps: HasBooks, now: datetime) -> Books:
+    first, last = (now - LOOK_BACK).date(), now.date()
+    return books(
+        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered(deps)),
+        billed_days.days(deps.state, deps.name, first, last),
+    )
+
+
+def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | None) -> Answer:
+    said = [figures(one) for one in stands]
+    if today is not None:
+        said.insert(0, f"{cents(sum((line.usd for line in today.lines), Decimal(0)))} metered today")
+    return Answer(decision="", did=did, why="; ".join(said) or "no budgets with a period")
+
+
+def _read_if_due(deps: Deps) -> tuple[str, ...]:
+    """Read the bill where that is due. One that cannot be read is told of, and stops nothing else."""
+    if deps.bills is None or BILL_READ.get(deps.state, deps.name) is not None:
+        return ()
+    now = deps.state.now()
+    try:
+        read = deps.bills.read(_bill_start(now), now)
+    except PilotlightError as error:
+        alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), now)
+        tell_once(deps, alert, DAILY_S)
+        BILL_READ.put(deps.state, deps.name, Mark(note=str(error)), ttl_s=READ_AGAIN_S)
+        return (f"the bill could not be read: {error}",)
+    return (_take_in(deps, read, now),)
+
+
+def _read_bill(deps: Deps, bills: Bills) -> str:
+    """Read what is billed, now. Raises what the adapter raises."""
+    now = deps.state.now()
+    return _take_in(deps, bills.read(_bill_start(now), now), now)
+
+
+def _bill_start(now: datetime) -> datetime:
+    return day_start((now - LOOK_BACK).date())
+
+
+def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
+    """Replace the days that a bill covers whole, and tell of its lines that could not be counted."""
+    covered = billed_days.store(deps.state, deps.name, read, _bill_start(now), now)
+    if read.findings:
+        tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
+    node_costs.file_billed(deps, read, now)
+    BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
+    return "; ".join([f"read {covered} whole days of {read.source}", *read.notes])
+
+
+def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: datetime) -> Alert:
+    what = f"{len(findings)} lines of the bill {source} could not be counted"
+    return _alert(deps, "bill-finding", what, _listed(findings), now)
+
+
+def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
+    """Days and pools whose bill and meter are apart: those that are new, in one alert."""
+    new = [one for one in found if not was_noticed(deps, _drifted(one))]
+    if not new:
+        return
+    alert = _alert(deps, "bill-drift", f"bill and meter are apart on {len(new)} days and pools", _listed(new), now)
+    deps.outbox.publish([by_fingerprint(alert)])
+    for one in new:
+        NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())
+
+
+def _tell_learnt(deps: Deps, learnt: Sequence[Correction], now: datetime) -> None:
+    """Pools that are billed at another price than the meter's: once for each price. Nothing is moved by it."""
+    for one in learnt:
+        if abs(one.factor - 1) <= DRIFT_SHARE:
+            continue
+        name = f"pool {one.pool}" if one.pool else "the cluster"
+        what = f"{name} is billed at {one.factor:.2f} of what is metered"
+        why = (
+            f"{one.days} days up to {one.through}: {cents(one.billed)} billed, {cents(one.metered)} metered"
+            f"{'; the days say more than is believed' if one.bounded else ''}"
+        )
+        step = (one.factor / DRIFT_SHARE).to_integral_value() * DRIFT_SHARE
+        alert = msgspec.structs.replace(
+            _alert(deps, "bill-correction", what, why, now),
+            fingerprint=f"bill-correction/{one.pool}/{step}",
+            next="budgets still count the metered price: set prices.overrides where the bill's is right",
+            how="pilotlight bill",
+        )
+        tell_once(deps, alert)
+
+
+def _drifted(one: Finding) -> str:
+    return f"drift/{one.subject.replace(' ', '-')}"
+
+
+def _tell_unpriced(deps: Deps, today: MeterDay, now: datetime) -> None:
+    names = ", ".join(today.unpriced[:NAMED]) + (", ..." if len(today.unpriced) > NAMED else "")
+    what = f"{len(today.unpriced)} nodes have no known price: {names}"
+    why = (
+        "their type is not what the policy says of their pool, or their pool is not in the policy; they are not "
+        "counted as $0: set instance_type, a catalogue or prices.overrides, and all their time is counted"
+    )
+    tell_once(deps, _alert(deps, "unpriced", what, why, now), DAILY_S)
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    more = f"; and {len(findings) - NAMED} more" if len(findings) > NAMED else ""
+    return "; ".join(f"{one.subject}: {one.message}" for one in findings[:NAMED]) + more
+
+
+def _alert(deps: Deps, kind: str, what: str, why: str, now: datetime) -> Alert:
+    digest = hashlib.blake2b(f"{what}\n{why}".encode(), digest_size=8).hexdigest()
+    return Alert(
+        cluster=deps.name,
+        kind=kind,
+        severity="warning",
+        fingerprint=f"{kind}/{digest}",
+        what=what,
+        why=why,
+        next="looked at again at every billing tick",
+        how="pilotlight budget status",
+        at=now,
+    )

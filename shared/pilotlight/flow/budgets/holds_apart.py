@@ -1,0 +1,159 @@
+"""Holds that are set apart: nobody moves them on, so they stay held in full, and their nodes end with what is held.
+
+Nothing is settled or freed. A node whose classes may be stopped at a hard cap is stopped in order by the end of what is
+held, and an empty one may go then.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from pilotlight.decide.money.budget_limits import OLDEST, applies, longest_run, stops, terms
+from pilotlight.decide.money.economics import calls_s, counted_stop_s
+from pilotlight.decide.money.holds import SKEW, TICK, Lit
+from pilotlight.decide.money.node_end import Ending, class_of, emptied
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.facts.capacity import BoundPod, Offering
+from pilotlight.facts.money.budgets import Hold, Meter, Terms
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.flow.budgets import hard_stop, hold_records
+from pilotlight.flow.budgets.budget_room import BudgetRoom
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.ports import ABSENT
+from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.table import Entry
+from pilotlight.units import per_hour
+
+LEAST, AN_AGE = Decimal("0.0001"), Decimal(9000)
+"""A price of nothing is divided by this; no window is longer than so many hours."""
+
+WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
+
+
+def keep(
+    deps: Deps, snapshot: Snapshot, every: Iterable[Entry[Hold]], lit: Sequence[Lit]
+) -> tuple[list[Lit], dict[str, bool]]:
+    """What is lit without the instances of holds that are set apart; and which empty nodes of theirs are to go."""
+    apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in every], lit)
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    cold: dict[str, bool] = {}
+    queue_s = calls_s(len(apart) - 1)
+    for one in lit:
+        held, node = apart.get(one.instance), one.node
+        if held is None or node is None or one.pool in others:
+            continue
+        stop_s = counted_stop_s(held.terms)
+        if held.until - timedelta(seconds=stop_s + queue_s) - 2 * TICK > snapshot.now:
+            continue
+        stopped = bool(one.pods or node.others) and _may_stop(deps, held, one)
+        cold[node.name] = not (one.pods or stopped)
+        end = _ending(deps, held, one, snapshot.now)
+        if stopped and end.at - timedelta(seconds=stop_s + queue_s) - 2 * TICK <= snapshot.now:
+            hard_stop.begin(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now, queue_s)
+    return [one for one in lit if one.instance not in apart], cold
+
+
+def written(
+    deps: Deps, every: Iterable[Entry[Hold]], lit: Sequence[Lit], limits: Sequence[Meter]
+) -> dict[str, Entry[Hold]]:
+    """The holds of nodes that nobody bought, where theirs raise before they are written: written plainly.
+
+    Each takes its pool's price up to the end of the first window that counts it, or all the room that is left there:
+    nothing new is bought from that.
+    """
+    names, known = deps.set_apart("hold"), {entry.value.id for entry in every}
+    offerings = {offering.pool: offering for offering in deps.offerings}
+    missing = [one for one in lit if f"seen.{one.instance}" in names - known and one.pool in offerings]
+    found = [_plain(deps, one, offerings[one.pool], limits) for one in missing]
+    return {entry.value.id: entry for entry in found}
+
+
+def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) -> Entry[Hold]:
+    now, pod = deps.now(), next(iter(one.pods), None)
+    kind, team = class_of(pod.workload_class if pod else ""), pod.team if pod else ""
+    own = terms(offering, deps.policy, workload_class=kind, team=team)
+    counts, room = [meter for meter in limits if applies(meter, own)], BudgetRoom(deps, limits, now)
+    ends = [end for meter in counts if (end := _room_ends(meter, own, one, meter.limit - room.total(meter)))]
+    until = max(now, min(ends, default=now))
+    made = Hold(
+        id=f"seen.{one.instance}",
+        decision="",
+        terms=own,
+        since=max(one.since, now - OLDEST),
+        binds_until=until,
+        until=until,
+        instance=one.instance,
+        matched_at=now,
+    )
+    name = f"{deps.name}/{made.id}"
+    entry = Entry(name, HOLD.put(deps.state, name, made, if_version=ABSENT), made)
+    entry = hold_records.listed(deps, entry, counts)
+    for meter in counts:
+        takes = _takes(meter, entry.value)
+        hold_records.extend(deps, entry.value, meter, takes, takes)
+    return entry
+
+
+def _room_ends(meter: Meter, own: Terms, one: Lit, left: Decimal) -> datetime | None:
+    """When a limit has no room left for a node; None where it is a rate, or stops nothing."""
+    if meter.end is None or not meter.budget.hard:
+        return meter.end
+    hours = max(Decimal(0), left) / max(_rate(meter, own), LEAST)
+    return min(meter.end, max(one.since, meter.start) + timedelta(seconds=int(min(hours, AN_AGE) * 3600)))
+
+
+def _takes(meter: Meter, hold: Hold) -> Decimal:
+    """What a node takes of a limit up to the end of its hold."""
+    if meter.end is None:
+        return hold.terms.usd_per_hour
+    seconds = (min(hold.until, meter.end) - max(hold.since, meter.start)).total_seconds()
+    return per_hour(_rate(meter, hold.terms), max(0.0, seconds))
+
+
+def _rate(meter: Meter, own: Terms) -> Decimal:
+    return Decimal(own.gpus) if meter.measure == "gpu_hours" else own.usd_per_hour
+
+
+def _by_instance(names: frozenset[str], holds: Sequence[Hold], lit: Sequence[Lit]) -> dict[str, Hold]:
+    """The holds that are set apart by their instances; one that has none yet takes the oldest of its pool that is free,
+    as it would if it were moved on."""
+    found = {hold.instance: hold for hold in holds if hold.id in names and hold.ended_at is None and hold.instance}
+    taken = {hold.instance for hold in holds if hold.instance}
+    free = sorted((one for one in lit if one.instance not in taken), key=lambda one: one.since)
+    waiting = [hold for hold in holds if not hold.instance and hold.ended_at is None]
+    for hold in sorted(waiting, key=lambda hold: (hold.since, hold.id)):
+        one = next((one for one in free if one.pool == hold.terms.pool and hold.since <= one.since + SKEW), None)
+        if one is not None:
+            free.remove(one)
+            found |= {one.instance: hold} if hold.id in names else {}
+    return found
+
+
+def _ending(deps: Deps, hold: Hold, one: Lit, now: datetime) -> Ending:
+    """The end of what is held; later where a run that may not be stopped is promised more."""
+    stop_s = counted_stop_s(hold.terms)
+    if one.node is not None and not one.pods:
+        return emptied(hold, one.node.others, hold.until)
+    promised = [
+        (pod.started_at or now) + timedelta(seconds=longest_run(pod.max_run_s, kind, deps.policy)[0] + stop_s)
+        for pod in one.pods
+        if not stops(kind := _class(hold, pod), deps.policy)
+    ]
+    at = max([hold.until, *promised])
+    return Ending(at, True, "max-runtime" if at > hold.until else "hard-cap", stop_s, stop_s)
+
+
+def _may_stop(deps: Deps, hold: Hold, one: Lit) -> bool:
+    """Whether a hard budget is there, and all that runs may be stopped: at a cap, or once its run is over."""
+    hard = any(budget.hard for budget in deps.policy.budgets)
+    return hard and deps.mode_of(one.pool) == "act" and all(_ends(deps, hold, pod) for pod in one.pods)
+
+
+def _ends(deps: Deps, hold: Hold, pod: BoundPod) -> bool:
+    kind = _class(hold, pod)
+    return stops(kind, deps.policy) or pod.max_run_s > 0 or (kind is not None and deps.policy.ends(kind))
+
+
+def _class(hold: Hold, pod: BoundPod) -> WorkloadClass | None:
+    return class_of(pod.workload_class) or class_of(hold.terms.workload_class)

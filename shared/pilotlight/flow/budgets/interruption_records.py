@@ -1,0 +1,285 @@
+"""Interruptions in the state, and what people are told of them.
+
+``RESCUE`` has one while something is left to do, ``INTERRUPTION`` those that are over. An instance's name is quoted in
+keys: one with slashes is no folder of another's.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from pilotlight.errors import Retry
+from pilotlight.facts.interruption.interruption import (
+    OUR_OWN,
+    STOP_KINDS,
+    Interruption,
+    RescueOutcome,
+    StopKind,
+    Truth,
+    bounded,
+)
+from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.flow.deps import Deps
+from pilotlight.ports import ABSENT, State
+from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
+from pilotlight.units import HOUR, UsdPerHour
+
+BRIEFLY_S = 24 * HOUR
+"""A notice that was untrue, or of nobody known, is kept so long: whoever posts many fills no store with them."""
+
+LONGEST = 300
+"""Of a quoted name a key holds so much, and tells the rest apart."""
+
+
+class Versioned(NamedTuple):
+    """An interruption and the version of its open record; ``ABSENT`` where there is none."""
+
+    found: Interruption
+    version: int
+
+
+def moment(deps: Deps) -> datetime:
+    """The store's time; this worker's own where the store does not answer: work is saved without it too."""
+    try:
+        return deps.now()
+    except Retry:
+        return deps.clock.now()
+
+
+def find(deps: Deps, instance: str) -> Versioned | None:
+    """What is known of an instance's last interruption, open or filed."""
+    name = _name(deps.name, instance)
+    entry = RESCUE.get(deps.state, name)
+    if entry is not None:
+        return Versioned(entry.value, entry.version)
+    over = filed(deps, instance)
+    return Versioned(over, ABSENT) if over else None
+
+
+def filed(deps: Deps, instance: str) -> Interruption | None:
+    """An instance's last interruption that is over."""
+    last = deque(past(deps, instance), maxlen=1)
+    return last[0] if last else None
+
+
+def past(deps: Deps, instance: str) -> Iterator[Interruption]:
+    """An instance's interruptions that are over, the first one first."""
+    return (entry.value for entry in INTERRUPTION.scan(deps.state, f"{_name(deps.name, instance)}/"))
+
+
+def withdraw(deps: Deps, kept: Versioned) -> None:
+    """Take back an open record of which nothing was told. Raises ``Conflict`` where another went on with it."""
+    RESCUE.delete(deps.state, _name(deps.name, kept.found.instance), if_version=kept.version)
+
+
+def write(deps: Deps, kept: Versioned) -> Versioned:
+    """Write an open record over the version that was read. Raises ``Conflict`` where another was faster."""
+    found = bounded(kept.found)
+    version = RESCUE.put(deps.state, _name(deps.name, found.instance), found, if_version=kept.version)
+    return Versioned(found, version)
+
+
+def close(deps: Deps, kept: Versioned) -> None:
+    """File an interruption with which nothing is left to do."""
+    found, name = kept.found, _name(deps.name, kept.found.instance)
+    keep_s = BRIEFLY_S if found.outcome in ("unknown", "disproved") else None
+    INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", found, ttl_s=keep_s)
+    RESCUE.delete(deps.state, name)
+
+
+def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
+    """File one that a stop of our own takes the place of, and what is left to tell of it."""
+    over = msgspec.structs.replace(found, outcome="stopped first", ended_at=now)
+    told = ending(over, price, now)
+    name = _name(deps.name, found.instance)
+    filed = msgspec.structs.replace(over, messages=())
+    INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", filed)
+    return told
+
+
+def left(deps: Deps) -> list[Versioned]:
+    """Interruptions with which something is left to do, the first deadline first; without those that are set apart."""
+    found = [Versioned(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
+    if deps.apart:
+        names = deps.set_apart("rescue")
+        found = [kept for kept in found if kept.found.instance not in names]
+    return sorted(found, key=lambda kept: (kept.found.deadline or kept.found.begin, kept.found.instance))
+
+
+def at_work(deps: Deps) -> bool:
+    """Whether anything is left to do: reads no more than one page."""
+    return any(True for _ in RESCUE.scan(deps.state, f"{deps.name}/"))
+
+
+def every(state: State, cluster: str) -> Iterator[Interruption]:
+    """All interruptions that are known, those at work first."""
+    for table in (RESCUE, INTERRUPTION):
+        yield from (entry.value for entry in table.scan(state, f"{cluster}/"))
+
+
+def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) -> Outgoing:
+    """What people are told when a notice comes."""
+    when = f"at {found.deadline:%H:%M:%S} UTC" if found.deadline else _WHEN.get(found.kind, "now or never")
+    risk = f"; {found.loss} on it are not saved" if found.lost_gpu_hours else ""
+    alert = Alert(
+        cluster=found.cluster,
+        kind="interruption",
+        severity="warning" if found.ours or pods else "info",
+        fingerprint=_fingerprint(found),
+        what=f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it",
+        why=found.why + risk,
+        next=_ENDED[found.outcome] if found.over or not found.ours else _next(found),
+        how=f"pilotlight why {found.instance}",
+        subject=found.node or found.instance,
+        usd_per_hour=str(price) if found.priced else "",
+        usd=str(found.lost_usd) if found.priced else "",
+        at=now,
+    )
+    return _out(alert, f"{_id(found)}.begin")
+
+
+def retold(found: Interruption, pods: int, price: UsdPerHour) -> tuple[Outgoing, ...]:
+    """What is left to tell, where the opening is yet to be sent with what is known of the notice by now."""
+    begun = f"{_id(found)}.begin"
+    return tuple(
+        opening(found, pods, price, found.received_at) if message.id == begun else message for message in found.messages
+    )
+
+
+def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
+    """What people are told when all is done: what it cost. Never at a moment before its beginning: clocks differ."""
+    alert = Alert(
+        cluster=found.cluster,
+        kind="interruption",
+        severity="info",
+        fingerprint=_fingerprint(found),
+        what=f"{found.kind} of {_named(found)} is over: {found.loss} lost",
+        why=f"{found.proof}: {_ENDED['disproved']}" if found.outcome == "disproved" else _how_over(found),
+        next="nothing to do",
+        how=f"pilotlight why {found.decision or found.instance}",
+        subject=found.node or found.instance,
+        usd_per_hour=str(price) if found.priced else "",
+        usd=str(found.lost_usd) if found.priced else "",
+        resolved=True,
+        decision=found.decision,
+        at=max(now, found.received_at),
+    )
+    return _out(alert, f"{_id(found)}.end")
+
+
+def untrue(found: Interruption, now: datetime) -> Outgoing:
+    """What people are told of a notice that turned out to be untrue before they were told of it."""
+    alert = Alert(
+        cluster=found.cluster,
+        kind="interruption",
+        severity="warning",
+        fingerprint=f"{_fingerprint(found)}/untrue",
+        what=f"a notice that is not true: {found.kind} of {_named(found)}",
+        why=found.proof,
+        next=_ENDED["disproved"],
+        how=f"pilotlight why {found.instance}; see who may post notices",
+        subject=found.node or found.instance,
+        at=now,
+    )
+    return _out(alert, f"{_id(found)}.untrue")
+
+
+def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
+    """What is left to tell once an interruption is over: of an untrue notice that nobody was told of, only that."""
+    begun = f"{_id(found)}.begin"
+    if found.outcome == "disproved" and any(message.id == begun for message in found.messages):
+        return (untrue(found, now),)
+    return (*found.messages, closing(found, price, now))
+
+
+_WHEN = {
+    "preempted": "no more: it is gone",
+    "state-change": "no more: it is gone",
+    "rebalance": "perhaps, soon",
+    "node-age": "when its pods have moved",
+    "back-to-spot": "when its pod has moved",
+    "sick-gpu": "when its pods have moved",
+}
+
+_NEXT: dict[StopKind, str] = {
+    "hard-cap": "saved, drained and released before that; nothing new is bought for it",
+    "max-runtime": "saved, drained and released before that; nothing new is bought for it",
+}
+"""What is done next at a stop of our own: no cloud takes anything, and nothing takes its place."""
+
+_STOPPED: dict[StopKind, str] = {
+    "hard-cap": "it was released before what its budget holds for it ended",
+    "max-runtime": "it was released at the end of its class's max_runtime",
+}
+"""How a stop of our own ended."""
+
+_COMES: dict[Truth, str] = {
+    "verified": "replaced, saved, drained and given back before that",
+    "unverified": "nobody confirms it: pods leave only when their grace begins, and nothing is bought or given back "
+    "before its cloud shows it going",
+    "disproved": "nothing is bought, drained or given back for it, and the node takes pods again",
+}
+"""What is done next, by what is known of the notice."""
+
+_ENDED: dict[RescueOutcome | Literal[""], str] = {
+    "": "it goes on",
+    "not ours": "left to its owner: nothing is bought and nothing is drained",
+    "disproved": "nothing is bought, drained or given back for it, and the node takes pods again",
+    "unknown": "look at the cloud's console for its group; nothing is done",
+    "stayed": "it stays as it is",
+    "advised": "nothing is done: the mode does not allow it",
+    "released": "it was given back before the cloud took it",
+    "gone": "the cloud took it",
+    "stopped first": "what its budget holds ends sooner: it is stopped in order before that",
+    "uncordoned": "it was not taken, and takes pods again",
+    "after the fact": "the cloud had taken it before it said so: nothing could be drained",
+}
+"""How an interruption ended, in words."""
+
+
+def _stop(found: Interruption) -> StopKind | None:
+    return next((kind for kind in STOP_KINDS if found.kind == kind), None)
+
+
+def _next(found: Interruption) -> str:
+    stop = _stop(found)
+    return _COMES[found.truth] if stop is None else _NEXT[stop]
+
+
+def _how_over(found: Interruption) -> str:
+    stop = _stop(found)
+    if found.outcome != "released" or found.kind not in OUR_OWN:
+        return _ENDED[found.outcome]
+    return "its pods moved, and it was released" if stop is None else _STOPPED[stop]
+
+
+def _named(found: Interruption) -> str:
+    where = f" ({found.node})" if found.node not in ("", found.instance) else ""
+    return f"{found.instance}{where} of pool {found.pool}" if found.pool else f"{found.instance}, of no known pool"
+
+
+def _fingerprint(found: Interruption) -> str:
+    return f"interruption/{found.instance}/{found.kind}"
+
+
+def _id(found: Interruption) -> str:
+    text = f"{found.cluster}/{found.instance}/{found.kind}/{found.received_at}"
+    return f"notice-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
+def _name(cluster: str, instance: str) -> str:
+    quoted = quote(instance, safe="")
+    if len(quoted) > LONGEST:
+        quoted = f"{quoted[:LONGEST]}.{hashlib.blake2b(quoted.encode(), digest_size=8).hexdigest()}"
+    return f"{cluster}/{quoted}"
+
+
+def _out(alert: Alert, id: str) -> Outgoing:
+    from pilotlight.flow.alerts.decision_messages import alert_out  # A notice that was dealt with tells nothing.
+
+    return alert_out(alert, id)

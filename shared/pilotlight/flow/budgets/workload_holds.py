@@ -1,0 +1,101 @@
+"""What is held for queued work whose nodes another makes: from before it is let in until it ends.
+
+Each is a hold of a node of the pool that it would be bought for, by the Workload's turn. A node of that pool that is
+seen takes it over, and it is settled as that node's. One that has no node yet ends with its Workload, or after the
+longest run that this names: where nodes of its pool are seen they carry the cost, else it is charged by the clock.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.decide.money.budget_limits import most
+from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workload_ends
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.money.budgets import Hold, Terms
+from pilotlight.facts.workload import PodDemand, Reserving
+from pilotlight.flow.budgets import budget_holds, hold_ends
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import brake_records
+from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.table import Entry
+from pilotlight.units import cents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadHolds:
+    """What became of them: ``over`` ended now, those of ``decisions`` stay, and are looked at again when they end."""
+
+    over: frozenset[str]
+    decisions: frozenset[str]
+    due: tuple[datetime, ...]
+
+
+def makers(deps: Deps, snapshot: Snapshot) -> Mapping[str, str]:
+    """The pools whose nodes another makes, and who: what another autoscaler scales, and what we only advise on.
+
+    A pool that a person has paused is nobody's: its work waits.
+    """
+    told = {
+        pool: f"nothing is bought here: the mode of {pool} is {mode}"
+        for pool in deps.policy.pools
+        if (mode := deps.mode_of(pool)) in ("observe", "advise")
+    }
+    found = {**told, **rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)}
+    return {pool: why for pool, why in found.items() if not brake_records.paused(deps.state, deps.name, pool)}
+
+
+def hold(deps: Deps, turn: str, nodes: tuple[Terms, ...], now: datetime) -> str:
+    """Hold what these nodes may cost, all or nothing: the refusal, or empty. Again is once."""
+    return budget_holds.reserve(deps, f"{OF_WORKLOAD}{turn}", 0, nodes, now)
+
+
+def is_held(deps: Deps, turn: str) -> bool:
+    """Whether a Workload's dollars are held already: by a look that could not tell Kueue."""
+    found = HOLD.scan(deps.state, f"{deps.name}/{OF_WORKLOAD}{turn}.")
+    return any(entry.value.ended_at is None for entry in found)
+
+
+def said(nodes: tuple[Terms, ...]) -> str:
+    """What is held, as people read it."""
+    pools = ", ".join(dict.fromkeys(node.pool for node in nodes))
+    total = cents(sum((most(node) for node in nodes), start=0 * nodes[0].usd_per_hour))
+    return f"{total} for {len(nodes)} node{'s' if len(nodes) > 1 else ''} of {pools}"
+
+
+def keep(deps: Deps, snapshot: Snapshot, known: Mapping[str, Entry[Hold]], lit: Iterable[Lit]) -> WorkloadHolds:
+    """End those whose Workload is over, and say which stay."""
+    alive = {f"{OF_WORKLOAD}{work.turn}" for work in snapshot.view.reserving}
+    seen = {one.pool for one in lit}
+    over: set[str] = set()
+    due: list[datetime] = []
+    for entry in known.values():
+        own = entry.value
+        if not of_workload(own) or own.ended_at is not None:
+            continue
+        ends = workload_ends(own)
+        if own.decision in alive and (ends is None or snapshot.now < ends):
+            due += [ends] if ends else []
+            continue
+        at = min(snapshot.now, ends) if ends else snapshot.now
+        hold_ends.end(deps, entry, at, void=own.terms.pool in seen)
+        over.add(own.id)
+    return WorkloadHolds(over=frozenset(over), decisions=frozenset(alive), due=tuple(due))
+
+
+def without_held(deps: Deps, snapshot: Snapshot, holds: Iterable[Hold]) -> ClusterView:
+    """The view without pods that wait for nodes which another makes and whose dollars are held: they are no demand."""
+    waiting = {hold.decision: hold.terms.pool for hold in holds if of_workload(hold) and hold.ended_at is None}
+    pools = makers(deps, snapshot)
+    ours = [work for work in snapshot.view.reserving if waiting.get(f"{OF_WORKLOAD}{work.turn}") in pools]
+    queued = {uid for work in snapshot.view.queued for each in work.sets for uid in each.uids}
+    left = [pod for pod in snapshot.view.pending if pod.uid in queued or not any(_of(pod, work) for work in ours)]
+    return msgspec.structs.replace(snapshot.view, pending=tuple(left))
+
+
+def _of(pod: PodDemand, work: Reserving) -> bool:
+    return bool(work.owner) and (pod.namespace, pod.owner) == (work.namespace, work.owner)

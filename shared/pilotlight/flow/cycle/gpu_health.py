@@ -1,0 +1,33 @@
+"""Nodes whose GPUs are not well are closed to new pods, and open again once they are well."""
+
+from pilotlight.decide.nodes.gpu_health import sick
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.errors import Denied
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import brake_records, node_marks
+
+
+def tend(deps: Deps, snapshot: Snapshot) -> None:
+    """Close those that are sick in pools that are acted on; leave those that are not any more. Pods stay."""
+    by_pool = {offering.pool: offering for offering in deps.offerings}
+    nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
+    closed = sick(nodes, by_pool, snapshot.now).closed
+    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    ours = {mark.node for mark in node_marks.every(deps) if "sick" in mark.owners}
+    for node in nodes:
+        if node.name in ours and node.name not in closed:
+            node_marks.lift(deps, node.name, "sick")
+        elif node.name in closed.keys() - ours and node.pool not in others and _may(deps, node.pool):
+            _close(deps, node.name, closed[node.name])
+
+
+def _may(deps: Deps, pool: str) -> bool:
+    return deps.mode_of(pool) == "act" and not brake_records.paused(deps.state, deps.name, pool)
+
+
+def _close(deps: Deps, node: str, why: str) -> None:
+    try:
+        node_marks.hold(deps, node, "sick", f"its GPUs are not well: {why}")
+    except Denied:  # It is gone, or the right is missing, which doctor tells: nothing else waits for it.
+        node_marks.lift(deps, node, "sick")

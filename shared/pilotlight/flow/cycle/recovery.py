@@ -1,0 +1,235 @@
+"""What earlier looks left open: calls that were planned are revoked, of those that were sent the cloud is read.
+
+A worker that died, one that stands still, and a call whose answer was lost all look the same: an open record.
+"""
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from pilotlight.decide.limits.plan_brakes import recent, turn_of
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import PoolState
+from pilotlight.facts.decisions import NodeVerdict, Record, Step, StepState
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Limits
+from pilotlight.flow.alerts.decision_messages import close_and_tell
+from pilotlight.flow.alerts.wording import line
+from pilotlight.flow.budgets import hold_ends
+from pilotlight.flow.cycle.act import Act
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot, without_going
+from pilotlight.flow.records import call_steps, ledger, node_marks
+from pilotlight.flow.records.call_steps import Overtaken, Sending
+from pilotlight.flow.records.lease import Lease
+
+CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
+"""How a step ended whose count has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A record that another look left open, at a version, with its steps as they really are."""
+
+    record: Record
+    version: int
+    sendings: list[Sending]
+
+
+def take_over(deps: Deps, found: Sequence[tuple[Record, int]], held: Lease) -> list[Left]:
+    """The open records that were found. From here on nothing that their worker planned can be sent.
+
+    Raises ``Busy`` where the lease was lost meanwhile: then an open record is its new holder's, at work.
+    """
+    held.keep(sure=True)
+    return [Left(record, version, call_steps.taken_over(deps, record)) for record, version in found]
+
+
+def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[Snapshot, list[Left]]:
+    """Settle what the look shows of each, close those of which all is known.
+
+    The look with what may still land, and the records that stay open. What went is settled first: the size that an
+    earlier purchase asked for counted it.
+    """
+    for one in left:
+        for sending in one.sendings:
+            if sending.step.state == "revoked":
+                _undo(deps, one.record, sending.step)
+    lost = purchases(left)
+    for one in left:
+        for sending in one.sendings:
+            if sending.step.state == "sent" and sending.step.call == "release":
+                _settle_release(deps, snapshot, one.record, sending, lost)
+    for one in left:
+        for sending in one.sendings:
+            if sending in lost:
+                _settle_grow(deps, snapshot, one.record, sending)
+    snapshot = without_going(deps, snapshot)
+    turned = _turned(deps, snapshot, left)
+    left = [one for one in left if not _close(deps, one)]
+    open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
+    grows = [step for _, step in open_ if step.call == "grow"]
+    pools = tuple(_as_asked(pool, grows) for pool in snapshot.pools)
+    sizes = {**snapshot.memory.sizes, **{pool.name: pool.desired for pool in pools}}
+    memory = replace(turned, sizes=sizes)
+    snapshot = replace(
+        snapshot,
+        memory=memory,
+        was=ledger.remember(deps.state, deps.name, snapshot.was, memory),
+        pools=pools,
+        unsettled={step.pool: _until(step) for step in grows if call_steps.may_land(step, snapshot.now)},
+        leaving={step.target: record.id for record, step in open_ if step.call == "release"},
+        unresolved=frozenset(record.id for record, _ in open_),
+    )
+    return snapshot, left
+
+
+def reopened(snapshot: Snapshot, left: Sequence[Left]) -> bool:
+    """Whether a node was opened that this look still shows closed: its release was called off, or never came."""
+    closed = {node.name for node in snapshot.view.nodes if node.marked}
+    let_go = (s.step for one in left for s in one.sendings if s.step.call == "release")
+    return any(step.state in ("revoked", "unknown") and step.target in closed for step in let_go)
+
+
+def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) -> tuple[str, ...]:
+    """Send again each release whose answer was lost, to the same instance under its mark; what came of it, a line each.
+
+    Not where a GPU pod has bound to it since, or a person has opened it: then it is left alone until the first call can
+    no longer land. One whose answer is lost again waits for the next look, and nothing else waits for it.
+    """
+    said: list[str] = []
+    opened = {node.name for node in snapshot.view.nodes if not node.marked}
+    for one in left:
+        again = [s for s in one.sendings if s.step.call == "release" and not _opened(one.record, s.step, opened)]
+        act = Act(deps, snapshot, one.record, held, again, lost=purchases(left))
+        try:
+            act.run()
+        except Overtaken:
+            raise
+        except Retry:
+            held.keep(sure=True)
+        said += [line(s.step) for s in act.sendings if s.step.state == "done"]
+        _close(deps, one)
+    return tuple(said)
+
+
+def purchases(left: Sequence[Left]) -> list[Sending]:
+    """The purchases whose answers are lost."""
+    return [s for one in left for s in one.sendings if s.step.state == "sent" and s.step.call == "grow"]
+
+
+def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Snapshot:
+    """The look with its pools' sizes as they are now that nodes went after it: purchases raise them from there."""
+    grows = [sending.step for sending in purchases(left)]
+    now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe()}
+    pools = (replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)
+    return replace(snapshot, pools=tuple(pools))
+
+
+def _opened(record: Record, step: Step, opened: Container[str]) -> bool:
+    """Whether a person has opened a node that we had closed to give it back."""
+    verdict = record.plan.calls[step.n]
+    ours = isinstance(verdict, NodeVerdict) and verdict.registered and not verdict.forced
+    return ours and step.target in opened
+
+
+def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
+    """The memory with what these calls came to, for the limits of ten minutes; one that may still land counts."""
+    if deps.policy.limits == Limits():
+        return snapshot.memory
+    moments = {one.record.at for one in left}
+    turns = [turn for turn in recent(snapshot.memory.turns, snapshot.now) if turn.at not in moments]
+    turns += [
+        turn_of(one.record.plan.calls[sending.step.n], sending.step.count, one.record.at)
+        for one in left
+        for sending in one.sendings
+        if sending.step.count and (sending.step.state in CAME or sending.step.call == "grow")
+        if sending.step.state != "revoked"
+    ]
+    return replace(snapshot.memory, turns=recent(turns, snapshot.now))
+
+
+def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
+    step = sending.step
+    size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
+    came = max(0, min(step.count, step.count - (step.to - size)))
+    if came == step.count and not call_steps.may_land(
+        step, snapshot.now
+    ):  # A hand may have raised it so far meanwhile.
+        sending.end("done", code="late", note="its answer was lost; the cloud shows it")
+    elif step.sent_at is None or snapshot.now >= step.sent_at + call_steps.LATE:
+        _shrink_flight(deps, record, step, came)
+        note = f"its answer was lost; {came} of {step.count} came" if came else "its answer was lost, and it never came"
+        sending.end("unknown", code="late", note=note, count=came)
+
+
+def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending, lost: Sequence[Sending]) -> None:
+    """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
+    step, now = sending.step, snapshot.now
+    there = any(node.name == step.target for node in snapshot.view.nodes)
+    booting = {b.instance for pool in snapshot.pools for b in pool.booting}
+    if not there and (step.instance or step.target) not in booting:
+        sending.end("done", code="late", note="its answer was lost; the node is gone")
+        for purchase in lost:
+            purchase.one_less(sending.step)
+    elif step.sent_at is None or now >= step.sent_at + call_steps.LANDS:
+        verdict = record.plan.calls[step.n]
+        if _gone(deps, step):
+            node_marks.give_back(deps, step.target, verdict.why, by=record.id)
+            sending.end("done", code="late", note="its answer was lost; the instance is gone")
+            for purchase in lost:
+                purchase.one_less(sending.step)
+            return
+        opened = {node.name for node in snapshot.view.nodes if not node.marked}
+        if there and isinstance(verdict, NodeVerdict) and not (verdict.forced or _opened(record, step, opened)):
+            node_marks.lift(deps, step.target, "release", by=record.id)
+        sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
+
+
+def _gone(deps: Deps, step: Step) -> bool:
+    """Whether the cloud says that the instance of a node that is still seen is gone, or goes."""
+    try:
+        found = deps.pools.instance(step.pool, step.instance or step.target)
+    except Denied:
+        return False
+    return found is not None and (not found.there or (found.going is True and found.deadline is None))
+
+
+def _undo(deps: Deps, record: Record, step: Step) -> None:
+    """What a call that was never sent has left behind."""
+    if step.call == "grow":
+        ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
+    else:
+        node_marks.lift(deps, step.target, "release", by=record.id)
+
+
+def _close(deps: Deps, one: Left) -> bool:
+    """Whether all of it is known: then it is told and filed."""
+    known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
+    if any(step.open for step in known.steps):
+        return False
+    hold_ends.after(deps, known)
+    close_and_tell(deps, known, one.version)
+    return True
+
+
+def _shrink_flight(deps: Deps, record: Record, step: Step, came: int) -> None:
+    """The entry of capacity in flight is left with what came."""
+    key = ledger.flight_name(deps.name, record.id, step.n)
+    entry = ledger.flight(deps.state, key)
+    if entry is not None and came:
+        ledger.write_flight(deps.state, key, replace(entry, count=came, demands=()))
+    elif entry is not None:
+        ledger.forget_flight(deps.state, key)
+
+
+def _as_asked(pool: PoolState, grows: Sequence[Step]) -> PoolState:
+    """The pool with what was asked of it and may still come: it counts as on its way."""
+    asked = max((step.to for step in grows if step.pool == pool.name), default=0)
+    return replace(pool, desired=asked) if asked > pool.desired else pool
+
+
+def _until(step: Step) -> str:
+    end = f"{step.sent_at + call_steps.LANDS:%H:%M:%S}" if step.sent_at else "then"
+    return f"an earlier call for {step.count} x {step.target} may still land, until {end}"

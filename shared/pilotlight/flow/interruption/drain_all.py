@@ -1,0 +1,123 @@
+"""Carries interruptions on: at each look what is due of every one is done, written, and told once it is over."""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.interruption_records import Versioned
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.drain_one import Rescue
+from pilotlight.flow.interruption.verify_notice import Questions
+from pilotlight.flow.observe.snapshot import Snapshot
+
+
+def carry_on(deps: Deps) -> list[Answer]:
+    """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
+    failed = _begun(deps)
+    if deps.set_apart("rescue"):
+        from pilotlight.flow.interruption import plain_stop
+
+        plain_stop.carry_on(deps)
+    left = interruption_records.left(deps)
+    if not left:
+        if failed is not None:
+            raise failed
+        return []
+    view, questions = deps.observe(), Questions(deps)
+    runs = [Rescue(deps, kept.found, view, questions) for kept in left]
+    answers: list[Answer] = []
+    for kept, run in zip(left, runs, strict=True):
+        run.beside = runs
+        try:
+            answers.append(_advanced(deps, kept, run))
+        except (Retry, Denied) as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return answers
+
+
+def _begun(deps: Deps) -> PilotlightError | None:
+    """What is due is begun, each kind whatever becomes of the others; the first error that kept one from it."""
+    failed: PilotlightError | None = None
+    for begin in _beginnings(deps):
+        try:
+            begin(deps)
+        except (Retry, Denied) as error:
+            failed = failed or error
+    return failed
+
+
+def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
+    """What the policy may have to be begun: rescues where a block of capacity ends soon, and moves off nodes that are
+    too old or whose GPUs are not well. Each is imported where its case arises."""
+    classes = deps.policy.classes.values()
+    if any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
+        from pilotlight.flow.interruption import block_ends
+
+        yield block_ends.begin
+    if any(rules.at_max_age == "move" for rules in classes):
+        from pilotlight.flow.interruption import old_nodes
+
+        yield old_nodes.begin
+    if any(rules.at_sick_gpu == "move" for rules in classes):
+        from pilotlight.flow.interruption import gpu_health
+
+        yield gpu_health.begin
+
+
+def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
+    """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
+    it is kept until they come. None where no interruption is at work.
+    """
+    left = [Rescue(deps, kept.found, ClusterView()) for kept in interruption_records.left(deps)]
+    rescues = [one for one in left if one.holds_room]
+
+    def see(snapshot: Snapshot) -> Snapshot:
+        for one in rescues:
+            snapshot = one.see(snapshot, move=True)
+        return snapshot
+
+    return see if rescues else None
+
+
+def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
+    """A tick for rescues: what is due of every one, in one answer."""
+    answers = [] if dry_run else carry_on(deps)
+    return Answer(
+        decision=next((a.decision for a in answers if a.decision), ""),
+        did=tuple(line for a in answers for line in a.did),
+        why="; ".join(a.why for a in answers) or "no interruption is at work",
+        look_again_at=min((a.look_again_at for a in answers if a.look_again_at), default=None),
+    )
+
+
+def advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
+    """Do what is due of one interruption, write what came of it, and tell people once it is over.
+
+    Raises what kept a step from being done, after the others were.
+    """
+    return _advanced(deps, kept, Rescue(deps, kept.found, view))
+
+
+def _advanced(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
+    if not kept.found.over:
+        run.go()
+    if run.found != kept.found:
+        try:
+            kept = interruption_records.write(deps, Versioned(run.found, kept.version))
+        except Conflict:
+            return run.answer("another look carries it on")
+    if kept.found.messages:
+        deps.outbox.publish(kept.found.messages)
+        kept = Versioned(msgspec.structs.replace(kept.found, messages=()), kept.version)
+    if kept.found.over:
+        interruption_records.close(deps, kept)
+    elif not kept.found.messages and run.found.messages:
+        interruption_records.write(deps, kept)
+    if run.failed is not None:
+        raise run.failed
+    return run.answer()

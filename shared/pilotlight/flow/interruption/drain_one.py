@@ -1,0 +1,294 @@
+"""One look at one interruption: every step that is due is done, each once, in the order of the plan.
+
+Saving work (``saving``) needs no lease and no store. Buying and giving back go through the walk, with its lease, its
+budgets and its records. A replacement is asked for before the first eviction; where it cannot be, the evictions wait
+for as long as the deadline allows.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+
+import msgspec
+
+from pilotlight.decide.interruption.drain_plan import groups, unsaved
+from pilotlight.decide.money.economics import LATE_S, billed, stop_s
+from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.interruption.interruption import (
+    AT_LEISURE,
+    BACK,
+    GONE,
+    OUR_OWN,
+    STOP_KINDS,
+    Interruption,
+    Move,
+    RescueOutcome,
+)
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.cycle.cycle import Aim, run_cycle
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.departing_node import node_of, without
+from pilotlight.flow.interruption.save_work import Saving
+from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import brake_records, ledger, node_marks
+
+
+class Rescue(Saving):
+    """One look at one interruption: saving, and what needs the lease: room elsewhere, and the instance given back.
+
+    ``beside`` are the rescues of the same look: room is asked for once, for all that need it now. ``again`` is when to
+    look again.
+    """
+
+    def __init__(self, deps: Deps, found: Interruption, view: ClusterView, questions: Questions | None = None) -> None:
+        super().__init__(deps, found, view, questions)
+        self.beside: Sequence[Rescue] = ()
+        self.again: datetime | None = None
+
+    def go(self) -> None:
+        """Every step that is due."""
+        node = node_of(self.view, self.found.instance, self.found.node)
+        self._step(node)
+        if node is not None and not self.found.over:
+            told = interruption_records.retold(self.found, len(node.gpu_pods), self.price)
+            self._note(messages=told)
+
+    def _step(self, node: Node | None) -> None:
+        if self.found.deadline is None and self.found.until is None:
+            self._afterwards(node)
+        elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
+            self._advise(node)
+        elif node is None:
+            self._replace(None)
+            self._end("gone")
+        elif not self._paused() and not self._given_away() and (node := self._believed(node)) is not None:
+            self._steps(node)
+
+    def _advise(self, node: Node | None) -> None:
+        """What would be bought is told, for a notice that may be true."""
+        if node is not None and self.found.truth == "unverified":
+            self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "disproved":
+            return self._end("disproved")
+        self._replace(node)
+        self._end("advised")
+
+    def _afterwards(self, node: Node | None) -> None:
+        """What is said to have gone already: room is asked for once that is true."""
+        if node is not None and self.found.truth == "unverified":
+            self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "disproved":
+            self._end("disproved")
+        elif node is None or self.found.truth == "verified":
+            self._replace(node)
+            if self.found.replaced:
+                self._end("after the fact")
+        else:
+            self.again = self.now + ASK_AGAIN
+
+    def _believed(self, node: Node) -> Node | None:
+        """The node, cordoned at once where its time has come; None where its notice turns out to be untrue."""
+        early = self.now < self.found.begin and self.found.asked_cloud_at is not None
+        if self.found.truth == "verified" or early:
+            return node
+        if any(move.do == "cordon" and move.at <= self.now for move in self.steps(node)):
+            self._try(partial(self._cordon, node.name))
+            node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
+        self.found = self.questions.verified(self.found, node, self.now)
+        if self.found.truth == "verified" and self.found.cordoned:
+            begun = self.now >= self.found.begin  # Else the node was closed for an earlier end that was none.
+            self._try(partial(self._cordon if begun else self._uncordon, node.name))
+        if self.found.truth != "disproved":
+            return node
+        if self.found.cordoned:
+            self._try(partial(self._uncordon, node.name))
+        if self.failed is None:
+            self._end("disproved")
+        return None
+
+    def _sooner(self, node: Node) -> None:
+        """Once its GPU work has left a node that is stopped, the others on it have their own grace, and no more."""
+        if self.found.kind in STOP_KINDS and self.found.deadline is not None and not node.gpu_pods:
+            alone = self.now + timedelta(seconds=stop_s(node.others) - LATE_S)
+            self._note(deadline=min(self.found.deadline, alone))
+
+    def _steps(self, node: Node) -> None:
+        self._sooner(node)
+        self._count(node)
+        due = [move for move in self.steps(node) if move.at <= self.now]
+        pods = {p.uid: p for n in self.view.nodes for p in n.pods}
+        for move in due:
+            if move.do == "replace":
+                self._replace(node)
+            elif move.do in ("cordon", "checkpoint", "evict"):
+                self._try(partial(self._gently, move, pods))
+            elif not self.found.over:
+                self._last(move, node)
+        if (
+            self.found.truth == "verified"
+            and any(move.do == "evict" for move in due)
+            and not self.found.over
+            and self._empty(node)
+            and self._drained(node)
+        ):
+            self._release(node, "nothing is left on it")
+        later = [move.at for move in self.steps(node) if move.at > self.now]
+        later += [found for found in (self.found.deadline,) if found is not None and found > self.now]
+        later += [self.now + ASK_AGAIN] if self.found.confirmed else []
+        self.again = min(later, default=None) if not self.found.over else None
+
+    def _last(self, move: Move, node: Node) -> None:
+        if move.do == "uncordon":
+            self._try(partial(self._uncordon, node.name))
+            if self.failed is None:
+                self._end("uncordoned")
+        elif node.gpu_pods or self._drained(node):
+            self._release(node, move.why)
+
+    def _replace(self, node: Node | None) -> None:
+        """Ask for the room that the pods of the node will need. Whatever the answer is, it was asked."""
+        if self.found.replaced:
+            return
+        needy = [self, *(one for one in self.beside if one is not self and one.needs_room())]
+
+        def see(snapshot: Snapshot) -> Snapshot:
+            for one in (*needy, *self._who_hold_room()):
+                snapshot = one.see(snapshot, move=True)
+            return snapshot
+
+        answer = self._walk(Aim(releases=False, see=see))
+        if answer is not None and answer.outcome != "at-work":
+            for one in needy:
+                one._note(replaced=True, decision=answer.decision or one.found.decision)
+            if self.found.kind == BACK and node is not None:
+                self._back_or_stay(node)
+
+    def _back_or_stay(self, node: Node) -> None:
+        """People hear of a move back to spot once there is room for it, or some is on its way; else it ends unsaid."""
+        uids = {pod.uid for pod in node.gpu_pods}
+        coming = (entry for _, entry in ledger.in_flight(self.deps.state, self.deps.name))
+        if any(uids.intersection(entry.demands) for entry in coming) or all(map(self.room_on_spot, node.gpu_pods)):
+            told = interruption_records.opening(self.found, len(node.gpu_pods), self.price, self.now)
+            self._note(messages=(*self.found.messages, told))
+        else:
+            self._note(outcome="stayed", ended_at=self.now, lost={})
+
+    def needs_room(self) -> bool:
+        """Whether a verified order, which nobody holds, asks for room now."""
+        found = self.found
+        if found.over or found.replaced or found.truth != "verified" or not found.deadline or self.now < found.begin:
+            return False
+        node = node_of(self.view, found.instance, found.node)
+        acts = self.deps.mode_of(found.pool) in ("scale-up", "act")
+        if node is None or not acts or self._paused():
+            return False
+        return any(move.do == "replace" and move.at <= self.now for move in self.steps(node))
+
+    @property
+    def holds_room(self) -> bool:
+        """Whether room was asked for its pods, who have not all left for it yet: it is nobody else's."""
+        return self.found.replaced and not self.found.over and self.found.kind not in STOP_KINDS
+
+    def _who_hold_room(self) -> "Sequence[Rescue]":
+        others = self.beside or [
+            Rescue(self.deps, kept.found, self.view) for kept in interruption_records.left(self.deps)
+        ]
+        return [one for one in others if one.found.instance != self.found.instance and one.holds_room]
+
+    def _release(self, node: Node, why: str) -> None:
+        """Give the instance back, and lower its pool by one: so that no group starts another in its place."""
+        if self.deps.mode_of(self.found.pool) != "act":
+            return
+        verdict = NodeVerdict(
+            node=node.name,
+            pool=node.pool,
+            instance=node.instance or node.name,
+            verdict="release",
+            why=f"{self.found.kind}: {why}",
+            usd_per_hour=self.offering.usd_per_hour if self.offering else None,
+            forced=self.found.kind not in AT_LEISURE,
+            unless_busy=self.found.kind in STOP_KINDS and not node.gpu_pods,
+            taken=self.found.kind == "spot-interruption",
+            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
+        )
+        answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
+        if answer is not None and self.deps.known_as(node.name) in answer.released:
+            self._note(decision=self.found.decision or answer.decision)
+            self._end("released")
+
+    def _walk(self, aim: Aim) -> Answer | None:
+        try:
+            answer = run_cycle(self.deps, "interrupt", f"{self.found.kind} {self.found.instance}", aim)
+        except (Retry, Denied) as error:
+            self.failed = self.failed or error
+            return None
+        self.did += answer.did
+        return answer
+
+    def see(self, snapshot: Snapshot, *, move: bool) -> Snapshot:
+        """The look with the node as good as gone, or gone; its pods wait for room where they are to ``move``."""
+        gone = self.found.deadline is None and self.found.until is None
+        node = node_of(snapshot.view, self.found.instance, self.found.node)
+        onto = self.spot_pools() if self.found.kind == BACK else ()
+        return without(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
+
+    def _count(self, node: Node) -> None:
+        """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
+        pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
+        gone = {**self.found.evicted, GONE: self.now}
+        lost = {p.uid: unsaved(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
+        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
+
+    def _paused(self) -> bool:
+        """Whether people hold it. A store that does not say so keeps no work from being saved."""
+        try:
+            why = brake_records.paused(self.deps.state, self.deps.name, self.found.pool)
+        except Retry as error:
+            self.failed, why = error, ""
+        self.did += [why] if why else []
+        return bool(why)
+
+    def _given_away(self) -> bool:
+        """Whether what we began ourselves is over, since the pool is another's now: its node takes pods again."""
+        if self.found.kind not in OUR_OWN:
+            return False
+        try:
+            pools = self.deps.pools.describe()
+        except (Retry, Denied) as error:
+            self.failed = self.failed or error
+            return True  # Nothing could be given back now: no pod is made to leave for it.
+        why = rivals(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
+        if why is None:
+            return False
+        self.did.append(why)
+        if self.found.cordoned:
+            self._try(partial(self._uncordon, self.found.node))
+        if self.failed is None:
+            self._end("stayed")
+        return True
+
+    def _end(self, outcome: RescueOutcome) -> None:
+        if outcome in ("released", "gone") and self.found.cordoned:
+            with suppress(Retry):
+                node_marks.give_back(self.deps, self.found.node, self.found.why, by=self.found.decision)
+        untrue = outcome == "disproved"
+        lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
+        self._note(outcome=outcome, ended_at=self.now, lost=lost)
+        messages = interruption_records.ending(self.found, self.price, self.now)
+        self._note(messages=messages)
+
+    def answer(self, why: str = "") -> Answer:
+        """What was done now, and when to look again."""
+        done = f"over: {self.found.outcome}" if self.found.over else "goes on"
+        told = self.found.proof if self.found.truth != "verified" else self.found.why
+        return Answer(
+            decision=self.found.decision,
+            did=tuple(self.did),
+            why=why or f"{self.found.kind} of {self.found.instance}: {done}; {told}",
+            look_again_at=self.again,
+        )

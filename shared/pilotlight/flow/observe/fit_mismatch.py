@@ -1,0 +1,38 @@
+"""What a plan believes of pods that wait beside nodes with room, and when that is given up.
+
+Key: ``belief/<cluster>/<part>``.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from pilotlight.decide.fit.fit_mismatch import beliefs, findings, given_up, misfits, not_due
+from pilotlight.errors import Busy, Conflict
+from pilotlight.facts.decisions import Plan
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import ledger
+from pilotlight.flow.records.lease import LOST
+from pilotlight.state_schema.decisions import BELIEFS
+
+
+def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]) -> tuple[Snapshot, bool]:
+    """The look without what is believed no longer, and whether that is anything: then it is to be decided anew.
+
+    ``refused`` says by pod uid when the scheduler last said that it fits nowhere.
+    """
+    was = BELIEFS.read(deps.state, deps.name)
+    but = not_due(plan, snapshot.view.pending, snapshot.moving, snapshot.doubted)
+    now = beliefs(plan, snapshot.view.nodes, was.values, snapshot.now, but)
+    found = misfits(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
+    try:
+        BELIEFS.write(deps.state, deps.name, was, now)
+    except Conflict:
+        raise Busy(LOST) from None
+    memory = given_up(snapshot.memory, found, snapshot.now) if found else snapshot.memory
+    memory = replace(memory, believing=bool(now))
+    remembered = ledger.remember(deps.state, deps.name, snapshot.was, memory)
+    told = (*snapshot.findings, *findings(found, snapshot.view.pending))
+    return replace(snapshot, memory=memory, was=remembered, findings=told), bool(found)

@@ -1,0 +1,97 @@
+"""Which pool and node each instance was: for notices that come when the cluster does not show it any more.
+
+Written by a reconcile's look, where something is new in it. What it reads each time is no more than is there: what
+looks miss lies apart, for two days from then, because log sinks and queues deliver late.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pilotlight.errors import Conflict
+from pilotlight.facts.capacity import Booting, Node, PoolState
+from pilotlight.facts.interruption.interruption import Instance
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.state_schema.interruptions import GONE, INSTANCES
+
+if TYPE_CHECKING:
+    from pilotlight.flow.observe.snapshot import Snapshot
+
+NAMED = 3
+"""A finding names so many instances."""
+
+REFRESH = timedelta(hours=1)
+"""How old "last seen" may become before it is written again."""
+
+
+def learn(deps: Deps, snapshot: "Snapshot") -> None:
+    """Remember what this look shows. Where another look is at it, that one's will do."""
+    was = INSTANCES.read(deps.state, deps.name)
+    known = was.values
+    seen = {b.instance: (p.name, _node_of(known, b.instance)) for p in snapshot.pools for b in p.booting}
+    seen |= {n.instance: n.place for n in snapshot.view.nodes if n.instance}
+    now, old = snapshot.now, snapshot.now - REFRESH
+    new = {
+        name: Instance(pool=pool, node=node, seen_at=now)
+        for name, (pool, node) in seen.items()
+        if (one := known.get(name)) is None or one.seen_at <= old or one.node != node or one.pool != pool
+    }
+    gone = {name: one for name, one in known.items() if name not in seen} if known.keys() - seen.keys() else {}
+    if not new and not gone:
+        return
+    with suppress(Conflict):
+        GONE.add(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H}", gone)
+        INSTANCES.change(deps.state, deps.name, was, new, gone)
+
+
+def with_doubts(deps: Deps, pools: Sequence[PoolState], nodes: Sequence[Node]) -> tuple[PoolState, ...]:
+    """The pools with why an instance of theirs that this look shows as no node may be one all the same.
+
+    It was a node at an earlier look, or a node of its pool does not say which instance it is.
+    """
+    known = INSTANCES.read(deps.state, deps.name).values
+    nameless = {node.pool: node.name for node in reversed(nodes) if not node.instance}
+    return tuple(_doubted(pool, known, nameless.get(pool.name, "")) for pool in pools)
+
+
+def _doubted(pool: PoolState, known: Mapping[str, Instance], nameless: str) -> PoolState:
+    booting: list[Booting] = []
+    for one in pool.booting:
+        doubt = f"it was node {node}" if (node := _node_of(known, one.instance)) else ""
+        doubt = f"node {nameless} has no providerID" if nameless else doubt
+        booting.append(replace(one, doubt=doubt) if doubt else one)
+    return replace(pool, booting=tuple(booting)) if booting else pool
+
+
+def _node_of(known: Mapping[str, Instance], instance: str) -> str:
+    """The node that an instance was seen as; empty for one that never was a node."""
+    return known[instance].node if instance in known else ""
+
+
+def kept_in_doubt(pools: Sequence[PoolState], late: datetime) -> tuple[Finding, ...]:
+    """Pools with instances that were asked for before ``late``, are shown as no node, and stay all the same."""
+    found: list[Finding] = []
+    for pool in pools:
+        held = [b for b in pool.booting if b.doubt and b.requested_at < late]
+        if held:
+            named = ", ".join(f"{b.instance} ({b.doubt})" for b in held[:NAMED])
+            more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
+            message = (
+                f"{named}{more}: what failed cannot be told from what works, so none of it is given back; "
+                "see that its nodes are there and carry a spec.providerID, and end by hand what is broken"
+            )
+            found.append(Finding(subject=f"pool {pool.name}", code="instance-without-node", message=message))
+    return tuple(found)
+
+
+def where(deps: Deps, instance: str) -> Instance | None:
+    """Where an instance was last seen; its node's name will do too."""
+    known: dict[str, Instance] = {}
+    for entry in GONE.table.scan(deps.state, f"{deps.name}/"):
+        known |= entry.value.items
+    known |= INSTANCES.read(deps.state, deps.name).values
+    return known.get(instance) or next((one for one in known.values() if one.node == instance), None)

@@ -1,0 +1,193 @@
+"""What a reconcile settles before it decides: capacity that came or never came, and which idle nodes were taken."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from pilotlight.decide.demand.run_lengths import with_runs
+from pilotlight.decide.nodes.failed_capacity import REST_S
+from pilotlight.decide.nodes.scale_down import idle_from
+from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, asked, at_work, returned
+from pilotlight.decide.nodes.spares.standby import measured
+from pilotlight.decide.offers.joined_nodes import with_learnt
+from pilotlight.facts.capacity import InFlight, Node, PoolState
+from pilotlight.facts.memory import Memory, Quarantine
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe import known_instances
+from pilotlight.flow.observe.late_refusals import heard, owed, waited_in_vain
+from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
+from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
+from pilotlight.units import clock_seconds
+
+BIND_GRACE_S = 120.0
+"""The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
+
+QUARANTINE_S = 6 * 3600.0
+CLOCKS = timedelta(minutes=5)
+MOST_QUARANTINE = timedelta(seconds=QUARANTINE_S) + CLOCKS
+MOST_REST = timedelta(seconds=max(REST_S, memory_updates.MOST_REST_S)) + CLOCKS
+
+
+def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snapshot:
+    """Close what came, quarantine what came and did not help, forget what is over. The look with its new memory.
+
+    ``last`` is when the last look before began that was settled.
+    """
+    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps, last)
+    memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
+    memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
+    if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
+        from pilotlight.decide.offers.spot_lifetimes import looked
+
+        lives = looked(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
+        memory = replace(memory, lives=dict(lives)) if lives != memory.lives else memory
+    unresolved = snapshot.unresolved
+    live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
+    pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}
+    came: list[InFlight] = []
+    for key, entry in snapshot.flights:
+        if (entry.decision, entry.offering) in live or entry.decision in unresolved:
+            continue
+        if entry.broken and snapshot.now < entry.requested_at + _patience(deps):
+            continue
+        unserved = {pending[uid].key for uid in entry.demands if uid in pending}
+        idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
+        if idle_s is not None and idle_s < BIND_GRACE_S:
+            came.append(entry)
+            continue
+        if idle_s is not None and not entry.gangs:
+            for shape in sorted(unserved):
+                memory = _quarantine(memory, shape, entry, snapshot.now)
+        if unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps):
+            came.append(entry)
+            continue
+        if snapshot.now > entry.requested_at + timedelta(seconds=deps.policy.gpu_ready_deadline):
+            memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
+        memory = replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
+        if entry.woken:
+            memory = measured(memory, entry, snapshot.view.nodes)
+        ledger.forget_flight(deps.state, key)
+    memory = heard(deps, memory, snapshot.pools, snapshot.now)
+    memory, findings = _sizes(memory, snapshot.pools)
+    rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
+    memory, findings = replace(memory, rests=rests), findings + opened
+    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed(snapshot.pools)
+    late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
+    findings += known_instances.kept_in_doubt(snapshot.pools, late)
+    was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
+    known_instances.learn(deps, snapshot)
+    memory = replace(memory, came=tuple(came))
+    return replace(snapshot, memory=memory, was=was, findings=findings)
+
+
+def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look with the idle times that a cycle would settle now; nothing is written."""
+    last = lease.settled(deps.state, deps.name)
+    return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
+
+
+def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:
+    """Note the pools' sizes; what another hand added is reported, not fought. A smaller pool is told by its nodes."""
+    sizes = {p.name: p.desired for p in pools}
+    if sizes == memory.sizes:
+        return memory, ()
+    findings = tuple(
+        Finding(
+            subject=f"pool {name}",
+            code="pool-resized",
+            message=f"another hand raised it from {memory.sizes[name]} to {size} nodes: let one autoscaler own a pool",
+        )
+        for name, size in sorted(sizes.items())
+        if size > memory.sizes.get(name, size)
+    )
+    return replace(memory, sizes=sizes), findings
+
+
+def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+    """Pools that show more nodes than they are meant to have instances: node objects were left behind."""
+    shown = Counter(node.pool for node in nodes)
+    return tuple(
+        Finding(
+            subject=f"pool {p.name}",
+            code="node-without-instance",
+            message=f"{shown[p.name]} nodes stand for {p.desired} instances: delete the node objects left behind",
+        )
+        for p in pools
+        if shown[p.name] > p.desired
+    )
+
+
+def _patience(deps: Deps) -> timedelta:
+    """A gang's entry is kept a little past its deadline, so that the plan after it can roll the gang back."""
+    return timedelta(seconds=deps.policy.gpu_ready_deadline + 2 * BIND_GRACE_S)
+
+
+def _fresh(memory: Memory, now: datetime) -> Memory:
+    """Without quarantines that are over, and without back-offs so old that their count of tries means nothing.
+
+    One that lasts for longer than any does was written by a clock that was wrong.
+    """
+    if not memory.quarantines and not memory.backoffs:
+        return memory
+    return replace(
+        memory,
+        quarantines=tuple(q for q in memory.quarantines if timedelta(0) < q.until - now <= MOST_QUARANTINE),
+        backoffs=tuple(b for b in memory.backoffs if -timedelta(hours=1) < b.until - now <= MOST_REST),
+    )
+
+
+def _idle(memory: Memory, snapshot: Snapshot, deps: Deps, last: datetime | None) -> Memory:
+    """Remember since when nodes are idle; count those that were idle at the last look and were taken, or came back.
+
+    A node that was bought for the pod that took it was counted then.
+    """
+    was, now = memory.idle_since, snapshot.now
+    bought_for = {uid for _, entry in snapshot.flights for uid in entry.demands}
+    idle = {node.name: was[node.name] for node in snapshot.going if node.name in was and not node.gpu_pods}
+    taken: dict[str, list[float]] = defaultdict(list)
+    back: Counter[str] = Counter()
+    boots = {o.pool: o.boot_s for o in deps.offerings}
+    for node in snapshot.view.nodes:
+        if node.gpu_pods or not node.ready:
+            if node.name in was and node.gpu_pods and not any(pod.uid in bought_for for pod in node.gpu_pods):
+                taken[node.pool].append(_worth(node, deps))
+            continue
+        known = was.get(node.name, None if last is None else max(last, now - GRAIN))
+        since = idle[node.name] = idle_from(known, node.idle_since, now)
+        if node.name in was and since > was[node.name]:
+            taken[node.pool].append(1.0)
+        if known and since > was.get(
+            node.name, node.created_at + timedelta(seconds=boots.get(node.pool, 0) + WORKED_S)
+        ):
+            back[node.pool] += 1
+    if idle == was:
+        return memory
+    now_s, hits = clock_seconds(now), dict(memory.hits)
+    for pool in sorted(taken.keys() & boots.keys()):
+        hits[pool] = asked(hits.get(pool), len(taken[pool]), sum(taken[pool]), now_s, boots[pool] + REACTION_S)
+    for pool in sorted(back.keys() & hits.keys()):
+        hits[pool] = returned(hits[pool], back[pool], now_s)
+    lit = Counter({pool.name: pool.desired for pool in snapshot.pools})
+    lit.subtract(node.pool for node in snapshot.view.nodes if node.name in idle)
+    hits = {pool: at_work(known, max(0, lit[pool]), now_s) for pool, known in hits.items()}
+    return replace(memory, idle_since=idle, hits=hits)
+
+
+WORKED_S = 30.0
+"""A node that is idle since so long after its boot has worked in between."""
+
+
+def _worth(node: Node, deps: Deps) -> float:
+    """What the wait is worth that a spare saved, of the class of its first pod."""
+    name = node.gpu_pods[0].workload_class or "batch"
+    return float(deps.policy.of_class(name).wait_scale)  # type: ignore[arg-type]
+
+
+def _quarantine(memory: Memory, shape: str, entry: InFlight, now: datetime) -> Memory:
+    why = f"a node bought for it by decision {entry.decision} was ready and the pod still could not be scheduled"
+    fresh = Quarantine(shape=shape, pool=entry.pool, until=now + timedelta(seconds=QUARANTINE_S), why=why)
+    others = tuple(q for q in memory.quarantines if (q.shape, q.pool) != (shape, entry.pool))
+    return replace(memory, quarantines=(*others, fresh))

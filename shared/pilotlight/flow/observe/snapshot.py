@@ -1,0 +1,198 @@
+"""One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from pilotlight.decide.offers.selection import Memo
+from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState, digest
+from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Money
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe import known_instances
+from pilotlight.flow.records import ledger, node_marks
+from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
+from pilotlight.units import Seconds
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read, at a moment of the store's time: no two workers' clocks have to agree.
+
+    ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
+    it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back or
+    stopped: they are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found
+    odd. Of calls whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving``
+    names nodes that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
+    ``moving`` are pods that count as waiting though they still run, on a node that goes. ``doubted`` are nodes that are
+    closed only for a notice which nobody confirms. ``lost_since``: what the state was told from then on is gone.
+    """
+
+    view: ClusterView
+    pools: tuple[PoolState, ...]
+    memory: Memory
+    was: Remembered
+    flights: tuple[tuple[str, InFlight], ...]
+    now: datetime
+    findings: tuple[Finding, ...] = ()
+    unsettled: Mapping[str, str] = {}
+    leaving: Mapping[str, str] = {}
+    going: tuple[Node, ...] = ()
+    unresolved: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
+    doubted: frozenset[str] = frozenset()
+    lost_since: datetime | None = None
+
+
+def look(deps: Deps) -> Snapshot:
+    """One read. The time is taken first: nothing seen is older than it."""
+    now = deps.state.now()
+    flights = tuple(ledger.in_flight(deps.state, deps.name))
+    was = ledger.recall(deps.state, deps.name)
+    view = deps.observe()
+    told = deps.pools.describe()
+    standing: tuple[Node, ...] = ()
+    if any(pool.stops or pool.stopped for pool in told):
+        from pilotlight.flow.observe.stopped_nodes import without_standing
+
+        view, standing = without_standing(view, told)
+    there = {node.instance for node in view.nodes}
+    since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
+    fresh = [entry for _, entry in flights if entry.requested_at >= since]
+    pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
+    if any(b.requested_at < since for pool in pools for b in pool.booting) or any(e.broken for _, e in flights):
+        pools = known_instances.with_doubts(deps, pools, view.nodes)
+    snapshot = Snapshot(
+        view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
+    )  # fmt: skip
+    return without_going(deps, snapshot)
+
+
+_POLICIES: Memo[str] = Memo()
+
+
+def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
+    """What a plan over this look rests on. Equal facts have equal digests, in whatever order they were read."""
+    nodes = [node.digest for node in snapshot.view.nodes]
+    named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
+    return Basis(
+        facts=digest((nodes, replace(snapshot.view, nodes=()), snapshot.pools, snapshot.memory)),
+        policy=_POLICIES((deps.policy,), "", lambda: digest(deps.policy)),
+        prices=tuple(
+            PriceUsed(offering=one.name, usd_per_hour=one.usd_per_hour, priced_at=one.priced_at)
+            for one in deps.offerings
+            if one.name in named
+        ),
+        budgets=tuple(
+            BudgetSeen(meter=one.meter.key, limit=one.meter.limit, total=one.total) for one in money.balances
+        ),
+    )
+
+
+def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look without the nodes whose instance was given back, and with those open that are closed for a notice which
+    nobody confirms: its pods wait for them, and nothing is bought. Reads nothing where no node is marked.
+    """
+    if not any(node.marked for node in snapshot.view.nodes):
+        return snapshot
+    found = tuple(node_marks.every(deps))
+    doubted = node_marks.in_doubt(found)
+    if doubted:
+        nodes = tuple(replace(n, schedulable=True) if n.name in doubted else n for n in snapshot.view.nodes)
+        snapshot = replace(snapshot, view=replace(snapshot.view, nodes=nodes), doubted=doubted)
+    names = node_marks.given_back(found, snapshot.view.nodes, snapshot.now)
+    if not names:
+        return snapshot
+    view = replace(snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names))
+    going = tuple(node for node in snapshot.view.nodes if node.name in names)
+    return replace(snapshot, view=view, going=(*snapshot.going, *going))
+
+
+def taken(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look that remembers which idle nodes have a GPU pod by now, also where that is gone when one is settled."""
+    idle = snapshot.memory.idle_since
+    if not idle:
+        return snapshot
+    old = snapshot.now - GRAIN
+    names = [node.name for node in snapshot.view.nodes if node.gpu_pods and idle.get(node.name, snapshot.now) < old]
+    if not names:
+        return snapshot
+    memory = replace(snapshot.memory, idle_since={**idle, **dict.fromkeys(names, snapshot.now)})
+    was = ledger.remember(
+        deps.state, deps.name, snapshot.was, replace(snapshot.was.memory, idle_since=memory.idle_since)
+    )
+    return replace(snapshot, memory=memory, was=was)
+
+
+GRAIN = timedelta(seconds=60)
+"""A tick: what was noted so lately is not written again."""
+
+
+def with_flights(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look with what its memory knows of capacity in flight: once it is settled what was asked for."""
+    if not snapshot.flights:
+        return snapshot
+    entries = [entry for _, entry in snapshot.flights]
+    return replace(
+        snapshot, memory=_with_flights(deps, snapshot.memory, entries, snapshot.view, snapshot.pools, snapshot.now)
+    )
+
+
+def _without(pool: PoolState, nodes: set[str]) -> PoolState:
+    """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
+    booting = tuple(b for b in pool.booting if b.instance not in nodes)
+    return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
+
+
+def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
+    """The pool without what was asked for since its cloud last said no, and is not overdue: that may be launched yet.
+
+    A refusal from before a request was seen, and heard, by the look that decided it: its pool was not asked then.
+    """
+    since = pool.refusal.at if pool.refusal else None
+    if not pool.owed or since is None:
+        return pool
+    fresh = sum(e.count for e in entries if e.pool == pool.name and e.requested_at > since)
+    return replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
+
+
+def _with_flights(
+    deps: Deps,
+    memory: Memory,
+    entries: list[InFlight],
+    view: ClusterView,
+    pools: tuple[PoolState, ...],
+    now: datetime,
+) -> Memory:
+    """The memory with what still boots, what came and is not used yet, and what a gang misses past its deadline."""
+    patience = timedelta(seconds=deps.policy.gpu_ready_deadline)
+    booting = ledger.still_booting(entries, view.nodes, pools)
+    late = [entry.broken or now > entry.requested_at + patience for entry in entries]
+    live = tuple(e for e, left, over in zip(entries, booting, late, strict=True) if left and not over)
+    waiting = {p.uid for p in view.pending}
+    came = tuple(
+        e
+        for e, left, over in zip(entries, booting, late, strict=True)
+        if not (left or over)
+        and not waiting.isdisjoint(e.demands)
+        and ready_for_s(e, view.nodes, memory, now) is not None
+    )
+    overdue = tuple(e for e, over in zip(entries, late, strict=True) if over and e.gangs)
+    return replace(memory, in_flight=live, came=came, overdue=overdue)
+
+
+def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:
+    """How long a node that the entry asked for is known to be ready without work; None when none is."""
+    since = [
+        memory.idle_since.get(node.name, now)
+        for node in nodes
+        if node.pool == entry.pool
+        and node.ready
+        and node.schedulable
+        and node.created_at >= entry.requested_at - CLOUD_SKEW
+        and not node.gpu_pods
+    ]
+    return (now - min(since)).total_seconds() if since else None

@@ -1,0 +1,1 @@
+"""Idle owners: told, put to rest and woken, each step on record."""

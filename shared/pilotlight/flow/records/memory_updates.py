@@ -1,0 +1,167 @@
+"""What a decision's effects leave in a cluster's memory, and how long pods waited that nodes were bought for."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.nodes.spares import standby
+from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
+from pilotlight.facts.capacity import InFlight, Node, Offering
+from pilotlight.facts.decisions import Buy
+from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
+from pilotlight.facts.workload import PodDemand
+from pilotlight.flow.records.ledger import CLOUD_SKEW
+from pilotlight.units import Seconds, clock_seconds
+
+FIRST_REST_S: dict[type[Denied], Seconds] = {
+    NoCapacity: 60.0,
+    QuotaExceeded: 600.0,
+    Forbidden: 1800.0,
+    BadRequest: 1800.0,
+}
+"""An offering that was refused rests so long at first, by the kind of refusal; twice as long after each in a row."""
+
+MOST_REST_S, MOST_DOUBLINGS = 1800.0, 10
+ZONE_REST_S = 180.0
+"""A zone among several that had no capacity rests no longer: to ask costs nothing, and the others serve meanwhile.
+
+Karpenter's cache of unavailable offerings holds as long (its documentation, "Troubleshooting", insufficient capacity).
+"""
+NEVER_READY_REST_S = 3600.0
+FLOOR = timedelta(days=1)
+"""A cloud that kept a pool's last node is asked again after so long."""
+FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
+
+
+LATE: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
+
+
+def refused_late(
+    memory: Memory, offerings: Sequence[Offering], pool: str, zone: str, reason: str, message: str, now: datetime
+) -> Memory:
+    """A launch that a pool's cloud took on failed, as it tells later: what it sells rests, in ``zone`` or at all.
+
+    A quota counts a region: it holds for every zone.
+    """
+    no = LATE[reason](message)
+    for offering in offerings:
+        if offering.pool == pool and (zone in ("", offering.zone or zone) or reason == "quota"):
+            memory = refused(memory, offering.name, no, now, several=several_zones(offerings, pool))
+    return memory
+
+
+def sized(memory: Memory, pool: str, size: int) -> Memory:
+    """We left a pool at this size."""
+    return msgspec.structs.replace(memory, sizes={**memory.sizes, pool: size})
+
+
+def started(memory: Memory, pool: str, size: int, count: int, now: datetime) -> Memory:
+    """A pool whose nodes can be stopped was grown by ``count`` nodes to this size."""
+    fresh = standby.started(memory.started.get(pool, ()), size, count, clock_seconds(now))
+    return msgspec.structs.replace(memory, started={**memory.started, pool: fresh})
+
+
+def floored(memory: Memory, pool: str, now: datetime) -> Memory:
+    """The cloud kept a pool's last node."""
+    return msgspec.structs.replace(memory, floors={**memory.floors, pool: now + FLOOR})
+
+
+def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
+    """A purchase was made."""
+    pool_class = memory.pool_class
+    if buy.workload_class:
+        pool_class = {**pool_class, buy.pool: buy.workload_class}  # type: ignore[dict-item]
+    return msgspec.structs.replace(memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class)
+
+
+def waited(
+    tally: Tally, pending: Sequence[PodDemand], demands: Sequence[str], now: datetime, sent_at: datetime | None
+) -> Tally:
+    """A purchase was sent: how old each of its pods was at the look (``now``), and what deciding took."""
+    own = set(demands)
+    for pod in pending:
+        if pod.uid in own:
+            tally = tally.took("detect", (now - pod.created_at).total_seconds())
+    return tally.took("decide", (sent_at - now).total_seconds()) if sent_at else tally
+
+
+def arrived(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
+    """A purchase is over: when the nodes became ready that its pods are on, and when those began."""
+    own = set(entry.demands)
+    for node in nodes:
+        began = node.ready_since or node.created_at
+        if node.pool != entry.pool or began < entry.requested_at - CLOUD_SKEW:
+            continue
+        held = [pod for pod in node.pods if pod.uid in own]
+        if not held:
+            continue
+        tally = tally.took("boot", (began - entry.requested_at).total_seconds())
+        for pod in held:
+            if pod.started_at is not None:
+                tally = tally.took("bind", (pod.started_at - began).total_seconds())
+    return tally
+
+
+def flapped(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:
+    """A pool was bought of again. Whether the breaker trips: too soon after a release, three times in an hour."""
+    old = memory.flaps.get(pool)
+    if old is None or (now - old.released_at).total_seconds() > old.idle_s:
+        return memory, False
+    times = (*(t for t in old.times if now - t < FLAP_WINDOW), now)
+    trips = len(times) >= FLAPS
+    fresh = msgspec.structs.replace(old, times=() if trips else times, stretch=old.stretch * (2 if trips else 1))
+    return msgspec.structs.replace(memory, flaps={**memory.flaps, pool: fresh}), trips
+
+
+def released(memory: Memory, pool: str, idle_s: Seconds, now: datetime) -> Memory:
+    """A node of a pool went out after its idle time."""
+    old = memory.flaps.get(pool)
+    fresh = Flaps(released_at=now, idle_s=idle_s, times=old.times if old else (), stretch=old.stretch if old else 1)
+    return msgspec.structs.replace(memory, flaps={**memory.flaps, pool: fresh})
+
+
+def several_zones(offerings: Sequence[Offering], pool: str) -> bool:
+    """Whether a pool is sold in more than one zone."""
+    return sum(offering.pool == pool for offering in offerings) > 1
+
+
+def refused(memory: Memory, offering: str, no: Denied, now: datetime, *, several: bool = False) -> Memory:
+    """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own.
+
+    ``several``: its pool has other zones.
+    """
+    old = next((b for b in memory.backoffs if b.offering == offering), None)
+    tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_REST_S else 1
+    most_s = ZONE_REST_S if several and isinstance(no, NoCapacity) else MOST_REST_S
+    rest_s = min(most_s, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
+    rest_s *= 1 + _jitter(offering, tries)
+    began = old.short_since if old and tries > 1 else now
+    short_since = began if isinstance(no, NoCapacity) else None
+    return _resting(memory, offering, rest_s, str(no), now, tries, short_since)
+
+
+def never_ready(memory: Memory, offering: str, why: str, now: datetime) -> Memory:
+    """Capacity of an offering was paid for and did not help."""
+    return _resting(memory, offering, NEVER_READY_REST_S, why, now, 1)
+
+
+def _resting(
+    memory: Memory,
+    offering: str,
+    rest_s: Seconds,
+    why: str,
+    now: datetime,
+    tries: int,
+    short_since: datetime | None = None,
+) -> Memory:
+    until = now + timedelta(seconds=rest_s)
+    backoff = Backoff(offering=offering, until=until, why=why, tries=tries, short_since=short_since, at=now)
+    others = tuple(b for b in memory.backoffs if b.offering != offering)
+    return msgspec.structs.replace(memory, backoffs=(*others, backoff))
+
+
+def _jitter(offering: str, tries: int) -> float:
+    """Up to a tenth more, drawn from the name: clusters that share a shortage do not ask at the same moment."""
+    return hashlib.blake2b(f"{offering}/{tries}".encode(), digest_size=1).digest()[0] / 2550

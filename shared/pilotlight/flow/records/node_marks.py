@@ -1,0 +1,247 @@
+"""Which nodes we keep closed to new pods, and for whose sake: a node opens when its last owner leaves.
+
+Key: ``mark/<cluster>/<node>``, written before the node is marked and deleted before it is opened: a crash leaves a
+marked node that no record names, which the next look opens.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.labels import CORDONED
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.records import ledger
+from pilotlight.flow.records.lease import LOST
+from pilotlight.ports import ABSENT
+from pilotlight.state_schema.cluster import NODE_MARK, MarkOwner, NodeMark, Ownership
+
+REST = timedelta(hours=1)
+"""A node that a person opened again is not given back for so long."""
+
+GOING = timedelta(minutes=10)
+"""A node object may be seen for so long after its instance was given back."""
+
+SETTLED = timedelta(seconds=30)
+"""A mark so old is on its node for certain: where it is not, a person took it off."""
+
+
+def hold(
+    deps: Deps,
+    node: str,
+    owner: MarkOwner,
+    why: str,
+    *,
+    by: str = "",
+    until: datetime | None = None,
+    doubted: bool = False,
+) -> None:
+    """Keep a node closed for an owner's sake. Repeating it is harmless. Raises what the cluster raises.
+
+    Decisions' names sort by time: one that comes after a later one held the node is a worker's that stood still.
+    """
+    now, node = deps.now(), deps.known_as(node)
+    while True:
+        mark, version = _read(deps, node)
+        if owner in mark.owners and mark.owners[owner].by > by:
+            raise Busy(LOST)
+        since = mark.owners[owner].since if owner in mark.owners else now
+        owners: dict[MarkOwner, Ownership] = {
+            **mark.owners,
+            owner: Ownership(why=why, by=by, since=since, until=until, doubted=doubted),
+        }
+        if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
+            break
+    deps.cluster.cordon(node)
+    if owner not in mark.owners and owner != "release":  # What came of that is told when it is known.
+        deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
+
+
+def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
+    """An owner leaves; with the last one the node opens. A node that is gone is no error.
+
+    Where another decision holds it since, ``by`` is not its name and nothing changes.
+    """
+    node = deps.known_as(node)
+    while True:
+        mark, version = _read(deps, node)
+        if owner in mark.owners and mark.owners[owner].by != by:
+            return
+        owners = {name: claim for name, claim in mark.owners.items() if name != owner}
+        if _put(deps, NodeMark(node=node, owners=owners), version):
+            break
+    if not NodeMark(node=node, owners=owners).closed:
+        open_node(deps, node)
+
+
+def forget(deps: Deps, node: str) -> None:
+    """The node is gone."""
+    NODE_MARK.delete(deps.state, _name(deps, node))
+
+
+def give_back(deps: Deps, node: str, why: str, *, by: str = "") -> None:
+    """Its cloud takes the instance: while the node object is still seen it stays closed, whoever else leaves.
+
+    A cluster that does not answer changes nothing: the node was closed before, and a later look closes it again.
+    """
+    try:
+        deps.cluster.cordon(node)
+    except BadRequest:  # It is gone already.
+        forget(deps, node)
+        return
+    except (Denied, Retry):
+        pass
+    now = deps.now()
+    claim = Ownership(why=why, by=by, since=now, until=now + GOING, given_back=True)
+    NODE_MARK.put(deps.state, _name(deps, node), NodeMark(node=node, owners={"release": claim}))
+
+
+def given_back(found: Iterable[NodeMark], nodes: Sequence[Node], now: datetime) -> set[str]:
+    """Nodes that are still seen though their instance was given back."""
+    claims = {mark.node: mark.owners.get("release") for mark in found}
+    return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now)}
+
+
+def in_doubt(found: Iterable[NodeMark]) -> frozenset[str]:
+    """Nodes that are closed for nothing but a notice that nobody confirms."""
+    return frozenset(
+        mark.node
+        for mark in found
+        if mark.closed and all(claim.doubted for owner, claim in mark.owners.items() if owner != "person")
+    )
+
+
+def _back(claim: Ownership, node: Node, now: datetime) -> bool:
+    """Whether it did not go after all, or another has its name since."""
+    return _over(claim, now) or node.created_at > claim.since
+
+
+def open_node(deps: Deps, node: str) -> None:
+    """Take our mark off a node. One that is gone is no error."""
+    try:
+        deps.cluster.uncordon(deps.known_as(node))
+    except BadRequest:
+        return
+
+
+def settle(
+    deps: Deps, nodes: Sequence[Node], leaving: Container[str], now: datetime
+) -> tuple[dict[str, datetime], tuple[Finding, ...]]:
+    """Set marks against what a look shows: nodes that rest and until when, and what people should know.
+
+    A node that a person opened while it was being given back rests; one that others keep closed is closed again. A mark
+    that no record names, and one whose time is over, comes off; so does that of an interruption which another worker
+    ended before it was written. What may still be called for a node keeps it closed.
+    """
+    known = {mark.node: mark for mark in every(deps)}
+    late = _late(deps, known.values(), now)
+    rests: dict[str, datetime] = {}
+    findings: list[Finding] = []
+    for node in nodes:
+        mark = known.pop(deps.known_as(node.name), None)
+        if mark is None:
+            if node.marked and node.name not in leaving:
+                open_node(deps, node.name)
+            continue
+        release = mark.owners.get("release")
+        if mark.node in late:
+            lift(deps, node.name, "rescue")
+            continue
+        if release is not None and release.given_back:
+            if _back(release, node, now):
+                lift(deps, node.name, "release", by=release.by)
+            elif not node.marked:
+                deps.cluster.cordon(mark.node)
+            continue
+        if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
+            lift(deps, node.name, "release", by=release.by)
+        elif mark.closed and not node.marked and _settled(mark, now):
+            mark = _opened_by_hand(deps, mark, now)
+            findings += [_told(node.name)] if "person" in mark.owners else []
+        elif release is not None and node.name not in leaving and _over(release, now):
+            lift(deps, node.name, "release", by=release.by)
+        person = mark.owners.get("person")
+        if person is not None and person.until is not None and person.until > now:
+            rests[node.name] = person.until
+        elif person is not None:
+            lift(deps, node.name, "person")
+    for gone in known.values():
+        if _settled(gone, now):
+            forget(deps, gone.node)
+    return rests, tuple(findings)
+
+
+def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
+    """Nodes held by an interruption that is over: such a one lifts its mark before its record goes."""
+    claims = ((mark.node, mark.owners.get("rescue")) for mark in marks)
+    held = {node for node, claim in claims if claim is not None and now - claim.since >= SETTLED}
+    if not held:
+        return held
+    from pilotlight.state_schema.interruptions import RESCUE
+
+    return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
+
+
+def _called_off(deps: Deps, mark: NodeMark, release: Ownership) -> bool:
+    """Whether a worker that stood still wrote its mark once its release was called off, and died before it closed the
+    node: then no person opened it."""
+    record = ledger.filed(deps.state, deps.name, release.by) if release.by else None
+    steps = record.steps if record is not None else ()
+    return any((s.call, s.target, s.state) == ("release", mark.node, "revoked") for s in steps)
+
+
+def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
+    """A release is off for an hour; what else keeps the node closed closes it again."""
+    owners: dict[MarkOwner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
+    if "release" in mark.owners:
+        owners["person"] = Ownership(why="opened while it was being given back", since=now, until=now + REST)
+    changed = NodeMark(node=mark.node, owners=owners)
+    if owners != mark.owners:
+        _, version = _read(deps, mark.node)
+        _put(deps, changed, version)
+    if changed.closed:
+        deps.cluster.cordon(mark.node)
+    return changed
+
+
+def _told(node: str) -> Finding:
+    return Finding(
+        subject=f"node {node}",
+        code="opened-by-hand",
+        message="it is kept for an hour, then judged like any idle node",
+    )
+
+
+def _settled(mark: NodeMark, now: datetime) -> bool:
+    return all(now - claim.since >= SETTLED for claim in mark.owners.values())
+
+
+def _over(claim: Ownership, now: datetime) -> bool:
+    return claim.until is not None and claim.until <= now
+
+
+def every(deps: Deps) -> Iterator[NodeMark]:
+    """All marks of the cluster."""
+    return (entry.value for entry in NODE_MARK.scan(deps.state, f"{deps.name}/"))
+
+
+def _read(deps: Deps, node: str) -> tuple[NodeMark, int]:
+    found = NODE_MARK.get(deps.state, _name(deps, node))
+    return (found.value, found.version) if found else (NodeMark(node=node, owners={}), ABSENT)
+
+
+def _put(deps: Deps, mark: NodeMark, version: int) -> bool:
+    """Whether nobody was faster."""
+    try:
+        if mark.owners:
+            NODE_MARK.put(deps.state, _name(deps, mark.node), mark, if_version=version)
+        elif version != ABSENT:
+            NODE_MARK.delete(deps.state, _name(deps, mark.node), if_version=version)
+    except Conflict:
+        return False
+    return True
+
+
+def _name(deps: Deps, node: str) -> str:
+    return f"{deps.name}/{node}"
