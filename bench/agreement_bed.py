@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, Api, Missing
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings, predicted_allocatable
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.facts.capacity import Offering

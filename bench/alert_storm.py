@@ -23,12 +23,12 @@ from pilotlight.adapters import logs
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.messages import Alert, DeadLetter, Tick
 from pilotlight.flow.delivery.escalation import UNDELIVERED
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 from providers import BREAKS, LATER, NEVER, SECRET, Kind, Provider, running
 
 KINDS: tuple[Kind, ...] = ("slack", "telegram", "webhook", "pagerduty", "teams", "discord")

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.alerts.audit_proof import line_of, verify
@@ -24,7 +24,7 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.ports import State
-from pilotlight.state_schema.decisions import DECISION
+from pilotlight.state_schema.decision_records import DECISION
 
 ROOT = Path(__file__).resolve().parents[1]
 

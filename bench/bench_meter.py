@@ -14,7 +14,7 @@ from pilotlight.facts.policy import Budget, BudgetScope, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NODES, TEAMS, DAYS = 1000, 20, 30
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -31,11 +31,11 @@ from aws_server import REGION as AWS_REGION  # noqa: E402
 from aws_server import serving as aws_serving  # noqa: E402
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving  # noqa: E402
 
-from pilotlight.codec.catalog import read_catalog  # noqa: E402
-from pilotlight.codec.policy import read_policy  # noqa: E402
+from pilotlight.codec.catalog_file import read_catalog  # noqa: E402
+from pilotlight.codec.policy_file import read_policy  # noqa: E402
 from pilotlight.doorway import Function  # noqa: E402
 from pilotlight.world.machines import WorldPool  # noqa: E402
-from pilotlight.world.world import World  # noqa: E402
+from pilotlight.world.simulation import World  # noqa: E402
 
 NEEDS_NOTHING, BUYS, BUYS_ON_AWS = 1.5, 3.5, 3.0
 """The most CPU, as a multiple of the empty function's."""

@@ -21,7 +21,7 @@ sys.path += [str(ROOT / "tests" / part) for part in ("world", "adapters")]
 from civo_server import CLUSTER, Civo  # noqa: E402
 from small_cloud import world  # noqa: E402
 
-from pilotlight.adapters.deadline import Deadline  # noqa: E402
+from pilotlight.adapters.call_timeout import Deadline  # noqa: E402
 from pilotlight.adapters.pools.civo.pools import CivoPools  # noqa: E402
 from pilotlight.errors import Conflict, PilotlightError, Unsure  # noqa: E402
 from pilotlight.ports import Gate  # noqa: E402

@@ -34,10 +34,10 @@ from pilotlight.flow.billing.billing_tick import billing, standing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

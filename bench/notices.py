@@ -21,12 +21,12 @@ from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MOST_S = 1.0

@@ -40,7 +40,7 @@ from pilotlight.tools.serve.live_look import Looks
 from pilotlight.tools.serve.live_page import all_of, news_of, page
 from pilotlight.tools.serve.live_view import Live
 from pilotlight.units import MILLI_PER_GPU
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "flow")]

@@ -25,16 +25,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from agreement_bed import ANY, CATALOG, POOLS, Bed, api_of
 from agreement_shapes import HOST, ZONE, near, pod, spread
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_pools import WorldPools
 
 WAITING, ABREAST, TICKS, MOST_CPU_S = 100, 16, 3, 2.0
 

@@ -23,15 +23,15 @@ from rich.progress import track
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.doorway import RECEIVES
 from pilotlight.settings import Settings, default_file
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = ROOT / "bench" / "same.json"

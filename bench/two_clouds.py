@@ -23,18 +23,18 @@ from pilotlight.adapters.outbox.local import MemoryOutbox  # noqa: E402
 from pilotlight.adapters.pools import asg  # noqa: E402
 from pilotlight.adapters.pools.civo.pools import CivoPools  # noqa: E402
 from pilotlight.adapters.state.memory import MemoryState  # noqa: E402
-from pilotlight.codec.catalog import read_catalog  # noqa: E402
+from pilotlight.codec.catalog_file import read_catalog  # noqa: E402
 from pilotlight.codec.events import encode  # noqa: E402
-from pilotlight.codec.policy import read_policy  # noqa: E402
+from pilotlight.codec.policy_file import read_policy  # noqa: E402
 from pilotlight.facts.messages import Tick  # noqa: E402
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape  # noqa: E402
 from pilotlight.ports import CloudAccount  # noqa: E402
 from pilotlight.settings import ClusterSettings, Settings  # noqa: E402
 from pilotlight.wiring import App, Seams  # noqa: E402
-from pilotlight.world.clock import VirtualClock  # noqa: E402
-from pilotlight.world.cluster import WorldCluster  # noqa: E402
 from pilotlight.world.machines import WorldPool  # noqa: E402
-from pilotlight.world.world import World  # noqa: E402
+from pilotlight.world.simulation import World  # noqa: E402
+from pilotlight.world.world_clock import VirtualClock  # noqa: E402
+from pilotlight.world.world_cluster import WorldCluster  # noqa: E402
 
 MINUTES, DOWN = 150, range(20, 80)
 EVERY, RUN_S = 10, 300.0

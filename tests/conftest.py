@@ -14,7 +14,7 @@ from hypothesis import settings
 import pilotlight.adapters.state.calls
 from emulators import dynamodb_server, firestore_emulator, pubsub_emulator
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 if TYPE_CHECKING:
     from terraform_runs import Runs

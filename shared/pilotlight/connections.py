@@ -33,7 +33,7 @@ from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
-    from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+    from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
     from pilotlight.decide.money.bill_scope import Rules
 
 
@@ -42,7 +42,7 @@ def state_at(address: str, clock: Clock | None, environ: Mapping[str, str]) -> S
     kind, _, where = address.partition(":")
     match kind:
         case "memory":
-            from pilotlight.adapters.clock import SystemClock
+            from pilotlight.adapters.clocks import SystemClock
             from pilotlight.adapters.state.memory import MemoryState
 
             return MemoryState(clock or SystemClock())
@@ -142,7 +142,7 @@ def cluster_at(
     """A real cluster; of AWS as ``role`` where one is named. Nothing is called yet. Raises ``BadInput``."""
     try:
         from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-        from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+        from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
         from pilotlight.adapters.cluster.kubernetes.transport import Api
     except ImportError as error:
         raise BadInput(
@@ -258,7 +258,7 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
                 "Civo bills hours without money: name a file of their prices in prices.charges of the policy"
             )
         case "civo" if where:
-            from pilotlight.adapters.bills.civo import CivoBills
+            from pilotlight.adapters.bills.civo_charges import CivoBills
             from pilotlight.codec.bills.rates import read_rates
 
             files = [beside(policy_at, name) for name in policy.prices.charges]
@@ -294,7 +294,7 @@ def shop_at(settings: Settings, region: str = "") -> Shop | None:
 
     A region alone is Civo's. Raises ``BadInput`` where no token is set.
     """
-    from pilotlight.adapters.clock import SystemClock
+    from pilotlight.adapters.clocks import SystemClock
 
     found = cloud_of(settings.pools) or (cloud_of("civo:") if region else None)
     if found is None:

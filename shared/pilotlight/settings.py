@@ -73,7 +73,7 @@ from pilotlight.facts.capacity import Mode
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.objects import Objects
+    from pilotlight.adapters.object_store import Objects
 
 if TYPE_CHECKING:
     from pilotlight.facts.limits.routes import Caller
@@ -328,7 +328,7 @@ def read(where: str) -> bytes:
 
 def objects(environ: Mapping[str, str]) -> "Objects":
     """Objects of the clouds as an environment reaches them."""
-    from pilotlight.adapters.objects import Objects
+    from pilotlight.adapters.object_store import Objects
 
     return Objects(
         gcs=environ.get("STORAGE_EMULATOR_HOST", ""),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.doorway.web import Answered
     from pilotlight.facts.limits.checks import Token
-    from pilotlight.world.world import World
+    from pilotlight.world.simulation import World
 
 ADVISOR = "advisor"
 DEFAULT_POLICY = "examples/policy.yaml"
@@ -223,7 +223,7 @@ class App:
     def _read_told(self) -> ToldPrices | None:
         """What the cloud said of prices, by the state; None where the state does not tell: what was known stays."""
         from pilotlight.errors import Corrupt, Retry
-        from pilotlight.state_schema.billing import PRICES
+        from pilotlight.state_schema.billing_records import PRICES
 
         self._told_at = self.clock.now()
         try:
@@ -276,7 +276,7 @@ class App:
         """The policy file's; raises ``BadPolicy`` or ``BadInput``."""
         if "policy" in self._seams:
             return self._seams["policy"]
-        from pilotlight.codec.policy import read_policy
+        from pilotlight.codec.policy_file import read_policy
 
         where = self.settings.policy or str(default_file(DEFAULT_POLICY))
         return read_policy(read(where), where)
@@ -286,7 +286,7 @@ class App:
         """The catalogue with the policy's price files; raises ``BadInput``."""
         if "catalog" in self._seams:
             return self._seams["catalog"]
-        from pilotlight.adapters.prices.files import FilePrices
+        from pilotlight.adapters.prices.price_files import FilePrices
 
         first = self.settings.catalog or str(default_file(DEFAULT_CATALOG))
         policy = self.settings.policy or str(default_file(DEFAULT_POLICY))
@@ -297,7 +297,7 @@ class App:
         """The one given, or that of the world outside, or the wall's."""
         if "clock" in self._seams:
             return self._seams["clock"]
-        from pilotlight.adapters.clock import ServedClock, SystemClock
+        from pilotlight.adapters.clocks import ServedClock, SystemClock
 
         return ServedClock(self.served_world) if self.served_world else SystemClock()
 
@@ -348,9 +348,9 @@ class App:
     @cached_property
     def world(self) -> "World":
         """The embedded default's cluster and cloud, with the policy's pools, on the wall's clock."""
-        from pilotlight.world.clock import WallClock
         from pilotlight.world.machines import WorldPool
-        from pilotlight.world.world import World
+        from pilotlight.world.simulation import World
+        from pilotlight.world.world_clock import WallClock
 
         pools = [WorldPool.of(name, rules) for name, rules in self.policy.pools.items()]
         return World(self.catalog, pools, clock=WallClock(datetime.now(UTC)))
@@ -388,7 +388,7 @@ class App:
                 "PILOTLIGHT_API is not set: say how the API server is reached, as in kubeconfig:~/.kube/config, or "
                 "unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
             )
-        from pilotlight.world.cluster import WorldCluster
-        from pilotlight.world.pools import WorldPools
+        from pilotlight.world.world_cluster import WorldCluster
+        from pilotlight.world.world_pools import WorldPools
 
         return WorldCluster(self.world), WorldPools(self.world)

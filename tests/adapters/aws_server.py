@@ -29,8 +29,8 @@ from civo_server import Fault
 
 from pilotlight.errors import NoCapacity, PilotlightError, QuotaExceeded
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.nodes import WorldNode
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldNode
 
 REGION, EKS, ZONE = "eu-west-1", "prod", "eu-west-1a"
 KEY, SECRET, SESSION = "AKIAPLANTED", "aws-planted-secret-51c9", "aws-planted-session-77d0"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from pilotlight.errors import BadRequest, Busy, NoCapacity, PilotlightError, QuotaExceeded
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 CLUSTER = "69a23478-a89e-41d2-97b1-6f4c341cee70"
 REGION = "LON1"

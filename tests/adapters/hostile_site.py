@@ -13,7 +13,7 @@ from small_cloud import CATALOG, pod, world
 from world_as_kubernetes import OF_WORLD, WorldApi, waiting_pod
 
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.http import HttpAnswer
 from pilotlight.adapters.outbox.local import MemoryOutbox
@@ -29,7 +29,7 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.units import HOUR
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 RULES = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
 POOLS = (WorldPool(name="one", instance_type="one"), WorldPool(name="spot", instance_type="one", capacity_type="spot"))

@@ -9,9 +9,9 @@ import msgspec
 from api_fields import Field, definitions, leaves
 from api_store import Json
 
-from pilotlight.codec.kubernetes import blocks, gangs
-from pilotlight.codec.kubernetes.due import INDEX
-from pilotlight.codec.kubernetes.workloads import MAX_EXEC
+from pilotlight.codec.kubernetes.kueue_workloads import MAX_EXEC
+from pilotlight.codec.kubernetes.pods import eviction_blocks, pod_groups
+from pilotlight.codec.kubernetes.pods.pod_deadline import INDEX
 from pilotlight.facts import labels
 
 KNOWN = definitions()
@@ -44,13 +44,13 @@ NAMES = (
         for value in vars(labels).values()
         if isinstance(value, str) and "/" in value and value.rpartition("/")[0].count(".")
     ),
-    *gangs._ANNOTATIONS,
-    *gangs._LABELS,
-    *gangs._SIZES,
-    *(f"{gangs._LWS}{name}" for name in ("name", "group-index", "worker-index")),
+    *pod_groups._ANNOTATIONS,
+    *pod_groups._LABELS,
+    *pod_groups._SIZES,
+    *(f"{pod_groups._LWS}{name}" for name in ("name", "group-index", "worker-index")),
     *labels.TEAM,
     *labels.WORKLOAD_CLASS,
-    blocks.SAFE_TO_EVICT,
+    eviction_blocks.SAFE_TO_EVICT,
     INDEX,
     MAX_EXEC,
     "kubernetes.io/config.mirror",

@@ -18,7 +18,7 @@ from pilotlight.errors import Retry
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports import CloudAccount, Pools
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 KIND, ENDS = "g5.xlarge", datetime(2027, 6, 30, tzinfo=UTC)
 TYPES = replace(CATALOG, instance_types={KIND: CATALOG.instance_types["one"]})

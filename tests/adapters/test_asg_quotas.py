@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotlight.adapters.pools.asg.quotas import Quotas, _counted, _Cpu, _Instance
+from pilotlight.adapters.pools.asg.service_quotas import Quotas, _counted, _Cpu, _Instance
 from pilotlight.facts.capacity import CapacityType
 
 G, P = "Running On-Demand G and VT instances", "Running On-Demand P instances"

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.adapters import google_token
-from pilotlight.adapters.aws_api.answers import problem, read_answer
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import HttpAnswer
 from pilotlight.errors import (
     BadRequest,

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_cloud import world
 
-from pilotlight.adapters.bills.civo import CivoBills
+from pilotlight.adapters.bills.civo_charges import CivoBills
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.codec.bills.rates import read_rates
 from pilotlight.errors import Forbidden, Unavailable
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 RATES = read_rates(b"charges: [{code: gpu, usd_per_hour: 2, source: t, date: 2026-11-01}]", "rates")
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.adapters.objects import Objects
+from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.money.bill import Bill

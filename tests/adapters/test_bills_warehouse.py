@@ -23,14 +23,14 @@ from pilotlight.adapters.bills.athena import AthenaBills
 from pilotlight.adapters.bills.bigquery import BigQueryBills
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.bills.focus_query import POOL_TAGS, TEAM_TAGS
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.connections import bills_at
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.policy import BillScope
 from pilotlight.settings import Settings
-from pilotlight.world.clock import WallClock
+from pilotlight.world.world_clock import WallClock
 
 duckdb = pytest.importorskip("duckdb")
 sqlglot = pytest.importorskip("sqlglot")

@@ -14,20 +14,20 @@ from typing import Any
 import msgspec
 import pytest
 
+from pilotlight.adapters.channels.apprise import AppriseChannel
 from pilotlight.adapters.channels.console import ConsoleChannel
-from pilotlight.adapters.channels.discord import DiscordChannel
-from pilotlight.adapters.channels.everything import AppriseChannel
-from pilotlight.adapters.channels.pagerduty import PagerDutyChannel
-from pilotlight.adapters.channels.slack import SlackBot, SlackChannel
-from pilotlight.adapters.channels.teams import TeamsChannel
-from pilotlight.adapters.channels.telegram import TelegramChannel
+from pilotlight.adapters.channels.discord_channel import DiscordChannel
+from pilotlight.adapters.channels.pagerduty_channel import PagerDutyChannel
+from pilotlight.adapters.channels.slack_channel import SlackBot, SlackChannel
+from pilotlight.adapters.channels.teams_channel import TeamsChannel
+from pilotlight.adapters.channels.telegram_channel import TelegramChannel
 from pilotlight.adapters.channels.webhook import WebhookChannel
-from pilotlight.adapters.post import LONGEST_WAIT_S, refuse_private
 from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, refuse_private
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert
 from pilotlight.ports import AlertChannel
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 ALERT = Alert(
     cluster="c1",

@@ -7,7 +7,7 @@ import pytest
 from pilotlight.adapters.channels.webhook import WebhookChannel
 from pilotlight.errors import Forbidden
 from pilotlight.facts.messages import Alert
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 ALERT = Alert(cluster="c", kind="quota", severity="warning", fingerprint="quota/t4", what="no T4 left", why="used up")
 

@@ -16,13 +16,13 @@ from api_store import Json
 from hostile_site import HostileSite, stranger
 from hostile_values import Case, cases, written
 
-from pilotlight.codec.kubernetes.devices import ResourceClaim, ResourceClaimTemplate
-from pilotlight.codec.kubernetes.objects import KubeNode, Pod
-from pilotlight.codec.kubernetes.workloads import Workload
+from pilotlight.codec.kubernetes.kueue_workloads import Workload
+from pilotlight.codec.kubernetes.nodes.devices import ResourceClaim, ResourceClaimTemplate
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.facts import labels
 from pilotlight.facts.fit import matching
 from pilotlight.flow.interruption.drain_all import go_on
-from pilotlight.state_schema.cluster import ISOLATED
+from pilotlight.state_schema.cluster_records import ISOLATED
 from pilotlight.units import HOUR
 
 FUZZ = os.environ.get("PILOTLIGHT_FUZZ", "1")

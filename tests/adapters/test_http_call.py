@@ -9,7 +9,7 @@ import pytest
 from certificates import Authority
 from odd_server import END, OK, Line, talking
 
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, Site
 
 SOON_S = 0.3

@@ -434,9 +434,9 @@ def test_eks_without_credentials(amazon: dict[str, Any], monkeypatch: pytest.Mon
 
 READ = """
 import sys
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.policy import Policy
 cluster = KubernetesCluster(Api(source_of(f"kubeconfig:{sys.argv[1]}", {})), Policy(version=1), SystemClock())

@@ -14,9 +14,9 @@ from api_server import ApiServer, api_server
 from api_store import Json
 from test_kubernetes_reads import node, workload
 
-from pilotlight.adapters.cluster.kubernetes import kueue
+from pilotlight.adapters.cluster.kubernetes import kueue_check_status
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file, source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.decide.demand.queue_admission import answers
 from pilotlight.errors import BadInput, Conflict
@@ -25,7 +25,7 @@ from pilotlight.facts.decisions import Code, Plan, PodGroup, Verdict
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import CheckAnswer, Queued, QueuedSet
 from pilotlight.tools.install import queue_checks
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 POLICY = Policy(version=1, pools={"a100": PoolPolicy(instance_type="p4d.24xlarge")})
@@ -130,7 +130,9 @@ def live(shelf: Path) -> Iterator[tuple[Api, str]]:
     for path in sorted((shelf / "contracts/crds/kueue").glob("*.yaml")):
         crd = next(each for each in yaml.safe_load_all(path.read_text()) if each)
         where = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
-        api.ask("PATCH", f"{where}?fieldManager=pilotlight-test&force=true", NOTHING, crd, kueue.APPLY_PATCH)
+        api.ask(
+            "PATCH", f"{where}?fieldManager=pilotlight-test&force=true", NOTHING, crd, kueue_check_status.APPLY_PATCH
+        )
     api.ask("POST", "/api/v1/namespaces", NOTHING, {"kind": "Namespace", "metadata": {"name": name}})
     made = [f"/api/v1/namespaces/{name}"]
     try:
@@ -167,7 +169,7 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
     pending = [{"name": "pilotlight", "state": "Pending", "message": "", "lastTransitionTime": "2026-11-20T12:00:00Z"}]
     played = {**_of("Workload", meta, {}), "status": {"admissionChecks": pending}}
     played.pop("spec")
-    api.ask("PATCH", f"{path}/w/status?fieldManager=kueue&force=true", NOTHING, played, kueue.APPLY_PATCH)
+    api.ask("PATCH", f"{path}/w/status?fieldManager=kueue&force=true", NOTHING, played, kueue_check_status.APPLY_PATCH)
     for state, retry_s in (("Retry", 600.0), ("Ready", 0.0)):
         version = api.get(f"{path}/w", ANY)["metadata"]["resourceVersion"]
         of = Queued(
@@ -175,11 +177,11 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
         )
         pins = {"main": {TYPE: "p4d.24xlarge"}} if state == "Ready" else {}
         said = CheckAnswer(of=of, state=state, message=f"it is {state}", selectors=pins, retry_s=retry_s)  # type: ignore[arg-type]
-        kueue.answer(api, base, said, NOW)
+        kueue_check_status.answer(api, base, said, NOW)
         [found] = api.get(f"{path}/w", ANY)["status"]["admissionChecks"]
         assert (found["state"], found.get("requeueAfterSeconds", 0)) == (state, retry_s)
     with pytest.raises(Conflict):
-        kueue.answer(api, base, said, NOW)
+        kueue_check_status.answer(api, base, said, NOW)
     assert queue_checks.Queue(name, False, True) in list(queue_checks.hand_back(api, dry_run=False))
     assert "admissionChecksStrategy" not in api.get(f"{base}/clusterqueues/{name}", ANY)["spec"]
     with pytest.raises(BadInput, match="no ClusterQueue nobody"):

@@ -11,12 +11,12 @@ from api_store import Json
 from test_kubernetes_reads import POLICY, node, pod
 from typer.testing import CliRunner
 
-from pilotlight.adapters.cluster.kubernetes import doors
+from pilotlight.adapters.cluster.kubernetes import closing_lease
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.tools.cli.main import build
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TAINT = {"key": "pilotlight.dev/placement", "value": "marked", "effect": "NoSchedule"}
@@ -173,24 +173,24 @@ def test_the_watchman_opens_what_nobody_would(
 ) -> None:
     """Every closed node opens once the Lease is five minutes old; each round is noted on the Lease."""
     server.add(lease(renewed=renewed))
-    assert list(doors.lift(api, NOW, silent_s=300)) == opened
+    assert list(closing_lease.lift(api, NOW, silent_s=300)) == opened
     taints = server.store.get("nodes", "n")["spec"]["taints"]
     assert taints == ([OTHER] if opened else [OTHER, TAINT])
-    assert doors.watched(api, NOW)
+    assert closing_lease.watched(api, NOW)
 
 
 def test_a_beat_is_heard(api: Api, cluster: KubernetesCluster) -> None:
     """A renewed Lease keeps the watchman from opening anything; without a Lease it has nothing to watch."""
     cluster.beat()
-    assert list(doors.lift(api, NOW + timedelta(minutes=4), silent_s=300)) == []
-    assert list(doors.lift(api, NOW + timedelta(minutes=6), silent_s=300, dry_run=True)) == ["n"]
+    assert list(closing_lease.lift(api, NOW + timedelta(minutes=4), silent_s=300)) == []
+    assert list(closing_lease.lift(api, NOW + timedelta(minutes=6), silent_s=300, dry_run=True)) == ["n"]
 
 
 def test_a_watchman_without_a_lease_says_so(server: ApiServer, api: Api) -> None:
     """It fails rather than open nodes on a guess."""
     server.store.drop(server.store.resource("leases"), ("pilotlight", "pilotlight-placement"))
     with pytest.raises(Missing, match="leases/pilotlight-placement"):
-        list(doors.lift(api, NOW, silent_s=300))
+        list(closing_lease.lift(api, NOW, silent_s=300))
 
 
 def test_the_command_opens_all(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from api_server import api_server
 from small_cloud import pod, world
 from world_as_kubernetes import ANY_CLAIM, WorldApi
 
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
-from pilotlight.world.world import World
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
+from pilotlight.world.simulation import World
 
 OWN_S = 7200.0
 

@@ -17,7 +17,7 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 RULES = ClassPolicy(gpu_models="any", capacity_types=("spot",), max_runtime=7200)
 POLICY = Policy(

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes import reads
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden

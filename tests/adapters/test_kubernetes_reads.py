@@ -9,13 +9,13 @@ from api_store import Json
 
 from pilotlight.adapters.cluster.kubernetes import reads, transport
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.doorway.blame import Suspects
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NOW = "2026-11-20T12:00:00Z"
 POLICY = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", cluster_pool="9f3a-pool-id")})

@@ -9,9 +9,9 @@ from api_server import Access, ApiServer, api_server
 from manifests import HERE, Json, allows, grants, objects, role
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
-from pilotlight.codec.kubernetes.autoscaler import AUTOSCALER_LEASE, AUTOSCALER_STATUS
+from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_LEASE, AUTOSCALER_STATUS
 from pilotlight.errors import Busy, Forbidden
 from pilotlight.settings import Settings
 from pilotlight.tools.checkup import rights
@@ -19,7 +19,7 @@ from pilotlight.tools.checkup.rights import Right
 from pilotlight.tools.checkup.survey import survey
 from pilotlight.tools.install.prove_limits import limit_of
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 MEMBER = {"pilotlight.dev/gang": "g", "pilotlight.dev/gang-size": "1", "pilotlight.dev/annotate": "true"}
 IMPERSONATE = ("impersonate", "", "serviceaccounts")

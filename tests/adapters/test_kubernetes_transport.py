@@ -12,8 +12,8 @@ from odd_server import Line, talking
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, REVIEWS, Api, Expired, Missing, Patience
-from pilotlight.codec.kubernetes.objects import Pod
 from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.errors import BadInput, BadRequest, Busy, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.facts.policy import Policy
 

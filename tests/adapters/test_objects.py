@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from odd_server import Line, talking
 
-from pilotlight.adapters import objects
+from pilotlight.adapters import object_store
 from pilotlight.adapters.aws_api.signing import Keys, signed_get
-from pilotlight.adapters.objects import Objects
+from pilotlight.adapters.object_store import Objects
 from pilotlight.errors import BadInput, Conflict, Unavailable
 
 LARGE = bytes(range(256)) * 40_000
@@ -133,7 +133,7 @@ def test_an_object_that_drips_is_for_later(uri: str, monkeypatch: pytest.MonkeyP
         line.say(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         line.drip(b" ")
 
-    monkeypatch.setattr(objects, "READ_S", 0.2)
+    monkeypatch.setattr(object_store, "READ_S", 0.2)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "us-east-1")
     with talking(drips) as odd:

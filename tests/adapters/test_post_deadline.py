@@ -3,7 +3,7 @@
 import pytest
 from odd_server import Line, talking
 
-from pilotlight.adapters.post import Poster
+from pilotlight.adapters.webhook_post import Poster
 from pilotlight.errors import Unsure
 
 

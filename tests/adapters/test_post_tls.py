@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pilotlight.adapters import http
-from pilotlight.adapters.post import Poster
+from pilotlight.adapters.webhook_post import Poster
 from pilotlight.errors import Unavailable
 
 x509 = pytest.importorskip("cryptography.x509", reason="cryptography makes the certificate")

@@ -16,7 +16,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Conflict, StoreFault
 from pilotlight.ports import ABSENT, LARGEST, Clock, State
 from pilotlight.units import EPOCH
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 Make = Callable[[Clock], State]
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Conflict

@@ -11,7 +11,7 @@ from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable
 from pilotlight.ports import ABSENT
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 REFUSALS = {
     "a condition": (400, "ConditionalCheckFailedException", Conflict),

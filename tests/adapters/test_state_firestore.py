@@ -16,7 +16,7 @@ from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.state.firestore import FirestoreState, document_id, key_of
 from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable
 from pilotlight.ports import ABSENT
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 KEYS = st.text("a.b/+-0é~", min_size=1, max_size=12)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Conflict, StoreFault, Unavailable
 from pilotlight.ports import ABSENT

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from shifted import shifted
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state import store_time
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
@@ -19,7 +19,7 @@ from pilotlight.ports import ABSENT
 from pilotlight.settings import Settings
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.wiring import App, app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 class Later:

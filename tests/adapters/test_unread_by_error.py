@@ -7,7 +7,8 @@ from hostile_site import HostileSite
 from small_cloud import CATALOG
 
 from pilotlight.codec.events import encode
-from pilotlight.codec.kubernetes import nodes, view
+from pilotlight.codec.kubernetes import view
+from pilotlight.codec.kubernetes.nodes import nodes
 from pilotlight.facts.messages import Tick
 from pilotlight.settings import Settings
 from pilotlight.units import HOUR

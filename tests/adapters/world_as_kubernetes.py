@@ -13,16 +13,16 @@ from both_ways import Ports
 from small_cloud import world
 
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import Claims, Policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, Requirement
 from pilotlight.units import MILLI_PER_GPU
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 ANY_CLAIM = Policy(version=1, claims={"*": Claims(teams=("*",), priority=1_000_000)})
 """What pods of the world say of themselves counts."""

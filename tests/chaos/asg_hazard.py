@@ -31,8 +31,8 @@ from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.ports import OPEN, CloudAccount, Gate, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.nodes import WorldNode
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldNode
 
 T = TypeVar("T")
 

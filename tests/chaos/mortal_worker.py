@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from harness.scene import CATALOG
 from harness.setting import HEADERS
 
-from pilotlight.adapters.clock import ServedClock
+from pilotlight.adapters.clocks import ServedClock
 from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.outbox.local import LocalOutbox
 from pilotlight.adapters.pools.world import ServedPools

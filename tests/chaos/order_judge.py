@@ -15,7 +15,7 @@ from order_scenes import Request, Scene, Script, rescues, tick
 
 from pilotlight.facts.messages import TYPES, CapacityChanged
 from pilotlight.units import HOUR, Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 AGAIN_S: Seconds = 61.0
 """What was not acknowledged comes again after so long."""

@@ -17,7 +17,7 @@ from order_scenes import Request, Scene, Script
 from order_store import Raised, mark
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.flow.interruption import verify_notice
 
 KEPT = 60

@@ -14,10 +14,10 @@ from order_store import Raised, Store, mark
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.units import Seconds
-from pilotlight.world.clock import VirtualClock
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 LANDS = ("grow", "release")
 """Requests on their way to the cloud: they were let out, and land within ``CALL_S``."""

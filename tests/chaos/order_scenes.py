@@ -19,7 +19,7 @@ from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 BOOT_S: Seconds = 60
 IDLE_S: Seconds = 120

@@ -167,7 +167,7 @@ BUGS = {
         test="tests/decide/test_fit.py",
     ),
     "only the first address of a host is looked at": Bug(
-        "adapters.post:Poster._addresses",
+        "adapters.webhook_post:Poster._addresses",
         "for address in addresses:",
         "for address in addresses[:1]:",
         test="tests/adapters/test_hook_addresses.py",

@@ -27,10 +27,10 @@ from pilotlight.flow.records import brake_records
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import Change
+from pilotlight.world.simulation import Change
+from pilotlight.world.world_cluster import WorldCluster
 
 RUN_S: Seconds = 3600.0
 CALM_S: Seconds = 900.0

@@ -30,8 +30,8 @@ from pilotlight.flow.deps import Answer
 from pilotlight.flow.observe import snapshot
 from pilotlight.flow.records import call_steps, ledger
 from pilotlight.ports import ABSENT
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -220,7 +220,7 @@ def cordons_left(patch: pytest.MonkeyPatch) -> None:
 
 def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
     """The cluster's own guards do not look: no re-list, no refusal to drain, and the cloud evicts."""
-    from pilotlight.world.world import World
+    from pilotlight.world.simulation import World
 
     true_terminate = World.terminate
     patch.setattr(WorldCluster, "bound", lambda self, node: ())

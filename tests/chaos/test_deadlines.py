@@ -6,7 +6,7 @@ from harness.judges.deadlines import SPARE_S, late, with_deadlines
 from harness.scene import CATALOG, Scene
 from harness.setting import drawn
 
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 
 def _scene() -> Scene:

@@ -15,7 +15,7 @@ from order_search import Bounds, Search, read, written
 from planted import Bug, plant
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.flow.interruption import verify_notice
 
 ORDINARY = Bounds(switches=1, stalls=0, deaths=1)

@@ -23,10 +23,10 @@ from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.tools.serve.world_server import WorldServer
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
 
 POLICY = Policy(
     version=1,

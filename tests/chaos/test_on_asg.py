@@ -8,7 +8,7 @@ from asg_hazard import broken, on_asg
 from harness.serial_run import run
 
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import Unsure
 from pilotlight.ports import OPEN, Gate
 

@@ -10,7 +10,7 @@ from werkzeug.test import Client, TestResponse
 from chromium import Chromium
 from page_rules import ACCESSIBLE, LAYOUT, axe
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.request_access import link_signature
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Alert
@@ -19,7 +19,7 @@ from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 from serving import serving
 
 DUTY, READER, SENDER, KEY, OLD = (f"{name}-token-0123456789" for name in ("duty", "reader", "sender", "key", "old"))

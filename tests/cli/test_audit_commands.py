@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan, Record
@@ -20,8 +20,8 @@ from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import HEAD
-from pilotlight.state_schema.billing import COST
-from pilotlight.state_schema.decisions import DECISION
+from pilotlight.state_schema.billing_records import COST
+from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.cli.main import build
 
 LATELY = datetime.now(UTC) - timedelta(hours=2)

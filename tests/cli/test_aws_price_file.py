@@ -9,7 +9,7 @@ from aws_server import Aws, serving
 from small_cloud import world
 from typer.testing import CliRunner
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.main import build
 

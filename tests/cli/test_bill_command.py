@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
-from pilotlight.state_schema.billing import BILL, METER
+from pilotlight.state_schema.billing_records import BILL, METER
 from pilotlight.tools.cli.main import build
 
 FIRST = date(2026, 9, 28)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.facts.money.bill import CostLine, MeterDay
-from pilotlight.state_schema.billing import METER
+from pilotlight.state_schema.billing_records import METER
 from pilotlight.tools.cli.main import build
 from pilotlight.units import EPOCH
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import HourCost, HourSums
-from pilotlight.state_schema.billing import HOUR
+from pilotlight.state_schema.billing_records import HOUR
 from pilotlight.tools.cli.main import build
 
 POLICY = """

@@ -27,7 +27,7 @@ from pilotlight.settings import deployed as deployed_settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.conformance import conformance_run
 from pilotlight.wiring import app
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 POLICY = """
 version: 1

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.wiring import App
-from pilotlight.world.clock import WallClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import WallClock
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 NOW = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.limits.pool_handover import Taken
-from pilotlight.state_schema.cluster import TAKEN
+from pilotlight.state_schema.cluster_records import TAKEN
 from pilotlight.tools.cli.install import handover_commands
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.install import cloud_handovers

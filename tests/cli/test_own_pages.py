@@ -15,10 +15,10 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Unavailable
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster import FENCE, Fence
+from pilotlight.state_schema.cluster_records import FENCE, Fence
 from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 CALLERS = {
     "prometheus": Caller(token="a-token-that-only-reads", roles=("read",)),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from werkzeug.test import Client
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import BadInput, BadPolicy, Unavailable
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.routes import Caller
@@ -19,7 +19,7 @@ from pilotlight.settings import ClusterSettings, Settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 READER = {"keda": Caller(token="a-token-that-only-reads", roles=("read",))}
 BEARER = {"Authorization": "Bearer a-token-that-only-reads"}

@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster import NODE_MARK, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
 from pilotlight.tools.cli.act import reconcile_command
 from pilotlight.tools.cli.real_cluster import settings_for
 from pilotlight.tools.cli.start import doctor_command, plan_command
 from pilotlight.tools.cli.watch import why_command
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.money.bill import Anomaly, BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.facts.offers.paid_capacity import UnusedMonth, UnusedPool
-from pilotlight.state_schema.billing import ANOMALY, BILL, METER, PAID_IDLE
+from pilotlight.state_schema.billing_records import ANOMALY, BILL, METER, PAID_IDLE
 from pilotlight.tools.cli.main import build
 from pilotlight.units import EPOCH
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.facts.alerts.advice import Advised

@@ -8,7 +8,7 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from small_cloud import world
 from typer.testing import CliRunner
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput, Forbidden
 from pilotlight.tools.cli.main import build
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.records import ledger
 from pilotlight.ports import State
-from pilotlight.state_schema.cluster import FENCE as FENCES
-from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.state_schema.cluster_records import FENCE as FENCES
+from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.records.state_families import read
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings
 from pilotlight.state_schema.marks import CHAT

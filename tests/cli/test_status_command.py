@@ -31,7 +31,7 @@ from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports import State
 from pilotlight.settings import Settings
 from pilotlight.state_schema.alerts import PROOF
-from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.state_schema.interruptions import INTERRUPTION
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.watch import status_command

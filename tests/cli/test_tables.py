@@ -11,10 +11,10 @@ from civo_server import REGION, TOKEN, Civo, serving
 from small_cloud import world
 from typer.testing import CliRunner
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.facts.money.bill import CostLine, MeterDay
-from pilotlight.state_schema.billing import METER
+from pilotlight.state_schema.billing_records import METER
 from pilotlight.tools.cli.main import COMMANDS, build
 from pilotlight.units import EPOCH
 

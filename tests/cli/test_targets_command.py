@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.facts.memory import Memory, Tally
 from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
-from pilotlight.state_schema.billing import METER
-from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.state_schema.billing_records import METER
+from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.main import build
 
 AT = datetime(2026, 10, 5, tzinfo=UTC)

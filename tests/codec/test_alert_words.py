@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotlight.codec.alert_bodies.slack import slack
 from pilotlight.codec.alert_bodies.telegram import telegram
-from pilotlight.codec.alerts import plain
+from pilotlight.codec.alert_text import plain
 from pilotlight.facts.messages import Alert
 
 ALERT = Alert(

@@ -5,7 +5,13 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from pilotlight.codec.kubernetes.autoscaler import UPDATED, LeaseOf, StatusMap, scaler_of_lease, scaler_of_status
+from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
+    UPDATED,
+    LeaseOf,
+    StatusMap,
+    scaler_of_lease,
+    scaler_of_status,
+)
 
 AT = datetime(2026, 11, 22, 7, 59, 50, tzinfo=UTC)
 YAML = """time: 2026-11-22 07:59:50.123456 +0000 UTC

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes_objects import node, pod, view
 
-from pilotlight.codec.kubernetes import near
+from pilotlight.codec.kubernetes.pods import near
 from pilotlight.facts.capacity import ClusterView
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

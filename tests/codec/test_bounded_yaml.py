@@ -9,8 +9,8 @@ import yaml
 
 from pilotlight.codec.bills.rates import read_rates
 from pilotlight.codec.bounded_yaml import LARGEST, load
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import Reject
 from pilotlight.tools.advice.whatif_cases import read_cases
 from pilotlight.tools.install.connect_account import read_objects

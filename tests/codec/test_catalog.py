@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 
 CATALOGS = Path(__file__).parents[2] / "data" / "catalogs"

@@ -16,7 +16,7 @@ from pilotlight.codec.alert_bodies.pagerduty import pagerduty
 from pilotlight.codec.alert_bodies.slack import slack
 from pilotlight.codec.alert_bodies.teams import teams
 from pilotlight.codec.alert_bodies.telegram import telegram
-from pilotlight.codec.alerts import plain
+from pilotlight.codec.alert_text import plain
 from pilotlight.facts.messages import Alert
 
 PIECES = (

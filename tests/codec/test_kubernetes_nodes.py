@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from kubernetes_objects import NOW, node, only_node, pod, view
 
-from pilotlight.codec.kubernetes.models import gpu_model
-from pilotlight.codec.kubernetes.objects import KubeNode
+from pilotlight.codec.kubernetes.nodes.gpu_models import gpu_model
+from pilotlight.codec.kubernetes.typed_objects import KubeNode
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.scalers import seen_node
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
-from pilotlight.codec.kubernetes.objects import PodSpec
-from pilotlight.codec.kubernetes.requests import effective_request, gpu_request, other_resources
+from pilotlight.codec.kubernetes.pods.requests import effective_request, gpu_request, other_resources
+from pilotlight.codec.kubernetes.typed_objects import PodSpec
 from pilotlight.facts.workload import GpuRequest
 
 GIB = 2**30

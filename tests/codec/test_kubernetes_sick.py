@@ -2,8 +2,8 @@
 
 import pytest
 
-from pilotlight.codec.kubernetes.nodes import _ill
-from pilotlight.codec.kubernetes.objects import Condition
+from pilotlight.codec.kubernetes.nodes.nodes import _ill
+from pilotlight.codec.kubernetes.typed_objects import Condition
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.codec.policy import policy_schema, read_policy
+from pilotlight.codec.policy_file import policy_schema, read_policy
 from pilotlight.errors import BadPolicy
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import BadPolicy
 
 WHOLE = """

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.errors import Corrupt
 from pilotlight.facts.memory import Memory
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_fleet import offering, plan, pod
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.facts.decisions import Rejected
 from pilotlight.facts.offers.catalog import speeds
 from pilotlight.facts.workload import WorkloadClass

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pilotlight.adapters.prices.files import FilePrices
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.adapters.prices.price_files import FilePrices
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.live_prices import with_told
 from pilotlight.decide.offers.offerings import offerings, too_old
 from pilotlight.errors import BadInput

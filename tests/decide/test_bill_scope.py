@@ -13,7 +13,7 @@ from pilotlight.decide.money.spend import books, spent
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
 from pilotlight.facts.policy import BillScope, Budget, CurrencyRate
 from pilotlight.flow.billing.billed_days import days, store
-from pilotlight.world.clock import WallClock
+from pilotlight.world.world_clock import WallClock
 
 DAY = timedelta(days=1)
 FIRST = date(2026, 11, 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price

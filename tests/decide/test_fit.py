@@ -10,7 +10,7 @@ from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
 from pilotlight.facts.fit.matching import holds, selects, untolerated
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
-from pilotlight.world.filters import affine, moved, repelled, roomy, taken
+from pilotlight.world.scheduling.filters import affine, moved, repelled, roomy, taken
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 MOST = str(2**63 - 1)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.policy_rules import holds
 from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadPolicy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_fleet import A100, FLEET, NOW, T4, V100X4, bought, offering, plan, pod, pods, policy, verdict
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources, Taint
 from pilotlight.facts.labels import ZONE

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import offering, plan, pod, policy, verdict
 
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.decide.offers.spot_economics import (
     Answers,

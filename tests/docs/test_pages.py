@@ -14,7 +14,7 @@ from guide import differs
 from pages import PAGES, ROOT, SHELL, Block, blocks, calls, told, typed
 from shell import Shell
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 
 TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na,0,60,1,1000,,team,,\n"
 BLOCKS = [block for page in PAGES for block in blocks(page)]

@@ -20,11 +20,11 @@ from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MINUTE = 60.0

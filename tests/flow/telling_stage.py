@@ -10,7 +10,7 @@ from pilotlight.facts.policy import Channel as Rules
 from pilotlight.flow.delivery.desk import Desk
 from pilotlight.ports import AlertChannel, State
 from pilotlight.units import Seconds
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 def alert(fingerprint: str = "quota/t4", **fields: Any) -> Alert:

@@ -5,7 +5,7 @@ from telling_stage import Wall, alert, desk_of
 
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.delivery.fan_out import fan_out
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 def test_the_same_of_two_clusters_is_told_of_both(clock: VirtualClock) -> None:

@@ -15,8 +15,8 @@ from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
-from pilotlight.state_schema.decisions import DECISION
-from pilotlight.world.clock import VirtualClock
+from pilotlight.state_schema.decision_records import DECISION
+from pilotlight.world.world_clock import VirtualClock
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

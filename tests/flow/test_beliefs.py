@@ -15,7 +15,7 @@ from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.provision import provision
 from pilotlight.flow.records import node_marks
 from pilotlight.units import EPOCH
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 
 class Picky(WorldCluster):

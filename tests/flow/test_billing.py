@@ -22,12 +22,12 @@ from pilotlight.flow.billing import billed_days, cost_anomalies, paid_idle
 from pilotlight.flow.billing.billing_tick import billing, standing
 from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.deps import Answer
-from pilotlight.state_schema.billing import BILL, METER, METERING
-from pilotlight.state_schema.billing import HOUR as HOUR_COST
-from pilotlight.state_schema.decisions import DECISION
+from pilotlight.state_schema.billing_records import BILL, METER, METERING
+from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
+from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.cli.records import state_families
 from pilotlight.units import HOUR
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 TICK = Tick(cluster="c", what="billing")
 DAY = timedelta(days=1)

@@ -15,8 +15,8 @@ from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.policy import PaidPolicy, PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.drain_all import carry_on
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_pools import WorldPools
 
 BOUGHT = PoolPolicy(instance_type="one", capacity_type="reserved", max=5, paid=PaidPolicy(nodes=5))
 

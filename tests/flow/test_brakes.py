@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.decide.offers.offerings import catalog_pools
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
@@ -23,11 +23,11 @@ from pilotlight.settings import Settings
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.wiring import App
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 CATALOG = read_catalog((Path(__file__).parents[2] / "data/catalogs/replay.yaml").read_bytes(), "replay.yaml")
 T4 = "g4dn.xlarge"

@@ -3,7 +3,7 @@
 import pytest
 from stage import Stage
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import CanaryPolicy, PoolPolicy

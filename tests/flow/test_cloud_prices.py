@@ -11,7 +11,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.billing.cloud_prices import AGAIN_S, EVERY_S, refresh
-from pilotlight.state_schema.billing import PRICES
+from pilotlight.state_schema.billing_records import PRICES
 
 
 class Told(Stage):

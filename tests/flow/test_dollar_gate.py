@@ -13,7 +13,7 @@ from api_server import ApiServer, api_server
 from stage import Stage
 
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.labels import INSTANCE_TYPE, POOL
 from pilotlight.facts.messages import Tick

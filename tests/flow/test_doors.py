@@ -13,7 +13,7 @@ from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL
 from pilotlight.facts.policy import Caps, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import brake_records
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 A100 = ((Requirement(key=GPU_MODEL, operator="In", values=("A100",)),),)
 

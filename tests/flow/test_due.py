@@ -26,7 +26,7 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.units import HOUR
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 RULES = ClassPolicy(gpu_models="any", capacity_types=("on-demand", "spot"), idle_timeout=120)
 POOLS = {

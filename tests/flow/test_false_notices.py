@@ -22,7 +22,7 @@ from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import node_marks
 from pilotlight.units import HOUR
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 BOUGHT = PoolPolicy(instance_type="one", max=5)
 

@@ -17,7 +17,7 @@ from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
 from pilotlight.ports import AlertChannel
 from pilotlight.state_schema.alerts import PROOF, WAITING
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 ALERT = alert()
 HOUR = 3600.0

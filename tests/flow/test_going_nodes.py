@@ -11,7 +11,7 @@ from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger, node_marks
 from pilotlight.ports import OPEN, Gate
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 
 class Slow(WorldPools):

@@ -13,7 +13,7 @@ from pilotlight.facts.policy import QuietHours
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
 from pilotlight.state_schema.alerts import PROOF, WAITING
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NIGHT = {"quiet_hours": QuietHours(timezone="America/New_York", start="22:00", end="07:00")}
 """In November: 03:00 to 12:00 UTC."""

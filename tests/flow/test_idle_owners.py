@@ -10,7 +10,7 @@ import pytest
 from api_server import ApiServer, api_server
 from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes import owners
+from pilotlight.adapters.cluster.kubernetes import pod_owners
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.errors import BadRequest, Conflict, Forbidden, Unavailable
@@ -25,7 +25,7 @@ from pilotlight.flow.records import brake_records, ledger
 from pilotlight.state_schema.reclaims import RECLAIM as TABLE
 from pilotlight.state_schema.reclaims import RECLAIM_LOOK as LOOK
 from pilotlight.units import Seconds
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 RULE = ReclaimPolicy(idle=1200, grace=600, who="all")
 
@@ -355,17 +355,17 @@ def cluster() -> Iterator[Cluster]:
 def test_each_kind_rests_and_is_woken_to_the_count_it_had(cluster: Cluster, kind: OwnerKind) -> None:
     """Twice the same is once; no pod is deleted."""
     at, owner = Stage().deps.now(), cluster.chain(kind)
-    found = owners.of_pod(cluster.api, "ml", "ada-0", "u-1")
+    found = pod_owners.of_pod(cluster.api, "ml", "ada-0", "u-1")
     count = SPECS[kind][2]
     assert found is not None
     assert (found.owner, found.count) == (owner, count)
     for _ in range(2):
-        owners.rest(cluster.api, owner, count, at)
-    resting = owners.now(cluster.api, owner)
+        pod_owners.rest(cluster.api, owner, count, at)
+    resting = pod_owners.now(cluster.api, owner)
     assert resting is not None
     assert (resting.count, resting.before) == (0, count)
     for _ in range(2):
-        assert owners.wake(cluster.api, owner, at) == count
+        assert pod_owners.wake(cluster.api, owner, at) == count
     assert COUNT_BEFORE not in (cluster.stored(kind)["metadata"].get("annotations") or {})
     assert len(cluster.server.lines("PATCH")) == 2
     assert not cluster.server.lines("DELETE")
@@ -374,7 +374,7 @@ def test_each_kind_rests_and_is_woken_to_the_count_it_had(cluster: Cluster, kind
 def test_the_owners_annotations_are_read(cluster: Cluster) -> None:
     """Whether it opted in, and until when it is snoozed."""
     cluster.make("Job", "ada", annotations={RECLAIM: "true", SNOOZE_UNTIL: "2026-11-20T18:00:00Z"})
-    found = owners.now(cluster.api, PodOwner(kind="Job", namespace="ml", name="ada"))
+    found = pod_owners.now(cluster.api, PodOwner(kind="Job", namespace="ml", name="ada"))
     assert found is not None
     assert found.opted
     assert f"{found.snoozed_until:%H:%M}" == "18:00"
@@ -388,21 +388,21 @@ def test_what_another_controller_keeps_is_left_alone(cluster: Cluster, maker: tu
     cluster.make("Job", "of-a-jobset", ("JobSet", "j"))
     cluster.make("Job", "of-kueue", labels={"kueue.x-k8s.io/queue-name": "q"})
     cluster.make("Pod", "p", maker, uid="u-1")
-    assert owners.of_pod(cluster.api, "ml", "p", "u-1") is None
+    assert pod_owners.of_pod(cluster.api, "ml", "p", "u-1") is None
 
 
 def test_a_count_that_changed_meanwhile_is_left(cluster: Cluster) -> None:
     """Somebody scaled it after it was looked at."""
     owner = cluster.chain("Deployment")
     with pytest.raises(Conflict, match="asks for 3 pods now, not 1"):
-        owners.rest(cluster.api, owner, 1, Stage().deps.now())
+        pod_owners.rest(cluster.api, owner, 1, Stage().deps.now())
 
 
 def test_a_write_that_lost_the_race_is_made_again_over_what_is_there(cluster: Cluster) -> None:
     """The version it read is old: it reads again, and writes once."""
     owner = cluster.chain("Deployment")
     cluster.server.fail(409, on="PATCH")
-    owners.rest(cluster.api, owner, 3, Stage().deps.now())
+    pod_owners.rest(cluster.api, owner, 3, Stage().deps.now())
     assert cluster.stored("Deployment")["spec"]["replicas"] == 0
 
 
@@ -412,7 +412,7 @@ def test_what_we_never_put_to_rest_is_not_woken(cluster: Cluster) -> None:
     resource = cluster.server.store.resource("deployments")
     cluster.server.store.patch(resource, ("ml", "ada"), {"spec": {"replicas": 0}})
     with pytest.raises(BadRequest, match="was not put to rest by Pilotlight"):
-        owners.wake(cluster.api, PodOwner(kind="Deployment", namespace="ml", name="ada"), Stage().deps.now())
+        pod_owners.wake(cluster.api, PodOwner(kind="Deployment", namespace="ml", name="ada"), Stage().deps.now())
 
 
 PAUSED = "autoscaling.keda.sh/paused-replicas"
@@ -465,13 +465,13 @@ def test_what_keda_scales_stays_at_rest_and_is_keda_s_again(
     owner, at, count = cluster.chain(kind), Stage().deps.now(), SPECS[kind][2]
     _scaled(cluster, before, **target)
     for _ in range(2):
-        owners.rest(cluster.api, owner, count, at)
+        pod_owners.rest(cluster.api, owner, count, at)
         assert _keda(cluster, kind) == 0
     assert _notes(cluster)[PAUSED] == "0"
     assert _notes(cluster, "other") == before
-    assert owners.wake(cluster.api, owner, at) == count
+    assert pod_owners.wake(cluster.api, owner, at) == count
     assert _notes(cluster) == before
-    assert owners.wake(cluster.api, owner, at) == count
+    assert pod_owners.wake(cluster.api, owner, at) == count
     assert _keda(cluster, kind) == int(before.get(PAUSED, count))
 
 
@@ -480,11 +480,11 @@ def test_keda_that_is_faster_than_we_are_loses_no_count(cluster: Cluster) -> Non
     owner, at = cluster.chain("Deployment"), Stage().deps.now()
     _scaled(cluster)
     cluster.server.before("GET .*deployments", lambda: _keda(cluster, "Deployment"), times=2)
-    owners.rest(cluster.api, owner, 3, at)
-    resting = owners.now(cluster.api, owner)
+    pod_owners.rest(cluster.api, owner, 3, at)
+    resting = pod_owners.now(cluster.api, owner)
     assert resting is not None
     assert (resting.count, resting.before) == (0, 3)
-    assert owners.wake(cluster.api, owner, at) == 3
+    assert pod_owners.wake(cluster.api, owner, at) == 3
 
 
 def test_a_count_that_changed_meanwhile_leaves_keda_as_it_was(cluster: Cluster) -> None:
@@ -499,7 +499,7 @@ def test_a_count_that_changed_meanwhile_leaves_keda_as_it_was(cluster: Cluster) 
 
     cluster.server.before("GET .*deployments", grown, times=2)
     with pytest.raises(Conflict, match="asks for 5 pods now, not 3"):
-        owners.rest(cluster.api, owner, 3, at)
+        pod_owners.rest(cluster.api, owner, 3, at)
     assert _notes(cluster) == {}
 
 
@@ -507,10 +507,10 @@ def test_a_pause_that_somebody_changed_after_ours_is_theirs(cluster: Cluster) ->
     """Waking leaves their number, and takes out only our mark."""
     owner, at = cluster.chain("Deployment"), Stage().deps.now()
     _scaled(cluster)
-    owners.rest(cluster.api, owner, 3, at)
+    pod_owners.rest(cluster.api, owner, 3, at)
     scaled = cluster.server.store.resource("scaledobjects")
     cluster.server.store.patch(scaled, ("ml", "ada-scaler"), {"metadata": {"annotations": {PAUSED: "4"}}})
-    owners.wake(cluster.api, owner, at)
+    pod_owners.wake(cluster.api, owner, at)
     assert _notes(cluster) == {PAUSED: "4"}
 
 
@@ -519,9 +519,9 @@ def test_without_the_right_what_keda_may_scale_is_left_and_said(cluster: Cluster
     owner, at = cluster.chain("Deployment"), Stage().deps.now()
     cluster.server.allow = lambda access: access.group != "keda.sh"
     with pytest.raises(Forbidden, match=r"KEDA may scale Deployment ml/ada: apply infra/kubernetes/rbac/reclaim\.yaml"):
-        owners.rest(cluster.api, owner, 3, at)
+        pod_owners.rest(cluster.api, owner, 3, at)
     assert not cluster.server.lines("PATCH")
     cluster.server.store.resources.pop(("keda.sh/v1alpha1", "scaledobjects"))
     cluster.server.fail(403, on="GET .*scaledobjects", times=2)
-    owners.rest(cluster.api, owner, 3, at)
+    pod_owners.rest(cluster.api, owner, 3, at)
     assert cluster.stored("Deployment")["spec"]["replicas"] == 0

@@ -22,7 +22,7 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import lease, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.interruptions import RESCUE
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)
 EIGHT = PoolPolicy(instance_type="eight", capacity_type="spot", max=5)

@@ -22,7 +22,7 @@ from pilotlight.flow.observe import instance_lifetimes, known_instances
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports import LARGEST, Clock
 from pilotlight.units import Seconds
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NODES, DECISIONS, TEAMS = 20_000, 50_000, 200
 START = datetime(2026, 11, 1, tzinfo=UTC)

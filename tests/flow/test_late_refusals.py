@@ -11,7 +11,7 @@ from pilotlight.facts.capacity import LateRefusal, PoolState
 from pilotlight.facts.messages import CapacityFailed
 from pilotlight.flow.records import ledger
 from pilotlight.flow.refusal import refusal
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 
 class Cloud(WorldPools):

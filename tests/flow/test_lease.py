@@ -11,7 +11,7 @@ from pilotlight.errors import Busy
 from pilotlight.flow.records import lease
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports import State, Stored
-from pilotlight.state_schema.cluster import LEASE_S
+from pilotlight.state_schema.cluster_records import LEASE_S
 
 
 def acquire(stage: Stage, holder: str = "me") -> Lease | None:

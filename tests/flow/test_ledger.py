@@ -15,7 +15,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
 from pilotlight.ports import ABSENT, LARGEST, State
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 UIDS = tuple(f"00000000-0000-4000-8000-{n:012d}" for n in range(10_000))

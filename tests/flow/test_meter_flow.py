@@ -18,7 +18,7 @@ from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPa
 from pilotlight.facts.policy import Budget
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.ports import LARGEST
-from pilotlight.state_schema.billing import METER, METERED, METERING, CountFrom
+from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom
 from pilotlight.world.faults import Faults
 
 CENT = Decimal("0.01")

@@ -10,7 +10,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.flush import MOST_READ, flush
 from pilotlight.state_schema.alerts import WAITING
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 def waits(desk: Desk, channel: str, number: int, *, cluster: str = "c", in_s: float = 0) -> None:

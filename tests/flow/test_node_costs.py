@@ -23,7 +23,7 @@ from pilotlight.flow.observe.instance_lifetimes import ended
 from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports import State
 from pilotlight.state_schema.audit import AT_THE_HEAD
-from pilotlight.state_schema.billing import COST, COST_FROM, METERING
+from pilotlight.state_schema.billing_records import COST, COST_FROM, METERING
 
 TICK = Tick(cluster="c", what="billing")
 CENT = Decimal("0.01")

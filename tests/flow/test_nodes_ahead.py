@@ -8,7 +8,7 @@ from stage import Stage
 from pilotlight.errors import Unavailable
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.state_schema.cluster import QUEUE
+from pilotlight.state_schema.cluster_records import QUEUE
 
 
 class Line:

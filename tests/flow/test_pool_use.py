@@ -10,7 +10,7 @@ from pilotlight.facts.policy import ClassPolicy, Rule, RuleWhen
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.cycle.cycle import looked
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 
 class Read:

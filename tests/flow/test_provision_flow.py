@@ -23,7 +23,7 @@ from pilotlight.facts.messages import CapacityChanged
 from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.faults import Faults
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 
 @pytest.mark.parametrize("boot_min", [3, 15, 30], ids=lambda m: f"a boot of {m} min")

@@ -12,8 +12,8 @@ from pilotlight.errors import Retry, Unavailable
 from pilotlight.facts.capacity import BoundPod, Taint
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, Schedule
 from pilotlight.facts.workload import GpuRequest, WorkloadClass
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
+from pilotlight.world.world_cluster import WorldCluster
 
 ONE = {"one": PoolPolicy(instance_type="one", max=20)}
 

@@ -8,7 +8,7 @@ import msgspec
 from stage import Stage
 
 from pilotlight.facts.capacity import ClusterView, Scaler
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 
 class Shared(WorldCluster):

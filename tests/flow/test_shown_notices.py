@@ -16,8 +16,8 @@ from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
 
 IMPENDING = "cloud.google.com/impending-node-termination"
 RULES = ClassPolicy(gpu_models="any", capacity_types=("on-demand", "spot"), idle_timeout=300)

@@ -8,7 +8,7 @@ from stage import Stage
 
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.flow.records import brake_records
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 
 class Watched(WorldCluster):

@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import InstanceState
 from pilotlight.facts.messages import NoticeKind
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_pools import WorldPools
 
 
 class Lagging(WorldPools):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from pilotlight.facts.capacity import Booting, InFlight, PoolState
 from pilotlight.flow.records.ledger import still_booting
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 def test_no_more_of_an_entry_boots_than_it_asked_for(clock: VirtualClock) -> None:

@@ -15,7 +15,7 @@ from pilotlight.flow.delivery.flush import flush
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.units import Seconds
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 T = TypeVar("T")
 MOST_CALLS = 40

@@ -17,10 +17,10 @@ from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.observe.gpu_health import keep
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster import AILMENT
+from pilotlight.state_schema.cluster_records import AILMENT
 from pilotlight.units import HOUR
 from pilotlight.wiring import app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 def posted(at: datetime, name: str = "GpuXid", *, over: bool = False, **labels: str) -> bytes:

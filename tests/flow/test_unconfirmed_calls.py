@@ -15,8 +15,8 @@ from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.records import ledger
 from pilotlight.ports import OPEN
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 
 class Unreached(WorldPools):

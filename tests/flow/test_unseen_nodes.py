@@ -14,9 +14,9 @@ from pilotlight.errors import BadRequest
 from pilotlight.facts.capacity import Booting, BoundPod, ClusterView, Node, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.observe.known_instances import kept_in_doubt
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
 
 ONE = {"one": PoolPolicy(instance_type="one", max=5)}
 

@@ -12,7 +12,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import acquire
-from pilotlight.state_schema.decisions import IDLE
+from pilotlight.state_schema.decision_records import IDLE
 
 ONE = {"one": PoolPolicy(instance_type="one", max=20)}
 TIMEOUT_S = 300.0

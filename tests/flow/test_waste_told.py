@@ -17,7 +17,7 @@ from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.state_schema.marks import NOTICED
 from pilotlight.units import HOUR
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 NAMES = ("ada-0", "bob-0")
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from stage import Stage
 
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick

@@ -22,7 +22,7 @@ from pilotlight.facts.messages import Alert, Message, PodPending, Tick
 from pilotlight.facts.policy import Budget, ClassPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster import ISOLATED
+from pilotlight.state_schema.cluster_records import ISOLATED
 from pilotlight.units import HOUR
 from pilotlight.wiring import App
 

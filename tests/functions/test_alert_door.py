@@ -16,7 +16,7 @@ from pilotlight.facts.policy import Alerts, Channel, Policy, QuietHours
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.settings import Settings
 from pilotlight.wiring import app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples" / "pilotlight"
 

@@ -17,7 +17,7 @@ from pilotlight.facts.messages import DeadLetter, Tick
 from pilotlight.ports import Stored
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TICK = {"tick": "reconcile", "cluster": "local"}

@@ -7,12 +7,12 @@ from typing import Any
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.messages import Tick
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import App
-from pilotlight.world.clock import WallClock
+from pilotlight.world.world_clock import WallClock
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
 POLICY = b"""

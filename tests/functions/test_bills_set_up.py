@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.connections import bills_at
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.settings import Settings
-from pilotlight.world.clock import WallClock
+from pilotlight.world.world_clock import WallClock
 
 pytest.importorskip("duckdb")
 

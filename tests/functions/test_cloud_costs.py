@@ -13,7 +13,7 @@ from pilotlight.doorway import Response
 from pilotlight.facts.messages import Alert
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples" / "aws"
 BUDGET = json.loads((SAMPLES / "sns_budget.json").read_bytes())

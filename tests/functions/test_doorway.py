@@ -14,7 +14,7 @@ from pilotlight.adapters import logs
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.codec.records import MARK, Mark
+from pilotlight.codec.record_format import MARK, Mark
 from pilotlight.doorway import RECEIVES, TICKS, Function, Response
 from pilotlight.errors import BadInput, BadPolicy, BadRequest, Unavailable
 from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
@@ -22,12 +22,12 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, Seams
-from pilotlight.world.clock import VirtualClock
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "events" / "samples" / "pilotlight"

@@ -13,9 +13,9 @@ from both_ways import served
 from civo_server import Fault
 from msgspec.structs import replace
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.events import encode
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.doorway import Function
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
@@ -23,10 +23,10 @@ from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 POLICY = """

@@ -19,14 +19,14 @@ from both_ways import served
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 
 from fleet import PILOTLIGHT, free_port, until
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.events import encode
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.messages import Tick
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
 
 TICK_S = 60.0
 POLICY = """

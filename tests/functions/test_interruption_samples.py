@@ -22,11 +22,11 @@ from pilotlight.settings import Settings
 from pilotlight.state_schema.interruptions import INSTANCES
 from pilotlight.units import HOUR
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "events" / "samples"

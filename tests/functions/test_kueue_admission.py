@@ -9,7 +9,7 @@ import pytest
 from api_server import ApiServer, api_server
 
 from pilotlight.adapters.cluster.kubernetes.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
@@ -18,10 +18,10 @@ from pilotlight.facts.messages import Outgoing
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_pools import WorldPools
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
 EVENT = (SAMPLES / "kubernetes" / "kueue_quota_reserved.json").read_bytes()

@@ -21,12 +21,12 @@ from pilotlight.flow.abreast import abreast
 from pilotlight.settings import ClusterSettings, Settings
 from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import App, Seams
-from pilotlight.world.clock import VirtualClock
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
 TICK = encode(Tick(cluster="*", identity="t"), id="t")

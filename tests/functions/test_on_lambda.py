@@ -19,11 +19,11 @@ from lambda_runtime import Failed, Lambda, polled, running
 import cold_start
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.state_schema.books import HOLD
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "123456789012"

@@ -18,9 +18,9 @@ from pilotlight.codec.events import encode
 from pilotlight.facts.memory import Memory, Tally
 from pilotlight.facts.messages import Tick
 from pilotlight.settings import Settings
-from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.wiring import App
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 TICK = encode(Tick(cluster="local", what="billing"), id="t1")
 PARSES = (

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from fleet import PILOTLIGHT, children, fleet, free_port, until
-from pilotlight.adapters.clock import StoppedClock
+from pilotlight.adapters.clocks import StoppedClock
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.flow.records.ledger import filed_records
@@ -19,7 +19,7 @@ from pilotlight.settings import Settings
 from pilotlight.tools.serve.tick_schedule import tick_if_due
 from pilotlight.units import EPOCH
 from pilotlight.wiring import app
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 KILLS = 10
 """bench/kill_workers.py kills more often."""

@@ -10,15 +10,15 @@ from both_ways import served
 
 from fleet import POLICY, Fleet, crew, post
 from pilotlight.codec.events import encode
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import app
-from pilotlight.world.clock import VirtualClock
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import VirtualClock
 
 TICK_S = 60.0
 KILLS = 3

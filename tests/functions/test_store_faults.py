@@ -24,8 +24,8 @@ from pilotlight.codec.events import encode
 from pilotlight.facts.messages import CapacityFailed, InterruptionNotice, Message, PodPending, Tick
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 NOTICE_S, GRACE_S, PAGE = 120.0, 30.0, 4096
 FUNCTIONS: dict[type[Message], Any] = {

@@ -18,7 +18,7 @@ import pytest
 from functions_framework import create_app
 
 from fleet import free_port
-from pilotlight.codec.world import CALLS
+from pilotlight.codec.world_wire import CALLS
 from pilotlight.doorway import RECEIVES
 from pilotlight.facts.limits.routes import DOORS, FUNCTIONS, Caller
 from pilotlight.settings import Settings

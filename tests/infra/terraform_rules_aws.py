@@ -13,7 +13,7 @@ from typing import Any
 from terraform_rules import Graph, Made, State, of_type
 
 from pilotlight import on_lambda
-from pilotlight.codec.events import eventbridge
+from pilotlight.codec.events.aws import eventbridge
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "shared" / "pilotlight" / "adapters" / "state" / "dynamodb.py"

@@ -17,7 +17,7 @@ from manifests import ROOT, Json
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.decide.offers.offerings import catalog_pools, offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering

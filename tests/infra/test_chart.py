@@ -12,7 +12,7 @@ import yaml
 from helm import CHART, ROOT, Json, calls, needs_helm, objects_of, rendered
 from manifests import HERE, VERSIONS, objects, strictly
 
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.settings import Settings
 from pilotlight.tools.checkup.account_limits import listed
 from pilotlight.tools.install.admission_policy import names_of

@@ -21,7 +21,7 @@ from test_connect_live import eventually
 
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 
 pytestmark = [
     pytest.mark.cluster,

@@ -10,8 +10,8 @@ from manifests import objects
 from pilotlight import settings
 from pilotlight.adapters.aws_api.credentials import CONTAINER_HOST, LOCAL_HOSTS
 from pilotlight.adapters.outbox.local import LARGEST, UNTAKEN
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 
 HOME = Path(__file__).resolve().parents[2] / "infra" / "kubernetes" / "home"
 

@@ -12,12 +12,12 @@ import yaml
 from jsonschema import Draft202012Validator
 from manifests import FILES, HERE, VERSIONS, Json, grants, objects, role, strictly
 
-from pilotlight.adapters.clock import StoppedClock
-from pilotlight.adapters.cluster.kubernetes.doors import LEASE
+from pilotlight.adapters.clocks import StoppedClock
+from pilotlight.adapters.cluster.kubernetes.closing_lease import LEASE
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
-from pilotlight.codec.kubernetes.models import POOL_LABELS
+from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.settings import Settings

@@ -25,7 +25,7 @@ from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.objects import Metadata
+from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Forbidden, Retry
 from pilotlight.tools.checkup.rights import ANNOTATING, EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
 from pilotlight.tools.checkup.survey import allowed

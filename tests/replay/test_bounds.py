@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.tools.replay.cover import Cover, Machine
 from pilotlight.tools.replay.lower_bounds import bounds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.tools.replay.traces.public_traces import convert_openb, convert_philly
 from pilotlight.tools.replay.traces.trace_file import read_trace, write_trace

@@ -13,8 +13,8 @@ import pytest
 from log_audit import Books
 
 import judge
-from pilotlight.codec.catalog import read_catalog
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Budget, Caps, Policy, PoolPolicy
 from pilotlight.tools.replay import run as replay_run

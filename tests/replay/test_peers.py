@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
@@ -14,7 +14,7 @@ from pilotlight.tools.replay.peers.peer_run import drive, pools_of, run_peer
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.world.faults import Faults
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 LOOPS = ("cluster-autoscaler", "cluster-autoscaler-pinned", "karpenter", "karpenter-pinned:60", "keda", "s0-loop")
 ALL = ("always-on", *LOOPS)

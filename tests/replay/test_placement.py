@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import idle_hours
 from pilotlight.tools.replay.placement_shaping import Affinity

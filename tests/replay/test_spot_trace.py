@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import judge_zones
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.offers.zone_history import ZoneHistory

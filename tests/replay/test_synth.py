@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.trace_file import read_trace, window

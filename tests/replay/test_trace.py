@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
 from pilotlight.tools.replay.traces.trace_file import COLUMNS, read_trace, types_for, window, write_trace
 from pilotlight.tools.replay.traces.trace_job import Job

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict
 from pilotlight.ports import LARGEST
 from pilotlight.state_schema import table
-from pilotlight.state_schema.decisions import IDLE
+from pilotlight.state_schema.decision_records import IDLE
 from pilotlight.state_schema.table import FULL, Part, Parted, Table
 from pilotlight.units import EPOCH, Seconds
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 class Number(Part[int], frozen=True, kw_only=True):

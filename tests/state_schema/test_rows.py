@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.errors import Unavailable
 from pilotlight.ports import LARGEST
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Table
 from pilotlight.units import EPOCH, Seconds
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):

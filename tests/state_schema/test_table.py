@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict, Corrupt
 from pilotlight.ports import ABSENT, Page
 from pilotlight.state_schema.table import Table, pages
 from pilotlight.units import EPOCH
-from pilotlight.world.clock import VirtualClock
+from pilotlight.world.world_clock import VirtualClock
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):

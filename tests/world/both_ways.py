@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from small_cloud import world
 
-from pilotlight.adapters.clock import ServedClock
+from pilotlight.adapters.clocks import ServedClock
 from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.pools.world import ServedPools
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.ports import Clock, Cluster, Pools
 from pilotlight.tools.serve.world_server import WorldServer
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 WAYS = ("in process", "over HTTP")
 

@@ -10,7 +10,7 @@ from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Requirement, shape
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 START = datetime(2026, 7, 1, tzinfo=UTC)
 

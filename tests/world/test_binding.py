@@ -8,7 +8,7 @@ from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOSTNAME
 from pilotlight.facts.workload import GpuRequest, Requirement, Toleration
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 
 def ready(here: World, *pools: str) -> list[str]:

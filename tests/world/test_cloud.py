@@ -9,8 +9,8 @@ from small_cloud import CATALOG, POOLS, SPOT, pod, world
 from pilotlight.errors import NoCapacity, QuotaExceeded, Unavailable
 from pilotlight.world.cloud import billed_micros
 from pilotlight.world.machines import Machine, WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_pools import WorldPools
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ from both_ways import served
 from odd_server import OK, Line, talking
 from small_cloud import CATALOG, POOLS, START, gang, pod, world
 
-from pilotlight.adapters.clock import ServedClock
+from pilotlight.adapters.clocks import ServedClock
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import NewPods, Release
+from pilotlight.codec.world_wire import NewPods, Release
 from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports import OPEN
 from pilotlight.tools.serve.world_server import Service
-from pilotlight.world.clock import WallClock
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import WallClock
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from small_cloud import POOLS, START, pod, world
 from pilotlight.errors import Busy
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.workload import PodDemand
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
 
 
 @pytest.fixture(params=WAYS)

@@ -19,12 +19,12 @@ from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Near, NearRule, PodDemand, PodShape, Requirement, Toleration
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.nearby import Nearby
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.workload import Workload
-from pilotlight.world.world import World
+from pilotlight.world.scheduling.nearby import Nearby
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_jobs import Workload
+from pilotlight.world.world_pools import WorldPools
 
 RACK = "example.test/rack"
 DISKS = "attachable-volumes-csi-disk"

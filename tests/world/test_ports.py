@@ -8,9 +8,9 @@ from small_cloud import START, pod, world
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.ports import Cluster, Pools
-from pilotlight.world.clock import VirtualClock, WallClock
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_clock import VirtualClock, WallClock
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 
 def test_a_booting_instance_is_in_its_pool_and_no_node() -> None:

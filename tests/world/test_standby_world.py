@@ -12,7 +12,7 @@ from pilotlight.errors import BadRequest, Busy, NoCapacity
 from pilotlight.facts.capacity import PoolState
 from pilotlight.ports import StandbyPools
 from pilotlight.world.faults import Faults
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 STOPS = replace(
     CATALOG,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cloud import POOLS, SPOT, gang, pod, world
 
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 
 class Arrival(NamedTuple):

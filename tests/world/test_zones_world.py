@@ -10,7 +10,7 @@ from small_cloud import POOLS, SPOT, pod, world
 import judge_zones
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.offers.zone_history import ZoneHistory
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 TICK_S = 1000.0
 

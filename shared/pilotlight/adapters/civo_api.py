@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import (
     BadRequest,

@@ -19,7 +19,7 @@ from threading import Lock, Thread
 from typing import BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
-from pilotlight.adapters.deadline import Deadline, cut
+from pilotlight.adapters.call_timeout import Deadline, cut
 from pilotlight.ports import Gate
 from pilotlight.units import Seconds
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.signing import signed_query
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
 from pilotlight.codec.redact import without_login

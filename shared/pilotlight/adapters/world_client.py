@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, Site
-from pilotlight.codec.world import (
+from pilotlight.codec.world_wire import (
     Created,
     Doomed,
     Interrupt,

@@ -1,6 +1,6 @@
 """Values of the policy file, by the types of ``facts.policy``: durations, dollars, sizes; problems by path.
 
-Scalars come as text (see ``codec.policy``), so each type reads its own.
+Scalars come as text (see ``codec.policy_file``), so each type reads its own.
 """
 
 from collections.abc import Callable, Sequence

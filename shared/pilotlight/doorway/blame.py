@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from pilotlight.codec.kubernetes.objects import KubeNode, Pod
-from pilotlight.codec.kubernetes.workloads import Workload
+from pilotlight.codec.kubernetes.kueue_workloads import Workload
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.decide.limits.set_apart import stand_in
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.place.purchase import Group

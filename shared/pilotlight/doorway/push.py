@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 def push(request: Request) -> None:
     """One attempt, of all that the state knows now. Never raises what the ports raise."""
-    from pilotlight.adapters.post import Poster
+    from pilotlight.adapters.webhook_post import Poster
     from pilotlight.codec.otlp import metrics
     from pilotlight.flow import figures
 

@@ -1,6 +1,6 @@
 """The policy file: the only place for behaviour. Later work only adds keys; unknown keys are refused.
 
-Durations are text as people write them ("90s", "10m", "2h", "1d") or seconds; ``codec.policy`` turns the file
+Durations are text as people write them ("90s", "10m", "2h", "1d") or seconds; ``codec.policy_file`` turns the file
 into these values. Sums of money are ``Decimal``.
 """
 

@@ -14,10 +14,10 @@ from pilotlight.flow.billing.billing_tick import standing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import KeepsLetters, Outbox, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
-from pilotlight.state_schema.billing import METERED
+from pilotlight.state_schema.billing_records import METERED
 from pilotlight.state_schema.books import HOLD
-from pilotlight.state_schema.cluster import ISOLATED, PAUSE
-from pilotlight.state_schema.decisions import IN_FLIGHT, MEMORY, OPEN
+from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE
+from pilotlight.state_schema.decision_records import IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.state_schema.marks import SILENT
 from pilotlight.state_schema.table import Table

@@ -5,7 +5,7 @@ Never takes anything away. Whatever asked for the look, every admission check th
 
 from datetime import datetime
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger

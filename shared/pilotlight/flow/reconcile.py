@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.credential_alert import remind

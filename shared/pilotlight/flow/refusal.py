@@ -2,7 +2,7 @@
 
 import logging
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.nodes.instance_groups import pool_of_group

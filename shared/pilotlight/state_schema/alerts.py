@@ -1,6 +1,6 @@
 """Families of alerts on their way to a channel, and of those that have arrived."""
 
-from pilotlight.codec.records import MARK, Format
+from pilotlight.codec.record_format import MARK, Format
 from pilotlight.facts.alerts.delivery_records import Burst, Rest, Telling
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR

@@ -1,6 +1,6 @@
 """Families of the audit chain: its newest links in one record, changed by compare-and-set, the earlier behind it."""
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.facts.decisions import Chain
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR

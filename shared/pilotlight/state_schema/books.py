@@ -1,6 +1,6 @@
 """Families of what budgets hold and have spent."""
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.facts.money.budgets import Account, Charged, Hold, Runs
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR

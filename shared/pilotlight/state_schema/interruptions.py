@@ -1,6 +1,6 @@
 """Families of instances, and of notices that one is taken."""
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.facts.interruption.interruption import Instance, Interruption
 from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR

@@ -1,6 +1,6 @@
 """Families whose records only have to be there: ``Mark``, with a note for people."""
 
-from pilotlight.codec.records import MARK
+from pilotlight.codec.record_format import MARK
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR
 

@@ -1,6 +1,6 @@
 """Families of owners that are idle: how far each has come, and when they were last looked at."""
 
-from pilotlight.codec.records import MARK, Format
+from pilotlight.codec.record_format import MARK, Format
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.state_schema.table import Table
 

@@ -1,6 +1,6 @@
 """Families of advice: what is open, and what became of the rest."""
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.state_schema.table import Table
 from pilotlight.units import HOUR

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import msgspec
 
-from pilotlight.codec.records import Format
+from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict
 from pilotlight.ports import ABSENT, State, Stored
 from pilotlight.units import Seconds

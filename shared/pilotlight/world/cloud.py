@@ -7,7 +7,7 @@ from random import Random
 
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour
 from pilotlight.world.machines import Machine
-from pilotlight.world.nodes import WorldNode
+from pilotlight.world.world_nodes import WorldNode
 
 _MICRO = 1_000_000
 

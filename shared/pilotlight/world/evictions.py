@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Literal
 
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import WorldJob
-from pilotlight.world.workload import Workload
+from pilotlight.world.world_jobs import Workload
+from pilotlight.world.world_nodes import WorldJob
 
 PodEnding = Literal["saved", "stop"]
 

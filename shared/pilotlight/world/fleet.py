@@ -9,8 +9,8 @@ from pilotlight.units import Seconds, Usd
 from pilotlight.world.cloud import Fate, Ledger
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import Machine, WorldPool
-from pilotlight.world.nodes import WorldNode
-from pilotlight.world.zones import Zones
+from pilotlight.world.spot_zones import Zones
+from pilotlight.world.world_nodes import WorldNode
 
 STOPS_S = 60.0
 """A node that is stopped can be started again after so long."""

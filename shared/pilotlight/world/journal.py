@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import WorldJob, WorldNode
+from pilotlight.world.world_nodes import WorldJob, WorldNode
 
 StopReason = Literal["done", "reclaimed", "evicted", "rested", "deleted"]
 Log = Callable[[dict[str, Any]], None]

@@ -20,7 +20,7 @@ from harness.setting import Setting, SkewedClock, drawn
 from pilotlight.settings import ClusterSettings, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, Seams, app
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 SECOND = "second"
 EVERY = 5

@@ -14,7 +14,7 @@ import msgspec
 from harness.faults.hazard_ports import Hazard, HazardChannel, HazardOutbox, HazardState, Sees
 from harness.scene import CATALOG, CHANNEL, Skew
 from harness.setting import HEADERS, SkewedClock, drawn
-from pilotlight.adapters.clock import ServedClock
+from pilotlight.adapters.clocks import ServedClock
 from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.adapters.pools.world import ServedPools

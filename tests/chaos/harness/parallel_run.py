@@ -38,7 +38,7 @@ from pilotlight.ports import CALL_S
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 STEP_S = 1.0
 """Seconds of the world that pass on average in a turn of the director, who looks a thousand times a second."""

@@ -21,7 +21,7 @@ from pilotlight.facts.workload import PodDemand, Toleration, shape
 from pilotlight.flow.records import brake_records
 from pilotlight.ports import State
 from pilotlight.units import HOUR, Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 Ignored = Literal["ignored_people"]
 

@@ -21,10 +21,10 @@ from pilotlight.ports import Clock
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
-from pilotlight.world.clock import WorldClock
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import WorldClock
+from pilotlight.world.world_cluster import WorldCluster
 
 What = Literal["reconcile", "billing", "rescue", "alerts"]
 Reason = Literal["no-capacity", "quota", "other"]

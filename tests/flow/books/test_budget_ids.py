@@ -13,14 +13,14 @@ from stage import START, Stage
 from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.money.budget_limits import window
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Account
 from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
 from pilotlight.state_schema.books import CAP
-from pilotlight.state_schema.decisions import MEMORY
+from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.start.policy_commands import register
 from pilotlight.units import HOUR
 

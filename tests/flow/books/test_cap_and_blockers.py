@@ -16,8 +16,8 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.ports import Stored
 from pilotlight.units import HOUR
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.residents import Resident
+from pilotlight.world.world_cluster import WorldCluster
 
 ENDLESS = ClassPolicy(gpu_models="any", idle_timeout=600)
 

@@ -19,9 +19,9 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.ports import CALL_S as PORTS_CALL_S
 from pilotlight.units import HOUR
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.pools import WorldPools
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
 
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
 KEEP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)

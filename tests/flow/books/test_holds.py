@@ -28,7 +28,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports import Page, State, Stored
 from pilotlight.state_schema.books import CAP, HOLD
-from pilotlight.state_schema.cluster import LEASE_S
+from pilotlight.state_schema.cluster_records import LEASE_S
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 

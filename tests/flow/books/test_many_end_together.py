@@ -12,8 +12,8 @@ from stage import Stage
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports import OPEN, Gate
 from pilotlight.units import HOUR
-from pilotlight.world.pools import WorldPools
 from pilotlight.world.residents import Resident
+from pilotlight.world.world_pools import WorldPools
 
 NODES = 60
 

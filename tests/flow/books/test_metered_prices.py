@@ -20,7 +20,7 @@ from pilotlight.facts.money.bill import CostLine
 from pilotlight.facts.offers.catalog import Price, ToldPrices
 from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy
 from pilotlight.flow.billing import meter_nodes, node_costs
-from pilotlight.state_schema.billing import HELD_PRICE
+from pilotlight.state_schema.billing_records import HELD_PRICE
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
 

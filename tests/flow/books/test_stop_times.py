@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pilotlight.facts.labels import MOVED
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR
-from pilotlight.world.cluster import WorldCluster
+from pilotlight.world.world_cluster import WorldCluster
 
 SAYS = {
     "a grace of 8 h": {"grace_s": 8 * HOUR},

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.adapters.aws_api.answers import problem, read_answer
 from pilotlight.adapters.aws_api.forms import address, form
 from pilotlight.adapters.aws_api.signing import FORM, Keys, signed
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import identity_token
 from pilotlight.adapters.http import Broken, Site, fetch
 from pilotlight.errors import Forbidden, Unavailable

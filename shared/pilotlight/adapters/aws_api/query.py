@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from pilotlight.adapters.aws_api.answers import problem, read_answer
 from pilotlight.adapters.aws_api.forms import form
 from pilotlight.adapters.aws_api.reading import AwsService, read_again
 from pilotlight.adapters.aws_api.signing import signed
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable, Unsure
 from pilotlight.ports import Gate

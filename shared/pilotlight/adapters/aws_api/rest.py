@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.reading import AwsService, read_again
 from pilotlight.adapters.aws_api.signing import signed_rest
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable, Unsure
 from pilotlight.ports import Gate

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pilotlight.adapters.bills import warehouse
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
 from pilotlight.decide.money.bill_scope import Rules, scoped

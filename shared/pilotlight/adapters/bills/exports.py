@@ -24,7 +24,7 @@ from pilotlight.adapters.bills.versions import (
     newest_run,
     partitions,
 )
-from pilotlight.adapters.objects import SCHEMES, Objects
+from pilotlight.adapters.object_store import SCHEMES, Objects
 from pilotlight.errors import BadInput
 
 

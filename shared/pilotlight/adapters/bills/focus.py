@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pilotlight.adapters.bills.exports import Files, local_files
 from pilotlight.adapters.bills.focus_query import VERSION, query, superseded
-from pilotlight.adapters.objects import Objects
+from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scoped
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill

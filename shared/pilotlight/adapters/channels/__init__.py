@@ -17,8 +17,8 @@ def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: 
                 secret(rules.url_env), clock, signed, timeout_s=rules.timeout, allow_private=rules.allow_private
             )
         case "slack" if rules.token_env:
-            from pilotlight.adapters.channels.slack import PUBLIC as SLACK
-            from pilotlight.adapters.channels.slack import SlackBot
+            from pilotlight.adapters.channels.slack_channel import PUBLIC as SLACK
+            from pilotlight.adapters.channels.slack_channel import SlackBot
 
             server = secret(rules.url_env) if rules.url_env else SLACK
             return SlackBot(
@@ -30,26 +30,26 @@ def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: 
                 allow_private=rules.allow_private,
             )
         case "slack":
-            from pilotlight.adapters.channels.slack import SlackChannel
+            from pilotlight.adapters.channels.slack_channel import SlackChannel
 
             return SlackChannel(
                 secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
             )
         case "teams":
-            from pilotlight.adapters.channels.teams import TeamsChannel
+            from pilotlight.adapters.channels.teams_channel import TeamsChannel
 
             return TeamsChannel(
                 secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
             )
         case "discord":
-            from pilotlight.adapters.channels.discord import DiscordChannel
+            from pilotlight.adapters.channels.discord_channel import DiscordChannel
 
             return DiscordChannel(
                 secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
             )
         case "pagerduty":
-            from pilotlight.adapters.channels.pagerduty import PUBLIC as PAGERDUTY
-            from pilotlight.adapters.channels.pagerduty import PagerDutyChannel
+            from pilotlight.adapters.channels.pagerduty_channel import PUBLIC as PAGERDUTY
+            from pilotlight.adapters.channels.pagerduty_channel import PagerDutyChannel
 
             server = secret(rules.url_env) if rules.url_env else PAGERDUTY
             return PagerDutyChannel(
@@ -60,7 +60,7 @@ def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: 
                 allow_private=rules.allow_private,
             )
         case "telegram":
-            from pilotlight.adapters.channels.telegram import PUBLIC, TelegramChannel
+            from pilotlight.adapters.channels.telegram_channel import PUBLIC, TelegramChannel
 
             server = secret(rules.url_env) if rules.url_env else PUBLIC
             return TelegramChannel(
@@ -73,7 +73,7 @@ def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: 
                 allow_private=rules.allow_private,
             )
         case "apprise":
-            from pilotlight.adapters.channels.everything import AppriseChannel
+            from pilotlight.adapters.channels.apprise import AppriseChannel
 
             return AppriseChannel(secret(rules.url_env), allow_private=rules.allow_private)
         case "console":

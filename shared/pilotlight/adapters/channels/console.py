@@ -13,7 +13,7 @@ class ConsoleChannel:
         self._stream = stream
 
     def deliver(self, alert: Alert) -> str:
-        from pilotlight.codec.alerts import words  # An alert that was told costs a cold start nothing of this.
+        from pilotlight.codec.alert_text import words  # An alert that was told costs a cold start nothing of this.
 
         said = words(alert)
         level, _, what = said.title.partition(": ")

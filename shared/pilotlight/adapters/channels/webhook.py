@@ -10,7 +10,7 @@ import base64
 import binascii
 import hmac
 
-from pilotlight.adapters.post import Poster
+from pilotlight.adapters.webhook_post import Poster
 from pilotlight.codec.events import encode
 from pilotlight.errors import BadInput
 from pilotlight.facts.messages import Alert

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Delete, Evict, OfNode, OfOwner, OfPod, Rest, Tell
+from pilotlight.codec.world_wire import Delete, Evict, OfNode, OfOwner, OfPod, Rest, Tell
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.units import Seconds

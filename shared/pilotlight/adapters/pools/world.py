@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Grow, OfInstance, Release
+from pilotlight.codec.world_wire import Grow, OfInstance, Release
 from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.ports import OPEN, Gate
 

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from msgspec import MsgspecError
 
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import Conflict, Denied, Reject, StoreFault, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
 

@@ -12,7 +12,7 @@ from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.state.store_time import since_boot_s
 from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable

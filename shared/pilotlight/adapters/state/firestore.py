@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site
 from pilotlight.adapters.state import new_version, too_large

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world import Grid
+from pilotlight.codec.world_wire import Grid
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 

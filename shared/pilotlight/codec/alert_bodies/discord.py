@@ -6,7 +6,7 @@ Every sign in it is escaped, so that its markdown is text, and ``allowed_mention
 from string import punctuation
 from typing import Any
 
-from pilotlight.codec.alerts import clean, cut, links, words
+from pilotlight.codec.alert_text import clean, cut, links, words
 from pilotlight.facts.messages import Alert
 
 _COLOURS = {"info": 0x3B82F6, "warning": 0xF59E0B, "critical": 0xDC2626}

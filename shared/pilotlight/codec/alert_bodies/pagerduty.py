@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from pilotlight.codec.alert_bodies.inert import unlinked
-from pilotlight.codec.alerts import clean, cut, links, named, words
+from pilotlight.codec.alert_text import clean, cut, links, named, words
 from pilotlight.facts.messages import Alert
 
 SUMMARY, DETAIL = 1024, 4000

@@ -9,7 +9,7 @@ escaped, and the signs that set type, for which it knows no escape, become their
 from typing import Any
 
 from pilotlight.codec.alert_bodies.inert import unformatted
-from pilotlight.codec.alerts import clean, cut, links, words
+from pilotlight.codec.alert_text import clean, cut, links, words
 from pilotlight.facts.messages import Alert
 
 HEADER, SECTION, FIELD = 150, 3000, 2000

@@ -7,7 +7,7 @@ mentioned only by ``msteams.entities``, which no card of ours has.
 from typing import Any
 
 from pilotlight.codec.alert_bodies.inert import unlinked
-from pilotlight.codec.alerts import clean, cut, links, named, words
+from pilotlight.codec.alert_text import clean, cut, links, named, words
 from pilotlight.facts.messages import Alert
 
 _COLOURS = {"info": "accent", "warning": "warning", "critical": "attention"}

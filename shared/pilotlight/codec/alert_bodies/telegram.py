@@ -5,7 +5,7 @@ What an alert says stands in ``code``: anywhere else Telegram makes links, menti
 
 from html import escape
 
-from pilotlight.codec.alerts import clean, cut, links, named, words
+from pilotlight.codec.alert_text import clean, cut, links, named, words
 from pilotlight.facts.messages import Alert
 
 _UNITS = {"title": 300, "where": 200, "cost": 100, "why": 2000, "next": 500, "how": 500, "mark": 200}

@@ -10,7 +10,8 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from pilotlight.codec.events import aws_envelopes, ours, pubsub, scheduler
+from pilotlight.codec.events import ours, pubsub, scheduler
+from pilotlight.codec.events.aws import aws_envelopes
 from pilotlight.codec.events.envelope import (
     Delivery,
     Envelope,
@@ -187,7 +188,7 @@ def _reader_of(event: Envelope) -> Reader:
 
 
 def _named(name: str) -> Reader:
-    file, _, function = name.partition(".")
+    file, _, function = name.rpartition(".")
     reader: Reader = getattr(import_module(f"pilotlight.codec.events.{file}"), function)
     return reader
 
@@ -198,7 +199,7 @@ def _of_event(data: Any) -> str:
         case {"tick": _}:
             return "scheduler.read"
         case {"detail-type": _}:
-            return "eventbridge.read"
+            return "aws.eventbridge.read"
         case {"involvedObject": _} | {"regarding": _} | {"kind": "Event"}:
             return "kubernetes.read_event"
         case {"kind": "Pod"}:
@@ -212,9 +213,9 @@ def _of_event(data: Any) -> str:
         case {"budgetDisplayName": _}:
             return "budget.read"
         case {"awsBudget": str()}:
-            return "aws_costs.read_budget"
+            return "aws.aws_costs.read_budget"
         case {"anomalyId": _}:
-            return "aws_costs.read_anomaly"
+            return "aws.aws_costs.read_anomaly"
         case {"labels": dict(), "fingerprint": _}:
             return "alertmanager.read"
         case {"EventId": _, "EventType": _}:
@@ -224,7 +225,7 @@ def _of_event(data: Any) -> str:
         case {"s3": _}:
             return "storage.read_record"
         case {"LifecycleTransition": _} | {"Event": str(), "AutoScalingGroupName": _}:
-            return "autoscaling.read"
+            return "aws.autoscaling.read"
     return ""
 
 
@@ -236,7 +237,7 @@ def _of_notice(data: Any) -> str:
         case {"Event": "s3:TestEvent"}:
             return "storage.read_test"
         case {"Type": "SubscriptionConfirmation" | "UnsubscribeConfirmation"}:
-            return "aws_envelopes.read_confirmation"
+            return "aws.aws_envelopes.read_confirmation"
     return ""
 
 

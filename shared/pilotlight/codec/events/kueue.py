@@ -5,7 +5,7 @@ Source: the Workload CRD of Kueue v0.20, v1beta1 and v1beta2.
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
 from pilotlight.codec.events.kubernetes import KUEUE, identity
-from pilotlight.codec.kubernetes.workloads import Workload
+from pilotlight.codec.kubernetes.kueue_workloads import Workload
 from pilotlight.facts.messages import QuotaReserved
 
 

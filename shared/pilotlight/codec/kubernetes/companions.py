@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pilotlight.codec.kubernetes.objects import Metadata, NodeSelector, PodSpec, ResourceLists, Selector, Wire
+from pilotlight.codec.kubernetes.typed_objects import Metadata, NodeSelector, PodSpec, ResourceLists, Selector, Wire
 
 
 class PodTemplate(Wire, frozen=True):

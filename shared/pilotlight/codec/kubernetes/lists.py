@@ -20,13 +20,13 @@ from pilotlight.codec.kubernetes.companions import (
     StorageClass,
     VolumeClaim,
 )
-from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod
-from pilotlight.codec.kubernetes.workloads import GROUP, ResourceFlavor, Workload
+from pilotlight.codec.kubernetes.kueue_workloads import GROUP, ResourceFlavor, Workload
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod
 from pilotlight.errors import BadInput
 from pilotlight.facts.workload import Finding
 
 if TYPE_CHECKING:
-    from pilotlight.codec.kubernetes.devices import Devices
+    from pilotlight.codec.kubernetes.nodes.devices import Devices
 
 T = TypeVar("T")
 N = TypeVar("N", Pod, KubeNode)
@@ -120,7 +120,7 @@ def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
 
 
 def _devices(found: Sequence[tuple[str, msgspec.Raw, str, str]]) -> "Devices":
-    from pilotlight.codec.kubernetes import devices
+    from pilotlight.codec.kubernetes.nodes import devices
 
     models: Mapping[str, tuple[str, type[Any], bool]] = {
         "ResourceSlice": ("slices", devices.ResourceSlice, False),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pilotlight.codec.kubernetes.objects import Expression, Selector
+from pilotlight.codec.kubernetes.typed_objects import Expression, Selector
 
 
 def covers(selector: Selector, labels: Mapping[str, str]) -> bool:

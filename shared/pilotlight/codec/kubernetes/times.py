@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.kubernetes.objects import (
+from pilotlight.codec.kubernetes.typed_objects import (
     Condition,
     ContainerState,
     ContainerStatus,

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.codec.kubernetes import bounds, pod_bounds
+from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, Unreadable
-from pilotlight.codec.kubernetes.claimants import Claimants
-from pilotlight.codec.kubernetes.gangs import gang_key, gang_sizes
-from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.near import NOBODY, Around, around, crowded, uses_near
-from pilotlight.codec.kubernetes.nodes import Onboard, node_of, plugins_of
-from pilotlight.codec.kubernetes.objects import KubeNode, Pod
-from pilotlight.codec.kubernetes.placement import pod_terms
-from pilotlight.codec.kubernetes.pods import Asked, daemon_of, demand_of, read_request, waits
-from pilotlight.codec.kubernetes.storage import with_holders, with_shares
-from pilotlight.codec.kubernetes.times import newest, settled
-from pilotlight.codec.kubernetes.workloads import (
+from pilotlight.codec.kubernetes.kueue_workloads import (
     Workload,
     longest_run_of,
     longest_runs,
@@ -29,13 +19,24 @@ from pilotlight.codec.kubernetes.workloads import (
     reserving,
     waiting_for_us,
 )
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of, plugins_of
+from pilotlight.codec.kubernetes.pods import pod_bounds
+from pilotlight.codec.kubernetes.pods.claimants import Claimants
+from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded, uses_near
+from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
+from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
+from pilotlight.codec.kubernetes.pods.pods import Asked, daemon_of, demand_of, read_request, waits
+from pilotlight.codec.kubernetes.pods.volumes import with_holders, with_shares
+from pilotlight.codec.kubernetes.times import newest, settled
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
 from pilotlight.units import EPOCH, Seconds, one_line
 
 if TYPE_CHECKING:
-    from pilotlight.codec.kubernetes.devices import Devices, OnNode
+    from pilotlight.codec.kubernetes.nodes.devices import Devices, OnNode
 
 
 def view_of(
@@ -81,7 +82,7 @@ def _with_devices(
     asked: Sequence[Asked], nodes: Sequence[KubeNode], devices: "Devices"
 ) -> tuple[list[Asked], dict[str, "OnNode"]]:
     """What pods ask for with their claims read, and each node's devices that drivers publish."""
-    from pilotlight.codec.kubernetes import devices as claims
+    from pilotlight.codec.kubernetes.nodes import devices as claims
 
     slices, gone = claims.on_nodes(devices), claims.taken(devices)
     on_nodes = {

@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.units import Seconds
 
 _TEXT_OR_NUMBER = {"written": ["number", "string"]}
-"""``codec.policy`` puts this in the place of the schema's ``type``."""
+"""``codec.policy_file`` puts this in the place of the schema's ``type``."""
 Duration = Annotated[
     Seconds,
     msgspec.Meta(

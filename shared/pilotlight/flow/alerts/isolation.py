@@ -14,7 +14,7 @@ from pilotlight.facts.limits.isolated_objects import Isolations, OpenIsolation, 
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.cluster import ISOLATED
+from pilotlight.state_schema.cluster_records import ISOLATED
 
 QUIET = timedelta(hours=1)
 """What was not set apart for so long is over."""

@@ -1,6 +1,6 @@
 """Alerts of a fact that is told once in so long, whoever finds it."""
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.deps import Deps

@@ -4,7 +4,7 @@ what is older than a year leaves it behind a checkpoint.
 
 from datetime import datetime, timedelta
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.decision_messages import by_fingerprint

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.decide.money.budget_ladder import figures
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start

@@ -9,7 +9,7 @@ from pilotlight.facts.money.bill import MeterDay
 from pilotlight.flow.alerts.decision_messages import alert_out, send
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.records import brake_records, ledger
-from pilotlight.state_schema.cluster import PAUSE
+from pilotlight.state_schema.cluster_records import PAUSE
 
 DAYS = 2
 """Today and yesterday are compared."""

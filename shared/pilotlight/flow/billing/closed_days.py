@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.ports import LARGEST, State
-from pilotlight.state_schema.billing import METER
+from pilotlight.state_schema.billing_records import METER
 
 DAY = timedelta(days=1)
 

@@ -8,7 +8,7 @@ from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.policy import Rule
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.billing import POOL_USE
+from pilotlight.state_schema.billing_records import POOL_USE
 from pilotlight.units import Seconds
 
 EVERY_S, OVER_S, STEP_S = 240.0, 1800.0, 60.0

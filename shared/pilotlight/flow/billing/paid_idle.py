@@ -9,7 +9,7 @@ from pilotlight.decide.offers.reserved_capacity import counted, unused
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import State
-from pilotlight.state_schema.billing import PAID_IDLE
+from pilotlight.state_schema.billing_records import PAID_IDLE
 
 
 def count(deps: Deps) -> None:

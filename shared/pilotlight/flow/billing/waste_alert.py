@@ -6,7 +6,7 @@ alert has the day for a fingerprint: two ticks at once, or one after a crash, te
 
 from datetime import datetime
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, wasted
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node

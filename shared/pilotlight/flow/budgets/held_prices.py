@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from pilotlight.facts.money.budgets import HeldPrice, Hold
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.billing import HELD_PRICE
+from pilotlight.state_schema.billing_records import HELD_PRICE
 
 LATE = timedelta(hours=1)
 """A price may be told so long after a look of the meter that should have known of it began."""

@@ -20,7 +20,7 @@ from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
-from pilotlight.state_schema.billing import LADDER
+from pilotlight.state_schema.billing_records import LADDER
 
 
 def read(state: State, cluster: str) -> Ladder:

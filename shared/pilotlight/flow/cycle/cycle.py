@@ -340,7 +340,7 @@ def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]
 
 def _use(deps: Deps) -> "PoolUse | None":
     """What the pools' GPUs did lately; None where telemetry is absent."""
-    from pilotlight.state_schema.billing import POOL_USE
+    from pilotlight.state_schema.billing_records import POOL_USE
 
     entry = POOL_USE.get(deps.state, deps.name)
     return entry.value if entry is not None else None

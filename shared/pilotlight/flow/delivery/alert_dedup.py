@@ -4,7 +4,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import Alert
 from pilotlight.ports import State
 from pilotlight.state_schema.marks import HEARD

@@ -7,7 +7,7 @@ it is time, so that no worker's death loses it; once it is acknowledged or over 
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.decide.alerts.alert_routing import RANK, wants
 from pilotlight.errors import Conflict
 from pilotlight.facts.alerts.delivery_records import Telling

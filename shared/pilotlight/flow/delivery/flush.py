@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.decide.alerts.alert_routing import quiet_until
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.alerts.delivery_records import Telling

@@ -12,7 +12,7 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.records import brake_records
 from pilotlight.ports import ABSENT
-from pilotlight.state_schema.cluster import NODE_MARK
+from pilotlight.state_schema.cluster_records import NODE_MARK
 
 
 def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:

@@ -15,7 +15,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
-from pilotlight.state_schema.decisions import BELIEFS
+from pilotlight.state_schema.decision_records import BELIEFS
 
 
 def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]) -> tuple[Snapshot, bool]:

@@ -9,7 +9,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports import State
-from pilotlight.state_schema.cluster import AILMENT, Ailment
+from pilotlight.state_schema.cluster_records import AILMENT, Ailment
 
 MOST_WORDS = 200
 """So much is kept of what an alert says."""

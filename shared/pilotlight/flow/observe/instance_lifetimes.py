@@ -11,7 +11,7 @@ from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.money.bill import Life
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.state_schema.billing import LIVES
+from pilotlight.state_schema.billing_records import LIVES
 
 LATE = timedelta(hours=1)
 """A life may be written so long after a look that should have known of it began."""

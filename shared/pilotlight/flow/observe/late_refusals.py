@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeGuard
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import InFlight, PoolRules, PoolState
 from pilotlight.facts.memory import Memory

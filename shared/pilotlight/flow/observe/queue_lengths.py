@@ -8,7 +8,7 @@ from pilotlight.errors import Denied, Reject, Retry
 from pilotlight.facts.demand.worker_queues import QueueHistory, QueueReading
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.cluster import QUEUE
+from pilotlight.state_schema.cluster_records import QUEUE
 from pilotlight.units import Seconds, human
 
 READING_S: Seconds = 10.0

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.utilisation.idle_owners import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry

@@ -15,7 +15,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ApproveOver
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
-from pilotlight.state_schema.cluster import APPROVED, PAUSE
+from pilotlight.state_schema.cluster_records import APPROVED, PAUSE
 
 
 def pause(state: State, cluster: str, pool: str, reason: str, now: datetime, by: str = "") -> None:

@@ -18,7 +18,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
 from pilotlight.flow.records.lease import LOST
 from pilotlight.ports import ABSENT, CALL_S
-from pilotlight.state_schema.decisions import STEP
+from pilotlight.state_schema.decision_records import STEP
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 

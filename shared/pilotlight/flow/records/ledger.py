@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy, Conflict, Corrupt
 from pilotlight.facts.capacity import InFlight, Node, PoolState
 from pilotlight.facts.decisions import Chain, Link, LinkKind, Record
@@ -25,7 +25,7 @@ from pilotlight.flow.records.lease import LOST
 from pilotlight.flow.records.record_limits import fitting
 from pilotlight.ports import ABSENT, LARGEST, State
 from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
-from pilotlight.state_schema.decisions import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
+from pilotlight.state_schema.decision_records import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
 from pilotlight.state_schema.table import ReadParts, Table, pages
 from pilotlight.units import HOUR, clock_seconds

@@ -2,7 +2,11 @@
 
 import msgspec
 
-from pilotlight.codec.kubernetes.autoscaler import AUTOSCALER_LEASE, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
+from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
+    AUTOSCALER_LEASE,
+    AUTOSCALER_NAMESPACE,
+    AUTOSCALER_STATUS,
+)
 from pilotlight.facts.capacity import Mode
 
 AUTOSCALER_PRIORITIES = "cluster-autoscaler-priority-expander"

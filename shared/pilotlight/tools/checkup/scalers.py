@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.codec.kubernetes.models import capacity_type
-from pilotlight.codec.kubernetes.nodes import pool_of
-from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, PodSpec, Wire
+from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type
+from pilotlight.codec.kubernetes.nodes.nodes import pool_of
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, PodSpec, Wire
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, part_of_gpu

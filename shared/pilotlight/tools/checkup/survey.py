@@ -7,14 +7,14 @@ from typing import TypeVar
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access import Source
-from pilotlight.adapters.cluster.kubernetes.doors import watched
+from pilotlight.adapters.cluster.kubernetes.closing_lease import watched
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES, NODES, Reads
 from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
-from pilotlight.codec.kubernetes.autoscaler import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
-from pilotlight.codec.kubernetes.nodes import is_gpu_node
-from pilotlight.codec.kubernetes.objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
+from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Wire
 from pilotlight.errors import Denied, PilotlightError
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.rights import AUTOSCALER_PRIORITIES, Right

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pilotlight.codec.kubernetes.lists import Objects, read_nodes, read_objects, read_pods
-from pilotlight.codec.kubernetes.objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.times import newest
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import Reject

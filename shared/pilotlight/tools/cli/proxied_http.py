@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import CHUNK, LARGEST, Broken, HttpAnswer, Site, reason
 from pilotlight.codec.redact import without_login
 from pilotlight.ports import Gate

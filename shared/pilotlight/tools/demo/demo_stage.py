@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.events import encode
-from pilotlight.codec.policy import read_policy
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.doorway import Function
 from pilotlight.errors import Failed
 from pilotlight.facts.messages import Alert, Message
@@ -28,10 +28,10 @@ from pilotlight.settings import Settings, default_file, environment
 from pilotlight.tools.serve.workers import CLI
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.wiring import App
-from pilotlight.world.clock import WallClock
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import WallClock
 
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 

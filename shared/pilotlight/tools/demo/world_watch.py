@@ -2,13 +2,13 @@
 
 from collections import Counter
 
-from pilotlight.codec.world import Report
+from pilotlight.codec.world_wire import Report
 from pilotlight.facts.capacity import PoolState
 from pilotlight.tools.serve.world_pods import statuses
-from pilotlight.world.nodes import WorldNode
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.scheduler import Scheduler
-from pilotlight.world.world import World
+from pilotlight.world.scheduling.scheduler import Scheduler
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldNode
+from pilotlight.world.world_pools import WorldPools
 
 
 class Watch(WorldPools):

@@ -17,9 +17,9 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports import KeepsLetters, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
-from pilotlight.state_schema.billing import METERED
+from pilotlight.state_schema.billing_records import METERED
 from pilotlight.state_schema.books import HOLD
-from pilotlight.state_schema.cluster import FENCE, PAUSE
+from pilotlight.state_schema.cluster_records import FENCE, PAUSE
 from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from pilotlight.tools.glance.action_items import needs
 from pilotlight.tools.glance.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting

@@ -11,7 +11,7 @@ from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.aws_api.rest import RestApi
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg import WHERE
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK

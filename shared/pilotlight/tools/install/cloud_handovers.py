@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pilotlight.adapters.clock import SystemClock
+from pilotlight.adapters.clocks import SystemClock
 from pilotlight.ports import CloudAccount
 from pilotlight.tools.install.handover import Handover
 

@@ -15,7 +15,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.access import Access
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.objects import Wire
+from pilotlight.codec.kubernetes.typed_objects import Wire
 from pilotlight.errors import BadInput, Failed
 from pilotlight.units import Seconds
 

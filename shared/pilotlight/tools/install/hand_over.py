@@ -50,7 +50,7 @@ class Book(NamedTuple):
 
     def read(self) -> tuple[Mapping[str, Taken], tuple[str, ...]]:
         """The pools that were taken over; what only the state knows counts too."""
-        from pilotlight.state_schema.cluster import TAKEN
+        from pilotlight.state_schema.cluster_records import TAKEN
         from pilotlight.tools.install import takeover_records
 
         found = takeover_records.read(self.api)
@@ -59,7 +59,7 @@ class Book(NamedTuple):
 
     def write(self, taken: Taken) -> None:
         """Write one down, in the cluster first."""
-        from pilotlight.state_schema.cluster import TAKEN
+        from pilotlight.state_schema.cluster_records import TAKEN
         from pilotlight.tools.install import takeover_records
 
         takeover_records.write(self.api, taken)

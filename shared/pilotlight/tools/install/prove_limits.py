@@ -15,9 +15,9 @@ from pilotlight.adapters.cluster.kubernetes.access import Access, Source
 from pilotlight.adapters.cluster.kubernetes.reads import NODES
 from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.models import POOL_LABELS
-from pilotlight.codec.kubernetes.objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Wire
 from pilotlight.errors import BadRequest, Forbidden, PilotlightError
 from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Trial

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.kueue import APPLY_PATCH
-from pilotlight.adapters.cluster.kubernetes.queue_stops import open_all
+from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATCH
+from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import open_all
 from pilotlight.adapters.cluster.kubernetes.reads import KUEUES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.workloads import CHECK
+from pilotlight.codec.kubernetes.kueue_workloads import CHECK
 from pilotlight.errors import BadInput
 
 CONTROLLER = "pilotlight.dev/admission"

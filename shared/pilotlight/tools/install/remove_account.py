@@ -15,8 +15,8 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.reads import NODES
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Wire
 from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.tools.checkup.rights import LIMIT

@@ -15,7 +15,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.objects import Metadata, Wire
+from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
 from pilotlight.errors import Conflict
 from pilotlight.facts.limits.pool_handover import Taken
 

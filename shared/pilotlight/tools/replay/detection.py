@@ -6,8 +6,8 @@ import msgspec
 
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.units import Seconds
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
 
 ROUNDING = timedelta(milliseconds=1)
 

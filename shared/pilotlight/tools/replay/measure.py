@@ -9,7 +9,7 @@ import msgspec
 
 from pilotlight.tools.replay.traces.trace_job import Bounds, IdleHour, Job, Point, Result, Spread, Unfinished
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 UNSERVED = "no node came that holds them"
 NO_REASONS: Mapping[str, str] = {}

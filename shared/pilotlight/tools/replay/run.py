@@ -31,8 +31,8 @@ from pilotlight.units import Seconds
 from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_pools import WorldPools
 
 FOREVER_DAYS = 100_000
 """A replay's prices hold for as long as its trace."""

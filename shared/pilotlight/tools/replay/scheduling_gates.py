@@ -14,7 +14,7 @@ from pilotlight.flow.observe.snapshot import look, with_flights
 from pilotlight.ports import Cluster
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 
 class GatedCluster:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pilotlight.flow.cycle.cycle import dry_run
 from pilotlight.flow.deps import Deps
-from pilotlight.world.nodes import WorldJob
+from pilotlight.world.world_nodes import WorldJob
 
 
 def reasons(deps: Deps, jobs: Mapping[str, WorldJob]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.codec.alerts import clean, links, words
+from pilotlight.codec.alert_text import clean, links, words
 from pilotlight.doorway import web
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.tools.serve import live_page, request_gate

@@ -25,7 +25,7 @@ from pilotlight.flow.cycle.cycle import looked
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports import Stored
-from pilotlight.state_schema.decisions import DECISION
+from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.state_schema.table import pages
 from pilotlight.tools.glance.look_at_cluster import of_plan
 from pilotlight.tools.serve.live_changes import pauses, spending, tiles, todo, waits

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from pilotlight.codec.records import Mark
+from pilotlight.codec.record_format import Mark
 from pilotlight.doorway import Function
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports import ABSENT

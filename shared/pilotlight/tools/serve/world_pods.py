@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 
-from pilotlight.codec.world import PodStatus
+from pilotlight.codec.world_wire import PodStatus
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import WorldJob
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldJob
 
 
 def create(world: World, demands: Sequence[PodDemand], run_s: Seconds, busy_s: Seconds | None = None) -> list[str]:

@@ -12,7 +12,7 @@
 ``GET``, ``PUT /faults``     what goes wrong from now on
 ===========================  ==========================================================================
 
-An error is ``{"error": kind, "message": line}`` under the status that ``codec.world`` gives its kind.
+An error is ``{"error": kind, "message": line}`` under the status that ``codec.world_wire`` gives its kind.
 """
 
 import sys
@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.codec.world import (
+from pilotlight.codec.world_wire import (
     CALLS,
     Created,
     Doomed,
@@ -39,9 +39,9 @@ from pilotlight.decide.limits.request_access import Knock, Refusal, at_world
 from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.tools.demo.world_watch import Watch
 from pilotlight.tools.serve.world_pods import create, statuses
-from pilotlight.world.cluster import WorldCluster
 from pilotlight.world.faults import Faults
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 64_000_000

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 from harness.scene import START
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.units import Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 KINDS: tuple[NoticeKind, ...] = get_args(NoticeKind)
 CLOUDS: tuple[Literal["aws", "gcp", "azure", "world", "node"], ...] = ("aws", "gcp", "azure", "world", "world", "node")

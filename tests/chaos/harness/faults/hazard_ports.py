@@ -14,8 +14,8 @@ from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports import OPEN, Cluster, Gate, Page, State, Stored
 from pilotlight.units import Seconds
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_pools import WorldPools
 
 T = TypeVar("T")
 

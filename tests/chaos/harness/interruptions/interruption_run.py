@@ -22,10 +22,10 @@ from pilotlight.ports import OPEN, Gate
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import app
-from pilotlight.world.cluster import WorldCluster
-from pilotlight.world.nodes import WorldJob, WorldNode
-from pilotlight.world.pools import WorldPools
-from pilotlight.world.world import Change
+from pilotlight.world.simulation import Change
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_nodes import WorldJob, WorldNode
+from pilotlight.world.world_pools import WorldPools
 
 Broken = Literal[
     "lost_checkpoints",

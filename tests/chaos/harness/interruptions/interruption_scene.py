@@ -10,7 +10,7 @@ from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 KINDS: tuple[NoticeKind, ...] = (
     *("spot-interruption",) * 5, "capacity-reservation", "lifecycle", "scheduled-change", "preempted", "preempted",

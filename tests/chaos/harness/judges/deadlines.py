@@ -14,7 +14,7 @@ import msgspec
 from harness.scene import START, Job, Scene, holds
 from pilotlight.facts.workload import Due, PodDemand, PodShape, shape
 from pilotlight.units import HOUR, Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 SHARE = 0.4
 """So many of the jobs that may have a deadline have one."""

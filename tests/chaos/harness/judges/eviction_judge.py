@@ -12,8 +12,8 @@ import msgspec
 from harness.faults.forgeries import CLOCKS_S, Forgeries
 from harness.judges.strangers_books import StrangersBooks
 from pilotlight.facts.policy import Policy
-from pilotlight.world.nodes import WorldJob
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldJob
 
 _STOPS = ("hard-cap", "max-runtime")
 

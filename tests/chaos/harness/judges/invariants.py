@@ -54,7 +54,7 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
-from pilotlight.world.world import Change, World
+from pilotlight.world.simulation import Change, World
 
 Kind = Literal[
     "double_buys",

@@ -10,8 +10,8 @@ from pilotlight.facts.decisions import Buy, Record
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
-from pilotlight.world.nodes import WorldJob, WorldNode
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldJob, WorldNode
 
 Fault = Literal["double_buys", "double_replacements", "cap_overruns", "stuck_gangs", "ignored_people"]
 

@@ -17,7 +17,7 @@ from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Budget, Policy
 from pilotlight.units import HOUR, Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 CENT = Decimal("0.01")
 

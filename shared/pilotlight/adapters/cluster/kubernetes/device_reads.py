@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from pilotlight.adapters.cluster.kubernetes.reads import DEVICES, Reads
-from pilotlight.codec.kubernetes.devices import (
+from pilotlight.codec.kubernetes.nodes.devices import (
     DeviceClass,
     Devices,
     ResourceClaim,

@@ -12,15 +12,6 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, Missing, TooLarge
-from pilotlight.codec.kubernetes.autoscaler import (
-    AUTOSCALER_LEASE,
-    AUTOSCALER_NAMESPACE,
-    AUTOSCALER_STATUS,
-    LeaseOf,
-    StatusMap,
-    scaler_of_lease,
-    scaler_of_status,
-)
 from pilotlight.codec.kubernetes.companions import (
     CsiNode,
     DaemonSet,
@@ -32,16 +23,25 @@ from pilotlight.codec.kubernetes.companions import (
     StorageClass,
     VolumeClaim,
 )
-from pilotlight.codec.kubernetes.gangs import OF_KAI, gang_key, in_set
+from pilotlight.codec.kubernetes.kueue_workloads import ResourceFlavor, Workload
 from pilotlight.codec.kubernetes.lists import Objects
-from pilotlight.codec.kubernetes.near import keeps_away, uses_near
-from pilotlight.codec.kubernetes.nodes import is_gpu_node, plugins_of
-from pilotlight.codec.kubernetes.objects import KubeNode, Metadata, Pod, PodSpec
+from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
+    AUTOSCALER_LEASE,
+    AUTOSCALER_NAMESPACE,
+    AUTOSCALER_STATUS,
+    LeaseOf,
+    StatusMap,
+    scaler_of_lease,
+    scaler_of_status,
+)
+from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node, plugins_of
 from pilotlight.codec.kubernetes.pages import ListOf, listing
-from pilotlight.codec.kubernetes.pods import read_request, waits
-from pilotlight.codec.kubernetes.requests import IMPLICIT, asked
-from pilotlight.codec.kubernetes.storage import claims_of, of_one_pod
-from pilotlight.codec.kubernetes.workloads import ResourceFlavor, Workload
+from pilotlight.codec.kubernetes.pods.near import keeps_away, uses_near
+from pilotlight.codec.kubernetes.pods.pod_groups import OF_KAI, gang_key, in_set
+from pilotlight.codec.kubernetes.pods.pods import read_request, waits
+from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, asked
+from pilotlight.codec.kubernetes.pods.volumes import claims_of, of_one_pod
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import Scaler
 from pilotlight.facts.policy import Policy
@@ -49,7 +49,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.codec.kubernetes.devices import Devices
+    from pilotlight.codec.kubernetes.nodes.devices import Devices
 
 T = TypeVar("T")
 

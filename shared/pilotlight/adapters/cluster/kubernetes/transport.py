@@ -23,8 +23,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.cluster.kubernetes.access import Access, Source
-from pilotlight.adapters.deadline import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
 from pilotlight.units import Seconds

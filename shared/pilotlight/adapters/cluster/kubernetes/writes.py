@@ -15,7 +15,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.reads import NODES, OBJECT, pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.objects import Metadata
+from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
 from pilotlight.facts.labels import ANNOTATE, DRAINING, PLACEMENT, STATUS, WARNINGS
 from pilotlight.units import Seconds

@@ -14,7 +14,7 @@ from pilotlight.ports import CloudAccount, Pools, Shop
 if TYPE_CHECKING:
     from pilotlight.adapters.aws_api.rest import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
-    from pilotlight.adapters.pools.asg.commitments import Plans
+    from pilotlight.adapters.pools.asg.aws_commitments import Plans
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
 WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
@@ -44,7 +44,7 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
     def plans() -> "Plans":
         from pilotlight.adapters.aws_api.json_calls import JsonApi
         from pilotlight.adapters.aws_api.rest import RestApi
-        from pilotlight.adapters.pools.asg.commitments import Plans
+        from pilotlight.adapters.pools.asg.aws_commitments import Plans
         from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
 
         explorer = JsonApi("ce", "us-east-1", credentials, account.environ)

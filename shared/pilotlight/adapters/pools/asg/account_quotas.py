@@ -12,7 +12,7 @@ import msgspec
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.quotas import Quotas, read_quotas, used
+from pilotlight.adapters.pools.asg.service_quotas import Quotas, read_quotas, used
 from pilotlight.errors import Forbidden, Retry
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.pool_quota import Quota

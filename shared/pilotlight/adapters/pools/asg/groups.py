@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.warm_config import WarmConfig
+from pilotlight.adapters.pools.asg.warm_pool_config import WarmConfig
 from pilotlight.facts.capacity import PoolRules
 from pilotlight.facts.labels import HANDED_BACK
 

@@ -9,8 +9,8 @@ from uuid import uuid4
 import msgspec
 
 from pilotlight.adapters.aws_api.rest import RestApi
-from pilotlight.adapters.deadline import Deadline
-from pilotlight.codec.events.autoscaling import reason_of
+from pilotlight.adapters.call_timeout import Deadline
+from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import BadRequest, Denied, Retry, Unavailable
 from pilotlight.facts.capacity import LateRefusal
 from pilotlight.ports import CALL_S, OPEN

@@ -14,12 +14,12 @@ from uuid import uuid4
 import msgspec
 
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, described, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
-from pilotlight.adapters.pools.asg.warm import startable, warm
+from pilotlight.adapters.pools.asg.warm_pool import startable, warm
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, LateRefusal, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
@@ -30,7 +30,7 @@ from pilotlight.units import Seconds
 if TYPE_CHECKING:
     from pilotlight.adapters.aws_api.rest import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
-    from pilotlight.adapters.pools.asg.commitments import Plans
+    from pilotlight.adapters.pools.asg.aws_commitments import Plans
 
 WRITE_S: Seconds = CALL_S
 

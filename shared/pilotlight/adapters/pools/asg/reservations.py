@@ -17,7 +17,7 @@ from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, S
 from pilotlight.facts.offers.paid_capacity import Paid
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.pools.asg.commitments import Plans
+    from pilotlight.adapters.pools.asg.aws_commitments import Plans
 
 ONLY = "capacity-reservations-only"
 NEVER = "none"
@@ -92,7 +92,7 @@ def paid_by_pool(
         if not usable and wish.CapacityReservationPreference != ONLY:
             uncovered[pool] = group
     if uncovered:
-        from pilotlight.adapters.pools.asg.commitments import covered
+        from pilotlight.adapters.pools.asg.aws_commitments import covered
 
         found |= covered(ec2, plans(), uncovered, kinds)
     return found

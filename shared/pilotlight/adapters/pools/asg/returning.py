@@ -12,9 +12,9 @@ import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.deadline import Deadline
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
-from pilotlight.adapters.pools.asg.warm import warm
+from pilotlight.adapters.pools.asg.warm_pool import warm
 from pilotlight.errors import Denied, PilotlightError
 from pilotlight.ports import OPEN, Gate
 

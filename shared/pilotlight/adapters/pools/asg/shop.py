@@ -12,7 +12,7 @@ from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.price_list import disks, on_demand
-from pilotlight.adapters.pools.asg.quotas import read_quotas, used
+from pilotlight.adapters.pools.asg.service_quotas import read_quotas, used
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import DiskPrice, Price

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from pilotlight.adapters import civo_api
+from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
-from pilotlight.adapters.deadline import Deadline
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.capacity import Booting, InstanceState, PoolState
 from pilotlight.ports import OPEN, Clock, Gate

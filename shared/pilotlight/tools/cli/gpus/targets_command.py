@@ -35,7 +35,7 @@ def targets(
     Example: [bold]pilotlight targets --prometheus http://prometheus:9090 --device-gib 80[/bold]
     """
     from pilotlight.flow.billing import meter_nodes
-    from pilotlight.state_schema.decisions import MEMORY
+    from pilotlight.state_schema.decision_records import MEMORY
     from pilotlight.tools.advice.month import month as report_of
     from pilotlight.tools.advice.targets import PodsUse, card
     from pilotlight.tools.cli.month_words import days_of, named

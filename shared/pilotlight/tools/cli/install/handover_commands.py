@@ -168,7 +168,7 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
     if not if_silent:
         yield from taken
         return
-    from pilotlight.adapters.cluster.kubernetes import doors
+    from pilotlight.adapters.cluster.kubernetes import closing_lease
     from pilotlight.adapters.cluster.kubernetes.transport import Missing
     from pilotlight.codec.policy_values import parse_duration
     from pilotlight.tools.install.handover_steps import falls_back
@@ -178,7 +178,7 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
     except ValueError as error:
         raise BadInput(f"--if-silent {if_silent!r} {error}") from None
     try:
-        renewed = doors.renewed(api)
+        renewed = closing_lease.renewed(api)
     except Missing as error:
         raise BadInput(f"{error}; without the Lease of infra/kubernetes/handback nobody knows of silence") from None
     yield from (each for each in taken if falls_back(each, renewed, now, after_s))

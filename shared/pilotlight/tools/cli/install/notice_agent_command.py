@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pilotlight.adapters.post import Poster
+from pilotlight.adapters.webhook_post import Poster
 from pilotlight.codec.events.encoding import CONTENT_TYPE, encode
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput, PilotlightError, Retry

@@ -37,7 +37,7 @@ def affinity(
     """
     import yaml
 
-    from pilotlight.adapters.clock import SystemClock
+    from pilotlight.adapters.clocks import SystemClock
     from pilotlight.adapters.state.memory import MemoryState
     from pilotlight.settings import deployed
     from pilotlight.tools.manifests.affinity_policy import affinity_policy
@@ -72,14 +72,14 @@ def lift(
 
     Example: [bold]pilotlight placement lift --context prod --dry-run[/bold]
     """
-    from pilotlight.adapters.cluster.kubernetes import doors
+    from pilotlight.adapters.cluster.kubernetes import closing_lease
     from pilotlight.adapters.cluster.kubernetes.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 
     settings = settings_for(context, kubeconfig)
     api = Api(source_of(settings.api, settings.environ, settings.role_arn))
     try:
-        opened = tuple(doors.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
+        opened = tuple(closing_lease.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
     except Missing as error:
         raise BadInput(f"{error}; without the Lease of infra/kubernetes/placement no node is closed") from None
     if as_json:

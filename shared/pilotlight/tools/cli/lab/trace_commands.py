@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 import typer
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.redact import without_login
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.settings import default_file
@@ -146,7 +146,7 @@ def _past(url: str, since: str, token_env: str) -> tuple[Job, ...]:
 def prometheus(url: str, token: str = "") -> Query:
     """Queries to a Prometheus by its HTTP interface. They raise ``BadInput`` for what it refuses, and ``Unavailable``
     where nobody answers."""
-    from pilotlight.adapters.deadline import Deadline
+    from pilotlight.adapters.call_timeout import Deadline
     from pilotlight.tools.cli.proxied_http import ANSWER_S, ProxiedSite, Unanswered
 
     shown = without_login(url)

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 import typer
 
-from pilotlight.codec.catalog import read_catalog
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
@@ -116,7 +116,7 @@ def _read(file: Path) -> Catalog:
 def _told(
     catalog: Catalog, region: str, file: Path
 ) -> tuple[Mapping[str, Mapping[CapacityType, Price]], Mapping[str, DiskPrice]]:
-    from pilotlight.adapters.clock import SystemClock
+    from pilotlight.adapters.clocks import SystemClock
     from pilotlight.adapters.pools.asg import open_shop
     from pilotlight.tools.cli.prices.sizes_command import CLOUDS as BILLS
     from pilotlight.tools.cli.proxied_http import ProxiedSite

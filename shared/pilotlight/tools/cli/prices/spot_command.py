@@ -105,7 +105,7 @@ def _shares(site: "App") -> tuple[SpotShare, ...]:
 
 def _kept_prices(site: "App") -> dict[str, SpotPrices]:
     """What the state knows of spot's prices by zone."""
-    from pilotlight.state_schema.billing import PRICES
+    from pilotlight.state_schema.billing_records import PRICES
 
     kept = PRICES.get(site.state, site.settings.cluster_name)
     zones = kept.value.zones if kept is not None else {}

@@ -9,10 +9,10 @@ from pilotlight.errors import Corrupt
 from pilotlight.state_schema import (
     alerts,
     audit,
-    billing,
+    billing_records,
     books,
-    cluster,
-    decisions,
+    cluster_records,
+    decision_records,
     interruptions,
     marks,
     reclaims,
@@ -24,7 +24,18 @@ from pilotlight.state_schema.table import Parted, Table
 
 def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
-    for area in (alerts, audit, billing, books, cluster, decisions, interruptions, marks, reclaims, shadow):
+    for area in (
+        alerts,
+        audit,
+        billing_records,
+        books,
+        cluster_records,
+        decision_records,
+        interruptions,
+        marks,
+        reclaims,
+        shadow,
+    ):
         for value in vars(area).values():
             table = value.table if isinstance(value, Parted | Rows) else value
             if isinstance(table, Table):

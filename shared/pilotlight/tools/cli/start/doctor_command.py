@@ -82,7 +82,7 @@ def _readiness(seen: Survey, site: "App") -> Sequence[Check]:
 
 def closed_nodes(site: "App", seen: Survey) -> Sequence[Check]:
     """The nodes that carry our taint, with its owners by the state's records; the state is opened only for them."""
-    from pilotlight.state_schema.cluster import NODE_MARK
+    from pilotlight.state_schema.cluster_records import NODE_MARK
     from pilotlight.tools.checkup.node_taints import mark_checks, marked_nodes
 
     if not marked_nodes(seen):

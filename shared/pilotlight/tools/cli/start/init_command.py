@@ -39,7 +39,7 @@ def init(
     Examples: [bold]pilotlight init --context prod[/bold];
     [bold]pilotlight init --pods pods.json --nodes nodes.json[/bold]
     """
-    from pilotlight.codec.policy import read_policy
+    from pilotlight.codec.policy_file import read_policy
     from pilotlight.tools.install.first_policy import first_policy
     from pilotlight.tools.report.texts.first_policy_text import assumed_lines, policy_text
 

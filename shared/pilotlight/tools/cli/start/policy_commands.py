@@ -34,8 +34,8 @@ def check(
 
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
-    from pilotlight.codec.policy import read_policy
     from pilotlight.codec.policy_claims import claim_notes
+    from pilotlight.codec.policy_file import read_policy
     from pilotlight.codec.policy_rules import never_ending
     from pilotlight.decide.money.budget_limits import runs_held
 
@@ -123,7 +123,7 @@ def _rule(rule: "Rule") -> str:
 def _unreadable(found: "Policy", where: str) -> list[str]:
     """What is wrong with the files of prices that a policy names: they lie beside it."""
     from pilotlight.codec.bills.rates import read_rates
-    from pilotlight.codec.catalog import read_catalog
+    from pilotlight.codec.catalog_file import read_catalog
 
     named = [("files", read_catalog, found.prices.files), ("charges", read_rates, found.prices.charges)]
     problems: list[str] = []
@@ -193,6 +193,6 @@ def schema() -> None:
 
     Example: [bold]pilotlight schema > policy.schema.json[/bold]
     """
-    from pilotlight.codec.policy import policy_schema
+    from pilotlight.codec.policy_file import policy_schema
 
     typer.echo(json.dumps(policy_schema(), indent=2))

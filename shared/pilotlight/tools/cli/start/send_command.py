@@ -117,7 +117,7 @@ def _settled(ask: Callable[[], Asked]) -> Asked:
 
 
 def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response | None:
-    from pilotlight.adapters.deadline import Deadline
+    from pilotlight.adapters.call_timeout import Deadline
     from pilotlight.tools.cli.proxied_http import ANSWER_S, ProxiedSite, Unanswered
 
     target, token = _path(url) + path, deployed().token

@@ -34,9 +34,9 @@ def world(
     """
     from pilotlight.tools.serve.world_server import WorldServer
     from pilotlight.wiring import app
-    from pilotlight.world.clock import WallClock
     from pilotlight.world.machines import WorldPool
-    from pilotlight.world.world import World
+    from pilotlight.world.simulation import World
+    from pilotlight.world.world_clock import WallClock
 
     settings = deployed()
     wired = app(Settings(policy=policy or settings.policy, catalog=catalog or settings.catalog))

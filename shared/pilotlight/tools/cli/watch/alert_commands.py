@@ -186,7 +186,7 @@ def _sample(wired: "App", severity: str) -> Alert:
 
 
 def _text(alert: Alert) -> str:
-    from pilotlight.codec.alerts import plain
+    from pilotlight.codec.alert_text import plain
 
     return "\n".join(plain(alert))
 

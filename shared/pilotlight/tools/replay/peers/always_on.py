@@ -13,7 +13,7 @@ from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, per_hour
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import Machine, WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 
 def always_on(

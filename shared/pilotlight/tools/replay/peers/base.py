@@ -8,9 +8,9 @@ from pilotlight.decide.fit.fit import device_for
 from pilotlight.errors import Denied
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine
-from pilotlight.world.nodes import WorldNode
-from pilotlight.world.scheduler import Need
-from pilotlight.world.world import Change, World
+from pilotlight.world.scheduling.scheduler import Need
+from pilotlight.world.simulation import Change, World
+from pilotlight.world.world_nodes import WorldNode
 
 
 class Peer(Protocol):

@@ -5,7 +5,7 @@ from random import Random
 from pilotlight.tools.replay.peers.base import Bin, FirstFit, Pod, Ticker, uncovered
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 PERIOD_S = 10.0
 IDLE_S = 600.0

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pilotlight.tools.replay.peers.base import Bin, Market, Pod, release_idle, uncovered
 from pilotlight.units import Seconds
 from pilotlight.world.machines import Machine
-from pilotlight.world.nodes import WorldNode
-from pilotlight.world.scheduler import Need
-from pilotlight.world.world import Change, World
+from pilotlight.world.scheduling.scheduler import Need
+from pilotlight.world.simulation import Change, World
+from pilotlight.world.world_nodes import WorldNode
 
 BATCH_IDLE_S = 1.0
 BATCH_MAX_S = 10.0

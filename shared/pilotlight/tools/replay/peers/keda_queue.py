@@ -1,7 +1,7 @@
 """KEDA on queue length: one node a pending job, empty nodes kept for five minutes."""
 
 from pilotlight.tools.replay.peers.base import Ticker, holders, uncovered
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 PERIOD_S = 30.0
 IDLE_S = 300.0

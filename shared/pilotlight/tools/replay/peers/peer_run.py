@@ -19,7 +19,7 @@ from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.journal import Log
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 BESIDE = "-on-demand"
 """What the name of an on-demand pool ends in that stands beside a spot pool."""

@@ -2,7 +2,7 @@
 
 from pilotlight.tools.replay.peers.base import Pod, Ticker, holders, waiting
 from pilotlight.units import Seconds
-from pilotlight.world.world import World
+from pilotlight.world.simulation import World
 
 PERIOD_S = 5.0
 COOLDOWN_S = 10.0

@@ -1,0 +1,171 @@
+"""The Cluster port of a real cluster."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes import closing_lease, writes
+from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.nodes.nodes import is_closed
+from pilotlight.codec.kubernetes.pods.claimants import Claimants
+from pilotlight.codec.kubernetes.pods.pods import Asked, bound_pod, is_daemon, is_mirror, read_request
+from pilotlight.codec.kubernetes.typed_objects import Pod
+from pilotlight.codec.kubernetes.view import view_of
+from pilotlight.decide.demand.classify import classify
+from pilotlight.errors import BadRequest, Busy
+from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.limits.isolated_objects import SetApart
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import CheckAnswer
+from pilotlight.ports import Clock
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.facts.limits.checks import Token
+    from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
+
+STOPPING_S: Seconds = 35
+"""A drain waits so long for the pods it evicted to stop: Kubernetes' own grace of 30 s, and well within a lease."""
+LOOK_S: Seconds = 1
+
+
+class KubernetesCluster:
+    """One cluster through its API server."""
+
+    def __init__(
+        self, api: Api, policy: Policy, clock: Clock, *, pause: Callable[[Seconds], None] = time.sleep
+    ) -> None:
+        self._api, self._policy, self._clock, self._pause = api, policy, clock, pause
+        self._reads = Reads(api, policy)
+
+    def credential(self) -> "Token | None":
+        """What the credential in use says of itself; None where it says nothing."""
+        from pilotlight.adapters.cluster.kubernetes.tokens import token_of
+
+        return token_of(self._api.token())
+
+    def observe(self) -> ClusterView:
+        return self._viewed(self._reads.look())
+
+    def observe_without(self, apart: Sequence[SetApart]) -> ClusterView:
+        from pilotlight.codec.kubernetes.apart_objects import bare
+
+        return self._viewed(self._reads.look_without(partial(bare, apart)))
+
+    def _viewed(self, found: Found) -> ClusterView:
+        now = self._clock.now()
+        view = view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
+        scalers = self._reads.scalers() if view.pending or view.nodes or self._lights_ahead else ()
+        view = msgspec.structs.replace(view, scalers=scalers) if scalers else view
+        if self._policy.placement != "taint" and not any(node.closed for node in view.nodes):
+            return view
+        return closing_lease.seen(
+            view, found, self._reads.daemon_sets(), self._policy, watched=closing_lease.watched(self._api, now)
+        )
+
+    @property
+    def _lights_ahead(self) -> bool:
+        """Whether the policy may light nodes that no pod waits for."""
+        return bool(self._policy.schedules) or any(pool.warm or pool.min for pool in self._policy.pools.values())
+
+    def cordon(self, node: str) -> None:
+        writes.cordon(self._api, node)
+
+    def uncordon(self, node: str) -> None:
+        writes.uncordon(self._api, node)
+
+    def close(self, node: str) -> None:
+        writes.close(self._api, node)
+
+    def open(self, node: str) -> None:
+        writes.open(self._api, node)
+
+    def beat(self) -> None:
+        closing_lease.beat(self._api, self._clock.now())
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        self._reads.node(node)
+        claims = Claimants(self._policy, classify)
+        return tuple(bound_pod(asked, Objects(), claims, "") for asked in self._live(node))
+
+    def drain(self, node: str) -> None:
+        """Evict all but GPU pods, which are never evicted here, and those that stay with their node; every budget is
+        asked before the first goes. Then wait a little: raises ``Busy`` while GPU pods are bound, a budget forbids an
+        eviction, or pods still stop."""
+        if not is_closed(self._reads.node(node)):
+            raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
+        live = [asked for asked in self._live(node) if not _stays(asked.pod)]
+        working = [asked for asked in live if asked.holds_gpu]
+        if working:
+            raise Busy(f"node {node} has {len(working)} GPU pods bound: they are not evicted")
+        going = [asked.pod.metadata for asked in live if asked.pod.metadata.deletion_timestamp is None]
+        for only_ask in (True, False):
+            for pod in going:
+                writes.evict(self._api, pod.namespace, pod.name, pod.uid, only_ask=only_ask)
+        if live:
+            self._until_empty(node)
+
+    def _until_empty(self, node: str) -> None:
+        for wait in (LOOK_S,) * int(STOPPING_S / LOOK_S):
+            left = [asked.pod.name for asked in self._live(node) if not _stays(asked.pod)]
+            if not left:
+                return
+            self._pause(wait)
+        raise Busy(f"node {node}: {', '.join(sorted(left)[:3])} still on it {STOPPING_S:g} s after the eviction")
+
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        writes.evict(self._api, namespace, pod, uid, grace_s)
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        writes.delete(self._api, namespace, pod, uid, grace_s)
+
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        try:
+            about = self._reads.pod(namespace, name) if namespace else self._reads.node(name).metadata
+        except BadRequest:
+            return  # Nobody is left to be told.
+        writes.tell(self._api, about, reason, message, self._clock.now(), change or message, node=not namespace)
+        if namespace:
+            writes.annotate(self._api, about, reason, message)
+
+    def answer_check(self, answer: CheckAnswer) -> None:
+        from pilotlight.adapters.cluster.kubernetes import kueue_check_status
+
+        kueue_check_status.answer(self._api, self._reads.kueue, answer, self._clock.now())
+
+    def stop_queue(self, queue: str, why: str) -> bool:
+        from pilotlight.adapters.cluster.kubernetes import queue_stop_policy
+
+        return queue_stop_policy.stop(self._api, queue, why)
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":
+        from pilotlight.adapters.cluster.kubernetes import pod_owners
+
+        return pod_owners.of_pod(self._api, namespace, pod, uid)
+
+    def owner_now(self, owner: "PodOwner") -> "OwnerState | None":
+        from pilotlight.adapters.cluster.kubernetes import pod_owners
+
+        return pod_owners.now(self._api, owner)
+
+    def rest(self, owner: "PodOwner", count: int) -> None:
+        from pilotlight.adapters.cluster.kubernetes import pod_owners
+
+        pod_owners.rest(self._api, owner, count, self._clock.now())
+
+    def wake(self, owner: "PodOwner") -> int:
+        from pilotlight.adapters.cluster.kubernetes import pod_owners
+
+        return pod_owners.wake(self._api, owner, self._clock.now())
+
+    def _live(self, node: str) -> list[Asked]:
+        return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]
+
+
+def _stays(pod: Pod) -> bool:
+    return is_daemon(pod) or is_mirror(pod)

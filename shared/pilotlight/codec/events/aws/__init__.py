@@ -1,0 +1,1 @@
+"""Events of AWS: EventBridge, Auto Scaling, budgets, and what SQS and SNS wrap around them."""

@@ -1,0 +1,63 @@
+"""Evidence that cluster-autoscaler is alive: the status it writes at every loop, and its Lease."""
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+from pilotlight.codec.kubernetes.typed_objects import Wire
+from pilotlight.facts.capacity import Scaler
+from pilotlight.facts.nodes.instance_groups import listed
+
+NAME = "cluster-autoscaler"
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_STATUS = "cluster-autoscaler-status"
+AUTOSCALER_LEASE = "cluster-autoscaler"
+UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
+"""Annotation with the time of its last loop, as Go writes it; its older words and its YAML begin with the same."""
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
+
+
+class _Metadata(Wire, frozen=True):
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class StatusMap(Wire, frozen=True):
+    """Its ConfigMap."""
+
+    metadata: _Metadata = _Metadata()
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _LeaseSpec(Wire, frozen=True):
+    renew_time: str = ""
+    holder_identity: str = ""
+
+
+class LeaseOf(Wire, frozen=True):
+    """Its Lease."""
+
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+def scaler_of_status(found: StatusMap) -> Scaler | None:
+    """Who wrote it and over which groups; None where no time is in it."""
+    status = found.data.get("status", "")
+    at = _moment(found.metadata.annotations.get(UPDATED, "") or status)
+    return Scaler(name=NAME, seen_at=at, groups=tuple(sorted(listed(status)))) if at else None
+
+
+def scaler_of_lease(found: LeaseOf) -> Scaler | None:
+    """Who holds it. It says nothing of groups."""
+    at = _moment(found.spec.renew_time)
+    return Scaler(name=NAME, seen_at=at) if at and found.spec.holder_identity else None
+
+
+def _moment(text: str) -> datetime | None:
+    found = _MOMENT.search(text)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{found[1]}T{found[2]}").replace(tzinfo=UTC)
+    except ValueError:
+        return None

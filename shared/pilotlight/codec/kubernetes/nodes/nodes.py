@@ -1,0 +1,281 @@
+"""Nodes to facts: what is free on each, what is on it, and what would stop its drain."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from pilotlight.codec.kubernetes import bounds
+from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
+from pilotlight.codec.kubernetes.pods.claimants import Claimants
+from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
+from pilotlight.codec.kubernetes.pods.near import host_ports
+from pilotlight.codec.kubernetes.pods.pods import UNREAD, Asked, bound_pod, is_daemon
+from pilotlight.codec.kubernetes.pods.requests import Request, other_resources, read_amounts, whole_units
+from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached
+from pilotlight.codec.kubernetes.typed_objects import Condition, KubeNode, Pod
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import Node, Resources
+from pilotlight.facts.interruption.notice_kinds import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
+from pilotlight.facts.nodes.gpu_faults import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import WHOLE_DEVICES, GpuRequest, is_gpu, part_of_gpu
+from pilotlight.units import MILLI_PER_GPU
+
+if TYPE_CHECKING:
+    from pilotlight.codec.kubernetes.nodes.devices import OnNode
+
+
+class Onboard(NamedTuple):
+    """The pods of one node: those that hold a place, and those that are done."""
+
+    live: Sequence[Asked]
+    finished: Sequence[Asked]
+
+
+def node_of(
+    node: KubeNode,
+    onboard: Onboard,
+    policy: Policy,
+    objects: Objects,
+    claims: Claimants,
+    on: "OnNode | None" = None,
+) -> Node | None:
+    """A GPU node as a fact, or None for a node without GPUs. ``on`` are devices that drivers publish of it.
+
+    A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable where its
+    allocatable cannot be read.
+    """
+    meta = node.metadata
+    if node.unread:
+        raise Unreadable(UNREAD, f"the node cannot be read: {node.unread}; mend it")
+    room = _bounded(read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable"))
+    resource, devices, slices = _devices(room)
+    pool = pool_of(meta.labels, policy)
+    if not _has_gpus(meta.labels, room, policy) and not (on and any(is_gpu(kind.resource) for kind in on.kinds)):
+        return None
+    known = policy.pools.get(pool)
+    model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
+    kind = capacity_type(meta.labels) or (known.capacity_type if known else "on-demand")
+    ready_since = _ready_since(node)
+    limits = attach_limits(meta.name, objects)
+    holding = [a for a in onboard.live if a.holds_gpu]
+    steered = policy.placement == "taint"
+    working = any(not is_daemon(a.pod) for a in holding)
+    by_claim = _by_claim(on) if on is not None else _ByClaim()
+    return Node(
+        name=meta.name,
+        pool=whole_name(pool),
+        instance_type=whole_name(meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else "")),
+        capacity_type=kind,
+        created_at=meta.created_at,
+        ready=ready_since is not None and bool(devices or slices or by_claim.devices or by_claim.slices),
+        devices=_free_devices(resource, devices, holding) or by_claim.devices,
+        resource=resource if devices else by_claim.resource or resource,
+        slices={**_free_slices(slices, holding), **by_claim.slices},
+        kinds=on.kinds if on is not None else (),
+        free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
+        attachable=limits,
+        labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
+        taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
+        pods=tuple(
+            bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=kind == "spot" or steered)
+            for a in onboard.live
+        ),
+        zone=whole_name(meta.labels.get(labels.ZONE, "")),
+        instance=whole_name(instance_id(node.spec.provider_id)),
+        cloud=whole_name(cloud_of(node.spec.provider_id)),
+        schedulable=not is_closed(node),
+        marked=is_marked(node),
+        idle_since=None if working else _latest_end(onboard.finished, ready_since),
+        gpu_model=whole_name(model),
+        ready_since=ready_since,
+        room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
+        closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
+        conditions=_conditions(node),
+        sick=next(filter(None, map(_ill, node.status.conditions)), ""),
+    )
+
+
+def _bounded(room: Request) -> Request:
+    """What a node has, where that is more than any node has: so much. It sells no more room than there can be."""
+    return {
+        name: min(amount, Decimal(int((bounds.CORES if name == "cpu" else bounds.AMOUNT).most)))
+        for name, amount in room.items()
+    }
+
+
+class _ByClaim(NamedTuple):
+    """What pods get of a node by claim alone: whole GPUs and parts of them, other devices free and in all."""
+
+    resource: str = ""
+    devices: tuple[int, ...] = ()
+    slices: Mapping[str, int] = MappingProxyType({})
+    free: tuple[tuple[str, int], ...] = ()
+    others: tuple[tuple[str, int], ...] = ()
+
+
+def _by_claim(on: "OnNode") -> _ByClaim:
+    found = [(kind.resource, kind.count, on.free.get(kind.resource, 0)) for kind in on.kinds if not kind.plugin]
+    parts = {name: free for name, _, free in found if part_of_gpu(name)}
+    others = [each for each in found if not is_gpu(each[0])]
+    whole = [each for each in found if is_gpu(each[0]) and not part_of_gpu(each[0])]
+    name, count, free = max(whole, key=lambda each: each[1], default=("", 0, 0))
+    return _ByClaim(
+        resource=name,
+        devices=(MILLI_PER_GPU,) * free + (0,) * (count - free),
+        slices=parts,
+        free=tuple((name, free) for name, _, free in others),
+        others=tuple((name, count) for name, count, _ in others),
+    )
+
+
+def plugins_of(node: KubeNode) -> frozenset[str]:
+    """The GPU resources that a device plugin offers on a node."""
+    try:
+        room = read_amounts(node.status.allocatable, "status.allocatable")
+    except Unreadable:
+        return frozenset()
+    return frozenset(name for name, amount in room.items() if amount and is_gpu(name))
+
+
+def _conditions(node: KubeNode) -> tuple[str, ...]:
+    """Those that say that it goes; a kubelet that shuts down in order says so in why it is not ready."""
+    shown = [c.type for c in node.status.conditions if c.status == "True" and c.type in CONDITIONS]
+    ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    if ready is not None and ready.status == "False" and SHUTTING_DOWN in ready.message:
+        shown.append(SHUTDOWN)
+    return tuple(shown)
+
+
+def is_marked(node: KubeNode) -> bool:
+    """Whether it carries our taint."""
+    return any(taint.key == labels.DRAINING for taint in node.spec.taints)
+
+
+def is_closed(node: KubeNode) -> bool:
+    """Whether it takes no new pods: by our taint, or cordoned by somebody."""
+    return node.spec.unschedulable or is_marked(node)
+
+
+def is_gpu_node(node: KubeNode, policy: Policy) -> bool:
+    """Whether a node matters: ``node_of`` makes a fact of it, or cannot read it."""
+    try:
+        room = read_amounts(node.status.allocatable, "status.allocatable")
+    except Unreadable:
+        return True
+    return bool(node.unread) or _has_gpus(node.metadata.labels, room, policy)
+
+
+def _has_gpus(node_labels: Mapping[str, str], room: Request, policy: Policy) -> bool:
+    return any(_devices(room)[1:]) or pool_of(node_labels, policy) in policy.pools or labels.GPU_PRODUCT in node_labels
+
+
+def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
+    """The policy's name of a node's pool, else the cloud's, else empty."""
+    name = pool_label(node_labels)
+    if name in policy.pools:
+        return name
+    return next((ours for ours, pool in policy.pools.items() if name and pool.cluster_pool == name), name)
+
+
+def _ill(condition: Condition) -> str:
+    """What a condition says is the matter with GPUs, or nothing; XIDs that programs cause are no illness."""
+    bad = condition.type in (WHERE_TRUE if condition.status == "True" else WHERE_FALSE)
+    if not bad or condition.status == "Unknown":
+        return ""
+    xids = {int(found) for found in _XID.findall(f"{condition.reason} {condition.message}")}
+    if xids and xids <= OF_PROGRAMS:
+        return ""
+    said = f"{condition.reason}: {condition.message}".strip(": ")
+    return f"{condition.type} is {condition.status}" + (f" ({said[:MOST_SAID]})" if said else "")
+
+
+_XID = re.compile(r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)")
+MOST_SAID = 160
+"""Characters of what a condition says."""
+
+
+def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
+    """Whole GPUs under the resource name that has the most, and all other GPU resources by name."""
+    whole = {name: int(room.get(name, 0)) for name in WHOLE_DEVICES}
+    own = max(WHOLE_DEVICES, key=whole.__getitem__)
+    most = int(bounds.DEVICES.most)
+    slices = {n: min(int(a), most) for n, a in room.items() if a >= 1 and n != own and is_gpu(n)}
+    return own, min(whole[own], most), slices
+
+
+def _ready_since(node: KubeNode) -> datetime | None:
+    ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    if ready is None or ready.status != "True":
+        return None
+    return ready.last_transition_time or node.metadata.created_at
+
+
+def _latest_end(finished: Iterable[Asked], ready_since: datetime | None) -> datetime | None:
+    """When the node fell idle: its last GPU pod's end, or when it became ready."""
+    ends = [end for a in finished if a.gpu and (end := _end(a.pod))]
+    return max([*ends, *([ready_since] if ready_since else [])], default=None)
+
+
+def _end(pod: Pod) -> datetime | None:
+    ends = [s.state.terminated.finished_at for s in pod.status.container_statuses if s.state.terminated]
+    return max((end for end in ends if end), default=None)
+
+
+def _free_devices(resource: str, count: int, holding: Sequence[Asked]) -> tuple[int, ...]:
+    """Free thousandths of each device: whole requests first, then shares on the fullest device with room.
+
+    Which device a pod holds is not in the API: this packing is the best that can be true.
+    """
+    free = [MILLI_PER_GPU] * count
+    requests = sorted((_held(a, resource, count) for a in holding), key=lambda g: (-g.total_milli, g.resource))
+    for gpu in requests:
+        if gpu.resource != resource:
+            continue
+        fitting = sorted((room, i) for i, room in enumerate(free) if room >= gpu.milli)
+        for _, i in fitting[: gpu.count]:
+            free[i] -= gpu.milli
+    return tuple(free)
+
+
+def _held(asked: Asked, resource: str, count: int) -> GpuRequest:
+    """What a pod holds; one that cannot be read holds all."""
+    return asked.gpu or GpuRequest(count=max(1, count), resource=resource)
+
+
+def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for asked in holding:
+        if asked.gpu:
+            used[asked.gpu.resource] = used.get(asked.gpu.resource, 0) + asked.gpu.count
+    return {name: max(0, count - used.get(name, 0)) for name, count in slices.items()}
+
+
+def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -> tuple[tuple[str, int], ...]:
+    """How many volumes more it takes of each driver."""
+    used = attached((a.pod for a in onboard.live), objects) if limits else {}
+    return tuple((name, max(0, count - used.get(name, 0))) for name, count in sorted(limits.items()))
+
+
+def _free(room: Request, live: Sequence[Asked], attachable: tuple[tuple[str, int], ...]) -> Resources:
+    requests = [a.request for a in live]
+
+    def left(name: str, scale: int = 1, default: int = 0) -> int:
+        if name not in room:
+            return default
+        taken = sum((r.get(name, Decimal(0)) for r in requests), Decimal(0))
+        return max(0, int(room[name] * scale) - whole_units(taken, scale))
+
+    return Resources(
+        cpu_milli=left("cpu", 1000),
+        memory=left("memory"),
+        ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
+        pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
+        other=(*((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)), *attachable),
+        ports=tuple(sorted({port for a in live for port in host_ports(a.pod)})),
+    )

@@ -1,0 +1,39 @@
+"""What would stop a pod's eviction, by the rules that cluster autoscalers follow."""
+
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.pods.pods import is_daemon, is_mirror
+from pilotlight.codec.kubernetes.selectors import covers
+from pilotlight.codec.kubernetes.typed_objects import Pod
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+
+
+def blocks_drain(pod: Pod, objects: Objects) -> str:
+    """Why a pod on a node would stop its drain, or empty. DaemonSet and mirror pods never do."""
+    if is_daemon(pod) or is_mirror(pod):
+        return ""
+    annotations = pod.metadata.annotations
+    if annotations.get(SAFE_TO_EVICT) == "false":
+        return f"annotation {SAFE_TO_EVICT}=false"
+    if annotations.get(DO_NOT_DISRUPT) == "true":
+        return f"annotation {DO_NOT_DISRUPT}=true"
+    budget = _exhausted_budget(pod, objects)
+    if budget:
+        return f"PodDisruptionBudget {budget} allows no disruption"
+    if annotations.get(SAFE_TO_EVICT) != "true" and _has_local_storage(pod):
+        return "local storage (emptyDir or hostPath)"
+    return ""
+
+
+def _has_local_storage(pod: Pod) -> bool:
+    return any(v.host_path is not None or (v.empty_dir and v.empty_dir.medium != "Memory") for v in pod.spec.volumes)
+
+
+def _exhausted_budget(pod: Pod, objects: Objects) -> str:
+    for budget in objects.budgets.values():
+        same = budget.metadata.namespace == pod.metadata.namespace
+        selector = budget.spec.selector
+        if same and selector and budget.status.disruptions_allowed < 1 and covers(selector, pod.metadata.labels):
+            return budget.metadata.name
+    return ""

@@ -1,0 +1,358 @@
+"""Pods to facts: a demand, a finding, a pod on a node, or nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from pilotlight.codec.kubernetes import bounds
+from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
+from pilotlight.codec.kubernetes.companions import DaemonSet
+from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.pods import pod_bounds
+from pilotlight.codec.kubernetes.pods.claimants import Claimants
+from pilotlight.codec.kubernetes.pods.near import host_ports
+from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
+from pilotlight.codec.kubernetes.pods.pod_placement import Terms, pod_terms, tolerations
+from pilotlight.codec.kubernetes.pods.requests import (
+    Request,
+    effective_request,
+    gpu_request,
+    other_resources,
+    whole_units,
+)
+from pilotlight.codec.kubernetes.pods.volumes import attached, reach_of
+from pilotlight.codec.kubernetes.times import in_range
+from pilotlight.codec.kubernetes.typed_objects import Container, Pod, WireToleration
+from pilotlight.facts import labels
+from pilotlight.facts.capacity import BoundPod, Daemon
+from pilotlight.facts.fit.claimed_devices import Claimed
+from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
+from pilotlight.facts.workload import (
+    Due,
+    Finding,
+    Gang,
+    GpuRequest,
+    Near,
+    PodDemand,
+    PodShape,
+    PodTraits,
+    Requirement,
+    shape,
+)
+
+NO_GPU = GpuRequest(count=0, resource="")
+UNREAD = "unreadable-object"
+"""The code of a finding about a pod or node that is not what its kind is."""
+MIRROR = "kubernetes.io/config.mirror"
+ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
+"""The annotation's "any": every model will do, as long as the node has one."""
+
+
+class Asked(NamedTuple):
+    """A pod with what it asks for. ``problem`` is why its GPUs, or all of it, cannot be read.
+
+    ``claimed`` are devices that it asks for by claim; ``claims_read`` tells whether that was looked up.
+    """
+
+    pod: Pod
+    request: Request
+    gpu: GpuRequest | None
+    problem: Unreadable | None = None
+    claimed: Claimed | None = None
+    claims_read: bool = False
+
+    @property
+    def holds_gpu(self) -> bool:
+        """Whether it has GPUs once placed. In doubt it has: its node is never given back."""
+        return bool(self.gpu or self.problem or (self.pod.spec.resource_claims and not self.claims_read))
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether it asks for GPUs, or for devices that may be some."""
+        return self.gpu is not None or self.claimed is not None
+
+
+def read_request(pod: Pod) -> Asked:
+    """What a pod asks for; never raises."""
+    request: Request = {}
+    if pod.unread:
+        return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
+    try:
+        request = effective_request(pod.spec)
+        return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))
+    except Unreadable as problem:
+        return Asked(pod, request, None, problem)
+
+
+def waits(pod: Pod) -> bool:
+    """Whether a node could help: not finished, deleted, placed, mirrored or a DaemonSet's."""
+    return not (pod.finished or pod.metadata.deletion_timestamp or pod.node or is_mirror(pod) or is_daemon(pod))
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether a DaemonSet made it: every node has one of its kind."""
+    owner = pod.metadata.owner
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Whether it mirrors a kubelet's static pod."""
+    return MIRROR in pod.metadata.annotations
+
+
+def demand_of(
+    asked: Asked,
+    objects: Objects,
+    claims: Claimants,
+    gang: Gang | None,
+    *,
+    require_label: bool,
+    near: Near | None = None,
+) -> PodDemand | Finding | None:
+    """The demand of a waiting pod, a finding where no node would help, or None where it wants no GPU."""
+    pod = asked.pod
+    try:
+        if not _wants_gpu(asked):
+            return None
+        _may_be_scheduled(pod, require_label)
+        if gang is not None and not bounds.GANG_PODS.takes(gang.size):
+            raise bounds.too_many("pods or more in its gang", gang.size, bounds.GANG_PODS)
+        return _demand(asked, reach_of(pod, objects), objects, claims, gang, near)
+    except Unreadable as problem:
+        return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
+
+
+def _wants_gpu(asked: Asked) -> bool:
+    """Raises what makes the request unreadable; claims for devices that were not read are refused, never ignored."""
+    if asked.problem is not None:
+        raise asked.problem
+    if asked.pod.spec.resource_claims and not asked.claims_read:
+        raise Unreadable(
+            "dra-claim",
+            "asks for devices by ResourceClaim (DRA), and this look has none of resource.k8s.io/v1: buy by hand",
+        )
+    return asked.wants_gpu
+
+
+def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
+    """Raise what keeps the scheduler from even trying."""
+    if require_label and pod.metadata.labels.get(labels.OPT_IN[0]) != labels.OPT_IN[1]:
+        key, value = labels.OPT_IN
+        raise Unreadable("not-opted-in", f"has no label {key}={value}, which require_label asks for: add it to opt in")
+    scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+    reason = scheduled.reason if scheduled is not None and scheduled.status == "False" else ""
+    if scheduled is None and pod.spec.scheduler_name not in ("", "default-scheduler"):
+        who = pod.spec.scheduler_name
+        raise Unreadable("scheduler-silent", f"is for scheduler {who}, which has said nothing of it: see that it runs")
+    gates = ", ".join(gate.get("name", "?") for gate in pod.spec.scheduling_gates)
+    if gates or reason == "SchedulingGated":
+        raise Unreadable(
+            "scheduling-gated", f"is held by scheduling gate {gates or '(unnamed)'}: it waits for that, not a node"
+        )
+    if reason not in ("", "Unschedulable"):
+        raise Unreadable("scheduler-error", f"the scheduler reports {reason}: see the pod's events")
+
+
+def _demand(
+    asked: Asked,
+    reach: Sequence[Terms],
+    objects: Objects,
+    claims: Claimants,
+    gang: Gang | None,
+    near: Near | None = None,
+) -> PodDemand:
+    pod, request, meta = asked.pod, asked.request, asked.pod.metadata
+    pod_bounds.refuse(pod)
+    pod_bounds.amounts(request)
+    terms = pod_terms(pod, reach)
+    models = _models(meta.annotations)
+    if models == ("any",):
+        models = ()
+        terms = tuple((*term, *ANY_MODEL[0]) for term in terms) or ANY_MODEL
+    said = claims.settle(pod, traits_of(asked))
+    owner = meta.owner
+    gpu = asked.gpu if asked.claimed is None else gpu_request(request, meta.annotations.get(labels.GPU_SHARE))
+    return PodDemand(
+        uid=meta.uid or pod.name,
+        namespace=meta.namespace,
+        name=meta.name,
+        created_at=meta.created_at,
+        said=_said(pod),
+        refused=said.refused,
+        owner=whole_name(f"{owner.kind}/{owner.name}") if owner else "",
+        shape=shape(
+            gpu=gpu or NO_GPU,
+            claimed=asked.claimed,
+            cpu_milli=whole_units(request.get("cpu", 0), 1000),  # type: ignore[arg-type]
+            memory=whole_units(request.get("memory", 0)),  # type: ignore[arg-type]
+            ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
+            other=(*other_resources(request, gpu), *sorted(attached((pod,), objects).items())),
+            terms=terms,
+            reach=tuple(reach),
+            tolerations=tolerations(pod.spec.tolerations),
+            gpu_models=models,
+            min_gpu_memory_gib=pod_bounds.gib(meta.annotations),
+            workload_class=said.workload_class,
+            class_reason=said.class_reason[: bounds.SAID],
+            team=said.team,
+            priority=said.priority,
+            max_run_s=pod_bounds.run_s(pod.spec),
+            checkpoint_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_S),
+            gang=gang,
+            near=near,
+            due=_due(pod, said.workload_class, gang=bool(gang or gang_key(pod))),
+        ),
+        grace_s=pod_bounds.grace_s(pod.spec),
+        checkpoint_takes_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_TAKES_S),
+        never_preempts=pod.spec.preemption_policy == "Never",
+    )
+
+
+def _said(pod: Pod) -> str:
+    """What the scheduler last said of it, or its beginning."""
+    said = (c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False")
+    return next(said, "")[: bounds.SAID]
+
+
+def _due(pod: Pod, workload_class: str, *, gang: bool) -> Due | None:
+    if not _names_deadline(pod):
+        return None
+    from pilotlight.codec.kubernetes.pods.pod_deadline import due_of
+
+    return due_of(pod, workload_class, gang=gang)
+
+
+def _names_deadline(pod: Pod) -> bool:
+    return labels.DEADLINE in pod.metadata.annotations or labels.WORK in pod.metadata.annotations
+
+
+def other_demand(asked: Asked, objects: Objects, claims: Claimants) -> PodDemand | None:
+    """The demand of a pod that wants no GPU and that the scheduler finds no node for; None for any other."""
+    said = (c for c in asked.pod.status.conditions if c.type == "PodScheduled" and c.status == "False")
+    unschedulable = any(c.reason == "Unschedulable" for c in said)
+    if asked.holds_gpu or not waits(asked.pod) or not unschedulable:
+        return None
+    try:
+        none = asked._replace(gpu=NO_GPU)
+        return _demand(none, reach_of(asked.pod, objects), objects, claims, None)
+    except Unreadable:
+        return None
+
+
+def daemon_of(daemons: DaemonSet, claims: Claimants) -> Daemon | None:
+    """What a DaemonSet's pod takes of a node; None where it cannot be read."""
+    spec = daemons.spec.template.spec
+    spec = msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *_DAEMONS_BEAR))
+    pod = Pod(metadata=daemons.metadata, spec=spec)
+    asked = read_request(pod)
+    if asked.problem is not None:
+        return None
+    whole = asked if asked.gpu else asked._replace(gpu=NO_GPU)
+    ports = host_ports(pod)
+    near = Near(ports=ports) if ports else None
+    try:
+        return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), claims, None, near).shape)
+    except Unreadable:
+        return None
+
+
+_DAEMONS_BEAR = tuple(
+    WireToleration(key=f"node.kubernetes.io/{name}", operator="Exists")
+    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
+
+
+def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *, elsewhere: bool = False) -> BoundPod:
+    """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
+    pod = asked.pod
+    gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
+    said = claims.settle(pod, traits_of(asked)) if gpu else None
+    timed = _names_deadline(pod)
+    every, takes, last = _checkpoints(pod.metadata.annotations) if gpu else (0.0, 0.0, None)
+    return BoundPod(
+        uid=pod.metadata.uid or pod.name,
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        gpu=gpu,
+        daemonset=is_daemon(pod) or is_mirror(pod),
+        blocks=blocks,
+        workload_class=said.workload_class if said else "",
+        team=said.team if said else "",
+        gang=gang_key(pod) if gpu else "",
+        max_run_s=pod_bounds.run_s(pod.spec),
+        grace_s=pod_bounds.grace_s(pod.spec),
+        started_at=pod.status.start_time,
+        works_since=_works_since(pod) if timed else None,
+        checkpoint_s=every,
+        checkpoint_takes_s=takes,
+        checkpointed_at=last,
+        priority=said.priority if said else pod.spec.priority,
+        shape=_shape_elsewhere(asked, objects, claims) if (elsewhere or timed) and asked.gpu else None,
+    )
+
+
+def _works_since(pod: Pod) -> datetime | None:
+    from pilotlight.codec.kubernetes.pods.pod_deadline import works_since
+
+    return works_since(pod)
+
+
+def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:
+    """What the pod would need on another node; None where it names what no other node could give."""
+    try:
+        return _demand(asked, reach_of(asked.pod, objects), objects, claims, None).shape
+    except Unreadable:
+        return None
+
+
+def traits_of(asked: Asked) -> PodTraits:
+    """What a pod tells of its purpose. The class may be an annotation too; the label wins."""
+    meta, spec = asked.pod.metadata, asked.pod.spec
+    key = labels.WORKLOAD_CLASS[0]
+    explicit = {key: bounds.shown(meta.annotations[key])} if key in meta.annotations else {}
+    return PodTraits(
+        labels={**explicit, **meta.labels},
+        images=_beginning(c.image for c in spec.containers),
+        words=_beginning(word for c in spec.containers for word in _words(c)),
+        owner_kind=meta.owner.kind if meta.owner else "",
+        gpus=asked.gpu.count if asked.gpu else 0,
+        memory=whole_units(asked.request.get("memory", 0)),  # type: ignore[arg-type]
+    )
+
+
+def _beginning(words: Iterable[str]) -> tuple[str, ...]:
+    """Words up to so many characters in all."""
+    found: list[str] = []
+    left = bounds.WORDS
+    for word in words:
+        if left <= 0:
+            break
+        found.append(word[:left])
+        left -= len(word) + 1
+    return tuple(found)
+
+
+def _words(container: Container) -> tuple[str, ...]:
+    return (*container.command, *container.args)
+
+
+def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    text = annotations.get(labels.GPU_MODELS, "")
+    models = tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
+    if len(models) > bounds.MODELS.most:
+        raise bounds.too_many(f"models in {labels.GPU_MODELS}", len(models), bounds.MODELS)
+    if long := next((name for name in models if len(name) > bounds.NAME.most), ""):
+        raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.shown(long)}: {bounds.NAME.mend}")
+    return ("any",) if "any" in (m.lower() for m in models) else models
+
+
+def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
+    """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
+    every, takes = (pod_bounds.safe_seconds(annotations, name) for name in (CHECKPOINT_S, CHECKPOINT_TAKES_S))
+    try:
+        last = datetime.fromisoformat(annotations.get(labels.CHECKPOINTED_AT, ""))
+    except ValueError:
+        last = None
+    return every, takes, last if last is not None and in_range(last) else None

@@ -1,0 +1,161 @@
+"""What a pod asks of a node: its effective request and its GPUs.
+
+Effective request, as the scheduler counts it (KEP-753 sidecars, KEP-2837 pod-level resources): the larger of all
+containers with all sidecars, and of each init container with the sidecars declared before it; plus overhead.
+Limits stand in for absent requests. Pod-level requests replace the sum of the containers.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+
+from pilotlight.codec.kubernetes import bounds
+from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.typed_objects import Container, PodSpec, ResourceLists
+from pilotlight.facts.workload import NVIDIA, WHOLE_DEVICES, GpuRequest, is_gpu
+from pilotlight.units import MILLI_PER_GPU, milli, quantity
+
+Request = dict[str, Decimal]
+"""Amounts by resource name: cores, bytes or devices."""
+
+POD_LEVEL, HUGE_PAGES = ("cpu", "memory"), "hugepages-"
+"""What may be asked for on a pod's own level (Kubernetes 1.34)."""
+
+
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+"""A resource of this name, less this, is a DeviceClass by which a container asks for devices."""
+
+
+def effective_request(spec: PodSpec) -> Request:
+    """What the scheduler counts for a pod. Raises Unreadable("bad-quantity") naming the path."""
+    sidecars: Request = {}
+    largest_init: Request = {}
+    for i, container in enumerate(spec.init_containers):
+        own = _own(container, f"spec.initContainers[{i}]")
+        if container.restart_policy == "Always":
+            sidecars = summed(sidecars, own)
+        else:
+            largest_init = _max(largest_init, summed(sidecars, own))
+    running = sidecars
+    for i, container in enumerate(spec.containers):
+        running = summed(running, _own(container, f"spec.containers[{i}]"))
+    total = _max(running, largest_init)
+    pod_level = _amounts(spec.resources, "spec.resources")
+    total |= {name: amount for name, amount in pod_level.items() if name in POD_LEVEL or name.startswith(HUGE_PAGES)}
+    return summed(total, _read(spec.overhead, "spec.overhead"))
+
+
+def asked(spec: PodSpec) -> set[str]:
+    """The names of all resources that a pod's containers speak of."""
+    lists = [c.resources for c in (*spec.containers, *spec.init_containers)]
+    return {name for each in lists for name in (*each.requests, *each.limits)}
+
+
+def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
+    """The GPUs in a request, or None when it has none.
+
+    ``share`` is the gpu-share annotation: a part of one device. Raises Unreadable for accelerators that are unknown,
+    devices that are mixed or not whole. What is asked for beside a GPU is ``other_resources``'s.
+    """
+    asked = {name: amount for name, amount in request.items() if amount and _is_device(name)}
+    known = [name for name in asked if is_gpu(name)]
+    unknown = sorted(asked.keys() - set(known))
+    if unknown and not known and (share or any(map(_looks_like_accelerator, unknown))):
+        raise Unreadable("unknown-device", f"asks for {', '.join(unknown)}, a device Pilotlight cannot buy")
+    if len(known) > 1:
+        raise Unreadable("mixed-devices", f"asks for {' and '.join(sorted(known))} at once: no node type offers both")
+    if share is not None:
+        return _shared(share, asked)
+    if not known:
+        return None
+    resource = known[0]
+    amount = asked[resource]
+    if amount != int(amount):
+        raise Unreadable("bad-quantity", f"asks for {amount} {resource}: devices come whole")
+    if not bounds.DEVICES.takes(amount):
+        raise Unreadable("bad-quantity", f"asks for {amount} {resource}: no node has that many")
+    return GpuRequest(count=int(amount), resource=resource)
+
+
+def other_resources(request: Request, gpu: GpuRequest | None) -> tuple[tuple[str, int], ...]:
+    """What a request wants beside GPUs, CPU, memory and disk, by name, in whole units: hugepages, other devices."""
+    mine = gpu.resource if gpu else ""
+    return tuple(
+        sorted(
+            (name, whole_units(amount))
+            for name, amount in request.items()
+            if amount and name not in _COMMON and name != mine
+        )
+    )
+
+
+_COMMON = ("cpu", "memory", "ephemeral-storage", "pods")
+
+
+def whole_units(amount: Decimal, scale: int = 1) -> int:
+    """An amount in whole units of 1/scale, rounded up."""
+    scaled = amount * scale
+    return int(scaled) + (scaled > int(scaled))
+
+
+def read_amounts(amounts: Mapping[str, object], path: str) -> Request:
+    """Amounts by resource name. Raises Unreadable("bad-quantity") naming the path."""
+    return _read(amounts, path)
+
+
+def _shared(share: str, asked: Request) -> GpuRequest:
+    try:
+        part = milli(share)
+    except ValueError:
+        part = 0
+    if not 0 < part <= MILLI_PER_GPU:
+        raise Unreadable("bad-quantity", f"gpu-share is {bounds.shown(share)}: give a part of one GPU, as 0.25")
+    if any(amount > 1 for name, amount in asked.items() if is_gpu(name)) or any(
+        is_gpu(name) and name not in WHOLE_DEVICES for name in asked
+    ):
+        raise Unreadable("bad-quantity", "gpu-share goes with at most one whole GPU")
+    return GpuRequest(count=1, milli=part, resource=next((name for name in asked if is_gpu(name)), NVIDIA))
+
+
+def _own(container: Container, path: str) -> Request:
+    return _amounts(container.resources, f"{path}.resources")
+
+
+def _amounts(lists: ResourceLists, path: str) -> Request:
+    return _read(lists.limits, f"{path}.limits") | _read(lists.requests, f"{path}.requests")
+
+
+def _read(amounts: Mapping[str, object], path: str) -> Request:
+    return dict(_each(amounts, path))
+
+
+def _each(amounts: Mapping[str, object], path: str) -> Iterator[tuple[str, Decimal]]:
+    for name, text in amounts.items():
+        try:
+            yield name, _quantity(text)
+        except ValueError as error:
+            raise Unreadable("bad-quantity", f"{path}[{name}]: {error}") from None
+
+
+_quantity = lru_cache(maxsize=4096)(quantity)
+
+
+def summed(a: Request, b: Request) -> Request:
+    """Both together."""
+    return {**a, **{name: a.get(name, Decimal(0)) + amount for name, amount in b.items()}}
+
+
+def _max(a: Request, b: Request) -> Request:
+    return {**a, **{name: max(a.get(name, Decimal(0)), amount) for name, amount in b.items()}}
+
+
+def _is_device(name: str) -> bool:
+    """Extended resources have a domain of their own; ``*.kubernetes.io/`` is Kubernetes's."""
+    domain, slash, _ = name.partition("/")
+    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
+
+
+def _looks_like_accelerator(name: str) -> bool:
+    return any(
+        part in name.lower() for part in ("gpu", "nvidia.com/", "amd.com/", "tpu", "neuron", "gaudi", "i915", "mig")
+    )

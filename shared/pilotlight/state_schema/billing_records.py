@@ -1,0 +1,95 @@
+"""Families of what nodes cost: the meter's, the bill's, and where budgets stand."""
+
+from datetime import date, datetime
+
+import msgspec
+
+from pilotlight.codec.record_format import Format
+from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
+from pilotlight.facts.money.budgets import HeldPrice, Ladder
+from pilotlight.facts.offers.catalog import ToldPrices
+from pilotlight.facts.offers.paid_capacity import UnusedMonth
+from pilotlight.facts.utilisation.pool_use import PoolUse
+from pilotlight.state_schema.rows import Rows
+from pilotlight.state_schema.table import Part, Parted, Table
+from pilotlight.units import HOUR as HOUR_S
+
+DAY_S = 24 * HOUR_S
+
+
+class CountFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """The earliest day in which there may be something left to count.
+
+    ``seen`` is the last look: what its parts do not say otherwise was the same up to then. ``zones`` are those of the
+    budgets, at whose midnights a day is cut. Lives of nodes that ended are counted from ``lives_from`` on: it is the
+    last look that counted all of them.
+    """
+
+    day: date
+    seen: datetime | None = None
+    zones: tuple[str, ...] = ()
+    lives_from: datetime | None = None
+
+
+class CostFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """The earliest day of which the cost of a node that ended may not be filed yet."""
+
+    day: date
+
+
+class LifePart(Part[Life], frozen=True, kw_only=True):
+    """Lives of instances that stopped, by instance."""
+
+
+class PricePart(Part[HeldPrice], frozen=True, kw_only=True):
+    """Prices that nodes are held at, by instance."""
+
+
+METERING = Table("metering", Format(MeterPart), 40 * DAY_S)
+"""``<cluster>/<day>/<part>``: the nodes of a day as far as they are counted. A node that is new on a day is in the
+first part on its way that is not full: ``07``, ``07a``, ``07a3``, ..."""
+
+METER = Rows(Table("meter", Format(MeterDay), 800 * DAY_S), "lines")
+"""``<cluster>/<day>``: a day that is over."""
+
+METERED = Table("metered", Format(CountFrom))
+"""``<cluster>``: the day from which on counting goes on."""
+
+LIVES = Parted(Table("life", Format(LifePart, 2), 48 * HOUR_S), LifePart)
+"""``<cluster>/<hour>/<part>``: instances that are known to have stopped, by the hour in which that became known. Kept
+for longer than a node object outlives its instance, and than the meter may stand still."""
+
+HELD_PRICE = Parted(Table("held-price", Format(PricePart), 40 * DAY_S), PricePart)
+"""``<cluster>/<hour>/<part>``: prices of nodes' holds, by the hour in which the meter is told of them: where they
+changed, or are not their pool's any more. Kept as long as what is metered by node."""
+
+COST = Table("cost", Format(NodeCost), 30 * DAY_S)
+"""``<cluster>/<day of the end>/<instance>/<since>``: what a node came to, kept as long as decisions are. A bill's
+word on it is a record of its own below that name."""
+
+COST_FROM = Table("cost-from", Format(CostFrom))
+"""``<cluster>``."""
+
+BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
+"""``<cluster>/<day>/<source>``."""
+
+PAID_IDLE = Table("paid-idle", Format(UnusedMonth), 800 * DAY_S)
+"""``<cluster>/<yyyy-mm>``: what was paid for and ran nowhere."""
+
+HOUR_MARK = Table("hour-mark", Format(HourMark))
+"""``<cluster>``: up to where hours are told."""
+
+HOUR = Table("hour", Format(HourCost), 70 * DAY_S)
+"""``<cluster>/<hh>/<yyyy-mm-dd>``: what an hour of a day cost. One scan reads the same hour of all days."""
+
+ANOMALY = Table("anomaly", Format(Anomaly), 800 * DAY_S)
+"""``<cluster>/<yyyy-mm-ddThh>``: an hour that cost far more than is usual then."""
+
+PRICES = Table("prices", Format(ToldPrices), 60 * DAY_S)
+"""``<cluster>``: what its cloud said of prices when it was last asked."""
+
+LADDER = Table("ladder", Format(Ladder))
+"""``<cluster>``: the steps of budgets that are in force."""
+
+POOL_USE = Table("pool-use", Format(PoolUse), 600.0)
+"""``<cluster>``: what the GPUs of its pools did lately."""

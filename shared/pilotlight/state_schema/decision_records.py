@@ -1,0 +1,41 @@
+"""Families of what a cluster's decisions leave behind."""
+
+from datetime import datetime
+
+from pilotlight.codec.record_format import Format
+from pilotlight.facts.capacity import InFlight
+from pilotlight.facts.decisions import Record, Step
+from pilotlight.facts.memory import Memory
+from pilotlight.state_schema.table import Part, Parted, Table
+from pilotlight.units import HOUR
+
+MEMORY = Table("memory", Format(Memory, 2))
+"""``<cluster>``."""
+
+IN_FLIGHT = Table("inflight", Format(InFlight))
+"""``<cluster>/<decision>.<n>``, and ``+<part>`` behind it for more demands than one record holds."""
+
+OPEN = Table("open", Format(Record, 2))
+"""``<cluster>/<id>``: a decision from before its first call until after its last is known."""
+
+STEP = Table("step", Format(Step), 24 * HOUR)
+"""``<cluster>/<decision>/<n>``: one call of an open decision; left behind only where its worker came back too late."""
+
+
+DECISION = Table("decision", Format(Record, 2), 30 * 24 * HOUR)
+"""``<cluster>/<id>``: a decision that was carried out."""
+
+
+class IdlePart(Part[datetime], frozen=True, kw_only=True):
+    """Since when nodes are idle, by name."""
+
+
+class BeliefPart(Part[datetime], frozen=True, kw_only=True):
+    """Since when pods are believed to fit where they are not bound, by pod and node."""
+
+
+BELIEFS = Parted(Table("belief", Format(BeliefPart)), BeliefPart)
+"""``<cluster>/<part>``."""
+
+IDLE = Parted(Table("idle", Format(IdlePart)), IdlePart)
+"""``<cluster>/<part>``."""

@@ -1,0 +1,181 @@
+"""The cluster's scheduler: where a pod binds. Nodes of equal room are one bucket, so a choice looks at few."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from pilotlight.facts.labels import HOSTNAME, NODE_NAME
+from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.units import MILLI_PER_GPU
+from pilotlight.world.machines import Machine
+from pilotlight.world.scheduling.filters import affine, moved, picked, repelled, roomy
+from pilotlight.world.scheduling.nearby import Nearby
+from pilotlight.world.world_nodes import Binding, Room, WorldNode
+
+_BY_NODE = (HOSTNAME, NODE_NAME)
+
+
+class Need:
+    """What a shape needs of a node: shapes that differ only in team, class or gang share one. Answers are kept.
+
+    Few shapes name single nodes: those requirements are asked node by node, in ``picks``.
+    """
+
+    __slots__ = ("_allowed", "_fits", "_machine_terms", "bears_all", "minds", "names_nodes", "shape")
+
+    def __init__(self, shape: PodShape) -> None:
+        self.shape = shape
+        self._machine_terms = tuple(tuple(r for r in term if r.key not in _BY_NODE) for term in shape.terms)
+        self.names_nodes = self._machine_terms != shape.terms
+        self.minds = shape.near is not None and bool(shape.near.rules)
+        self.bears_all = any(t.operator == "Exists" and not t.key for t in shape.tolerations)
+        self._allowed: dict[str, bool] = {}
+        self._fits: dict[Room, bool] = {}
+
+    def allows(self, machine: Machine) -> bool:
+        """Whether such a pod may run on such a machine at all: affinity, taints, GPU model."""
+        known = self._allowed.get(machine.key)
+        if known is None:
+            known = self._allowed[machine.key] = (
+                affine(machine.labels, self._machine_terms)
+                and not repelled(machine.pool.taints, self.shape.tolerations)
+                and (not self.shape.gpu_models or machine.gpu_model in self.shape.gpu_models)
+            )
+        return known
+
+    def picks(self, node: WorldNode) -> bool:
+        """Whether such a pod may run on this very node, of a machine that it may use."""
+        if node.closed and not self.bears_all:
+            return False
+        return not self.names_nodes or affine(node.labels, self.shape.terms)
+
+    def fits(self, room: Room) -> bool:
+        """Whether one such pod fits so much room."""
+        known = self._fits.get(room)
+        if known is None:
+            known = roomy(self.shape, room.resource, room.devices, dict(room.slices), room.free)
+            self._fits[room] = known
+        return known
+
+
+class Scheduler:
+    """Ready, schedulable nodes by machine and room.
+
+    A pod binds to the node with the largest share of GPUs in use that it fits (the least when ``spread``),
+    then the cheapest, then the oldest, among those its affinity, tolerations, GPU models and the pods near by allow.
+    ``there`` are the nodes whose pods those are: all of the cluster, open or not; else those that pods may bind to.
+    """
+
+    def __init__(self, *, spread: bool = False, there: Callable[[], Iterable[WorldNode]] | None = None) -> None:
+        self._sign = 1 if spread else -1
+        self._machines: dict[str, Machine] = {}
+        self._rooms: dict[str, dict[Room, list[int]]] = {}
+        self._nodes: dict[int, WorldNode] = {}
+        self._there = there or self._nodes.values
+        self._needs: dict[PodShape, Need] = {}
+        self._need_of: dict[str, Need] = {}
+
+    def need(self, shape: PodShape) -> Need:
+        """The shared Need of a shape."""
+        known = self._need_of.get(shape.key)
+        if known is None:
+            bare = msgspec.structs.replace(
+                shape, workload_class="batch", class_reason="", team="", priority=0, max_run_s=0.0, gang=None, key=""
+            )
+            known = self._need_of[shape.key] = self._needs.setdefault(bare, Need(bare))
+        return known
+
+    def add(self, node: WorldNode) -> None:
+        """Let pods bind to a node."""
+        self._nodes[node.seq] = node
+        machine = node.machine
+        self._machines[machine.key] = machine
+        insort(self._rooms.setdefault(machine.key, {}).setdefault(node.room, []), node.seq)
+
+    def remove(self, node: WorldNode) -> None:
+        """Let no more pods bind to a node; one that is not there is no error."""
+        if self._nodes.pop(node.seq, None) is None:
+            return
+        rooms = self._rooms[node.machine.key]
+        alike = rooms[node.room]
+        del alike[bisect_left(alike, node.seq)]
+        if not alike:
+            del rooms[node.room]
+
+    def has(self, node: WorldNode) -> bool:
+        """Whether pods may bind to a node."""
+        return node.seq in self._nodes
+
+    def choose(self, need: Need) -> WorldNode | None:
+        """The node that such a pod binds to now, or None."""
+        best: tuple[float, float, int] | None = None
+        near = Nearby(need.shape.near, tuple(self._there())) if need.minds and need.shape.near else None
+        for key, rooms in self._rooms.items():
+            machine = self._machines[key]
+            if not need.allows(machine):
+                continue
+            for room, alike in rooms.items():
+                if not need.fits(room):
+                    continue
+                able = (seq for seq in alike if need.picks(self._nodes[seq]))
+                oldest = next((seq for seq in able if near is None or near.admit(self._nodes[seq])), None)
+                if oldest is not None:
+                    rank = (self._sign * _used_share(room), float(machine.price), oldest)
+                    best = rank if best is None else min(best, rank)
+        return None if best is None else self._nodes[best[2]]
+
+    def place(self, demands: Iterable[PodDemand]) -> list[Binding] | None:
+        """Bind all pods of one job, or none: their placements, or None when they do not all fit now."""
+        done: list[Binding] = []
+        for demand in demands:
+            node = self.choose(self.need(demand.shape))
+            if node is None:
+                for placement in done:
+                    self.free(placement)
+                return None
+            done.append(self._take(node, demand))
+        return done
+
+    def _take(self, node: WorldNode, demand: PodDemand) -> Binding:
+        self.remove(node)
+        devices = _occupy(node, demand.shape)
+        node.changed()
+        self.add(node)
+        return Binding(node, demand, devices)
+
+    def free(self, placement: Binding) -> None:
+        """Give back what a placement holds."""
+        node, demand, devices = placement
+        here = self.has(node)
+        self.remove(node)
+        gpu = demand.shape.gpu
+        for index in devices:
+            node.devices[index] += gpu.milli
+        if not devices:
+            node.slices[gpu.resource] += gpu.count
+        node.free = moved(node.free, demand.shape, 1)
+        node.groups.subtract(_groups(demand.shape))
+        node.changed()
+        if here:
+            self.add(node)
+
+
+def _groups(shape: PodShape) -> tuple[str, ...]:
+    return shape.near.groups if shape.near is not None else ()
+
+
+def _used_share(room: Room) -> float:
+    total = MILLI_PER_GPU * len(room.devices)
+    return (total - sum(room.devices)) / total if total else 0.0
+
+
+def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
+    node.free = moved(node.free, shape, -1)
+    node.groups.update(_groups(shape))
+    devices = picked(shape.gpu, node.machine.resource, node.devices) or ()
+    if not devices:
+        node.slices[shape.gpu.resource] -= shape.gpu.count
+    for index in devices:
+        node.devices[index] -= shape.gpu.milli
+    return devices

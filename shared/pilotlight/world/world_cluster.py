@@ -1,0 +1,192 @@
+"""The world's cluster behind the Cluster port."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from pilotlight.errors import BadRequest, Busy
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.demand.settled_claims import Refused, refusals
+from pilotlight.facts.labels import CHECKPOINT_NOW
+from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
+from pilotlight.facts.utilisation.telemetry import Telemetry
+from pilotlight.facts.workload import PodDemand
+from pilotlight.units import Seconds
+from pilotlight.world import pod_makers
+from pilotlight.world.scheduling.nearby import counted
+from pilotlight.world.simulation import World
+from pilotlight.world.world_nodes import WorldNode
+
+TOLD = 1000
+"""How many Events are kept."""
+
+
+class WorldCluster:
+    """What an API server would show of the world. An instance that still boots is no node yet."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.told: deque[tuple[datetime, str, str, str]] = deque(maxlen=TOLD)
+        """(when, "namespace/pod" or node, reason, message) of the Events written."""
+
+    def observe(self) -> ClusterView:
+        with self._world.call("observe"):
+            pending = tuple(d for job in self._world.pending.values() for d in job.demands)
+            there = [n for n in self._world.nodes.values() if n.joined]
+            nodes = tuple(self._value(n) for n in there)
+            rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
+            around = {key: counted(rule, there) for key, rule in rules.items()}
+            refused = list(self._refused())
+            findings = tuple(refusals(refused)) if refused else ()
+        return ClusterView(pending=pending, nodes=nodes, around=around, findings=findings)
+
+    def _refused(self) -> Iterator[Refused]:
+        """The claims that do not count of the pods that wait or run."""
+        for job in (*self._world.pending.values(), *self._world.running.values()):
+            for pod in job.demands:
+                if pod.refused:
+                    yield Refused(pod.namespace, pod.created_at, pod.full_name, pod.shape.team, pod.refused)
+
+    def cordon(self, node: str) -> None:
+        with self._world.call("cordon"):
+            self._world.cordon(self._node(node).id)
+
+    def uncordon(self, node: str) -> None:
+        with self._world.call("uncordon"):
+            self._world.cordon(self._node(node).id, on=False)
+
+    def close(self, node: str) -> None:
+        with self._world.call("close"):
+            self._world.steer(self._node(node).id)
+
+    def open(self, node: str) -> None:
+        with self._world.call("open"):
+            self._world.steer(self._node(node).id, on=False)
+
+    def beat(self) -> None:
+        """The world has no watchman."""
+
+    def bound(self, node: str) -> Sequence[BoundPod]:
+        with self._world.call("bound"):
+            return tuple(self._bound(self._node(node)))
+
+    def drain(self, node: str) -> None:
+        """Evict what holds no GPU: raises ``Busy`` while there are pods that do, or others that are not gone."""
+        with self._world.call("drain"):
+            found = self._node(node)
+            if not found.cordoned:
+                raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
+            if found.jobs:
+                raise Busy(f"node {node} has {len(found.jobs)} GPU pods bound: they are not evicted")
+            self._world.residents.drain(found.id, self._world.now_s)
+
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        with self._world.call("evict"):
+            evictions = self._world.evictions
+            if self._world.residents.evict(uid, self._world.now_s):
+                return
+            if evictions.runs(uid):
+                if evictions.refuses(namespace):
+                    most = evictions.disruptions[namespace]
+                    raise Busy(f"PodDisruptionBudget {namespace}: {most} pods may be unavailable, and are")
+                evictions.evict(uid, self._world.now_s, grace_s)
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        with self._world.call("delete"):
+            if not self._world.residents.delete(uid, self._world.now_s):
+                self._world.evictions.evict(uid, self._world.now_s, grace_s)
+
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        with self._world.call("tell"):
+            about = f"{namespace}/{name}" if namespace else name
+            self.told.append((self._world.clock.now(), about, reason, message))
+            if reason == CHECKPOINT_NOW:
+                self._world.evictions.checkpoint(namespace, name, self._world.now_s)
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> OwnerState | None:
+        with self._world.call("owner_of"):
+            return pod_makers.of_pod(self._world, uid)
+
+    def owner_now(self, owner: PodOwner) -> OwnerState | None:
+        with self._world.call("owner_now"):
+            return pod_makers.now(self._world, owner)
+
+    def rest(self, owner: PodOwner, count: int) -> None:
+        with self._world.call("rest"):
+            pod_makers.rest(self._world, owner, count)
+
+    def wake(self, owner: PodOwner) -> int:
+        with self._world.call("wake"):
+            return pod_makers.wake(self._world, owner)
+
+    def telemetry(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
+        """What the GPUs of running pods did, as the GpuTelemetry port's ``read``."""
+        with self._world.call("telemetry"):
+            return pod_makers.activity(self._world, start_s, end_s, step_s)
+
+    def _node(self, name: str) -> WorldNode:
+        node = self._world.nodes.get(name)
+        if node is None or not node.joined:
+            raise BadRequest(f"node {name} is not in the cluster")
+        return node
+
+    def _value(self, node: WorldNode) -> Node:
+        if node.value is None or self._world.now_s >= node.value_until_s or node.id in self._world.residents.by_node:
+            node.value = self._frozen(node)
+            node.value_until_s = self._world.kept_until_s(node)
+        return node.value
+
+    def _frozen(self, node: WorldNode) -> Node:
+        idle = None if node.idle_since_s is None else node.shown_idle_s(self._world.now_s)
+        return Node(
+            name=node.id,
+            instance=node.id,
+            pool=node.pool,
+            instance_type=node.instance_type,
+            capacity_type=node.capacity_type,
+            created_at=self._world.moment(node.launched_s),
+            ready=node.ready,
+            devices=tuple(node.devices),
+            resource=node.machine.resource,
+            slices=dict(node.slices),
+            free=node.free,
+            labels=node.labels,
+            taints=node.machine.pool.taints,
+            pods=tuple(self._bound(node)),
+            zone=node.zone,
+            schedulable=not (node.cordoned or node.shut),
+            marked=node.cordoned,
+            idle_since=None if idle is None else self._world.moment(idle),
+            gpu_model=node.model,
+            closed=node.steered,
+            ready_since=self._world.moment(node.ready_s) if node.ready else None,
+        )
+
+    def _bound(self, node: WorldNode) -> Iterator[BoundPod]:
+        for job in node.jobs.values():
+            since = self._world.moment(job.start_s)
+            kept_at = self._world.kept_at(job) if job.tells else None
+            yield from (_pod(p.demand, since, kept_at) for p in job.placement if p.node is node)
+        yield from self._world.residents.bound(node.id, self._world.now_s)
+
+
+def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundPod:
+    gang = demand.shape.gang
+    return BoundPod(
+        uid=demand.uid,
+        namespace=demand.namespace,
+        name=demand.name,
+        gpu=demand.shape.gpu,
+        workload_class=demand.shape.workload_class,
+        team=demand.shape.team,
+        gang=gang.key if gang else "",
+        max_run_s=demand.shape.max_run_s,
+        grace_s=demand.grace_s,
+        started_at=since,
+        checkpoint_s=demand.shape.checkpoint_s,
+        checkpoint_takes_s=demand.checkpoint_takes_s,
+        checkpointed_at=kept_at,
+        works_since=since if demand.shape.due else None,
+        priority=demand.shape.priority,
+        shape=demand.shape,
+    )
