@@ -95,7 +95,7 @@ def test_mutants_of_a_room(tmp_path: Path) -> None:
 def test_a_survivor_is_told_with_why(tmp_path: Path) -> None:
     """A room that no test enters fails the run, and each mutant of it says so."""
     code, told, _ = run(
-        tmp_path, "--only", "memory/lease", "--tests", "tests/decide/test_verify.py", "--seed", "1", "--count", "3"
+        tmp_path, "--only", "records/lease", "--tests", "tests/decide/test_verify.py", "--seed", "1", "--count", "3"
     )
     assert code == 1
     assert [row["why"] for row in told["survivors"]] == ["no test enters it"] * 3
