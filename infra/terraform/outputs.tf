@@ -1,5 +1,10 @@
 # The same as the module's: `terraform output -raw state` and the guides read them here.
 
+output "prefix" {
+  description = "What every name begins with."
+  value       = module.pilotlight.prefix
+}
+
 output "allow_list" {
   description = "Let these addresses through the firewall of every cluster's API server. Empty where none is needed."
   value       = module.pilotlight.allow_list

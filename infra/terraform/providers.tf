@@ -16,31 +16,37 @@ terraform {
   }
 }
 
+# What is wrong in settings is told by modules/settings alone.
+locals {
+  project = try(var.settings.project, null)
+  aws     = try(var.settings.aws, null)
+}
+
 # Budgets are asked of the billing account in the name of a project: without the last two lines Google refuses a person's
 # own credentials there.
 provider "google" {
-  project               = var.project
-  region                = var.region
+  project               = local.project
+  region                = try(var.settings.region, null)
   default_labels        = var.labels
   user_project_override = true
-  billing_project       = var.project
+  billing_project       = local.project
 }
 
 provider "google-beta" {
-  project               = var.project
-  region                = var.region
+  project               = local.project
+  region                = try(var.settings.region, null)
   user_project_override = true
-  billing_project       = var.project
+  billing_project       = local.project
 }
 
 # Configured even where nothing of AWS is asked for, so it must then ask for no account.
 provider "aws" {
-  region                      = try(var.aws.region, "us-east-1")
-  access_key                  = var.aws == null ? "unused" : null
-  secret_key                  = var.aws == null ? "unused" : null
-  skip_credentials_validation = var.aws == null
-  skip_metadata_api_check     = var.aws == null
-  skip_requesting_account_id  = var.aws == null
+  region                      = try(local.aws.region, "us-east-1")
+  access_key                  = local.aws == null ? "unused" : null
+  secret_key                  = local.aws == null ? "unused" : null
+  skip_credentials_validation = local.aws == null
+  skip_metadata_api_check     = local.aws == null
+  skip_requesting_account_id  = local.aws == null
 
   default_tags {
     tags = var.labels

@@ -323,10 +323,13 @@ def starts_with_rights(graph: Graph) -> Iterator[str]:
 
 
 def nothing_of_google_is_needed(tree: Path) -> Iterator[str]:
-    """No provider, no resource and no module of Google's."""
+    """No provider, no resource and no module of Google's: what both clouds share needs no provider at all."""
     for path in sorted((tree / "aws").rglob("*.tf")):
-        if re.search(r'google|source\s*=\s*"\.\./\.\./\.\./modules|"\.\./modules', path.read_text()):
+        if re.search(r'google|"(\.\./)+modules/(?!settings")', path.read_text()):
             yield f"{path.relative_to(tree)} speaks of Google"
+    for path in sorted((tree / "modules" / "settings").glob("*.tf")):
+        if re.search(r"^(provider|resource|data) |required_providers|^  source ", path.read_text(), re.M):
+            yield f"{path.relative_to(tree)} needs a provider"
 
 
 def the_module_leaves_providers_to_its_callers(tree: Path) -> Iterator[str]:

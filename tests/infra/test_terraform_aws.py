@@ -82,7 +82,7 @@ FAULTS: list[Any] = [
     ),
     pytest.param(
         rules.what_cannot_be_taken_is_kept,
-        ("plan.tf", "var.functions.timeout_s + 30", "30"),
+        ("plan.tf", "local.settings.functions.timeout_s + 30", "30"),
         "while it is worked on",
         id="a message is seen again while it is worked on",
     ),
@@ -148,7 +148,7 @@ FAULTS: list[Any] = [
     ),
     pytest.param(
         rules.state_outlives_a_mistake,
-        ("state.tf", "deletion_protection_enabled = var.protected", "deletion_protection_enabled = false"),
+        ("state.tf", "deletion_protection_enabled = local.settings.protected", "deletion_protection_enabled = false"),
         "is lost by one mistake",
         id="the state can be deleted",
     ),
@@ -238,19 +238,20 @@ def test_a_newcomer_gives_at_most_eight_values() -> None:
     """Each value of a first deployment is explained by a numbered comment, and there are at most eight."""
     text = (AWS / "root" / "environments" / "dev.tfvars").read_text()
     code = "\n".join(line.partition("#")[0] for line in text.splitlines())
-    values = [*re.findall(r'"[^"]*"', code), *re.findall(r"^  (\w+) = \{$", code, re.M)]
+    values = [*re.findall(r'"[^"]*"', code), *re.findall(r"^    (\w+) = \{$", code, re.M)]
     explained = re.findall(r"# (\d)\. ", text)
     assert len(values) <= 8
     assert explained == [str(n + 1) for n in range(len(values))]
 
 
 def test_the_root_passes_on_what_the_module_takes() -> None:
-    """Every value of the module can be given to the root, and every output is the root's too."""
+    """The settings are given to the root as they are to the module, and every output is the root's too."""
 
     def names(folder: Path, kind: str) -> set[str]:
         return set(re.findall(rf'^{kind} "(\w+)"', "\n".join(path.read_text() for path in folder.glob("*.tf")), re.M))
 
-    assert names(AWS / "root", "variable") - {"region", "labels", "adopt"} == names(AWS, "variable")
+    own = {"region", "environment", "protected", "labels", "adopt"}
+    assert names(AWS / "root", "variable") - own == names(AWS, "variable") == {"settings"}
     assert names(AWS / "root", "output") == names(AWS, "output")
 
 

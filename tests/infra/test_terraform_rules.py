@@ -35,10 +35,9 @@ def test_it_holds(shipped: Tree, rule: Rule) -> None:
 
 
 AFTER_APIS = "  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]\n"
-BUILDER = '-${data.google_project.this.number}-${var.region}\\")"'
 AGENT_LINE = 'try(google_project_service_identity.this["pubsub.googleapis.com"].member, null)'
 AGENT_GUESS = '"serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"'
-ENOUGH = 'pow(2, 32 - try(tonumber(split("/", var.cidr)[1]), 0)) - 4 >= 4 * var.instances'
+ENOUGH = 'pow(2, 32 - try(tonumber(split("/", var.settings.network.cidr)[1]), 0)) - 4 >= 4 * var.instances'
 
 FAULTS = [
     pytest.param(
@@ -79,8 +78,8 @@ FAULTS = [
         rules.comes_after_its_api,
         (
             "google/services.tf",
-            "  project_id = var.project\n\n  depends_on = [terraform_data.apis]\n",
-            "  project_id = var.project\n",
+            "  project_id = local.settings.project\n\n  depends_on = [terraform_data.apis]\n",
+            "  project_id = local.settings.project\n",
         ),
         "data.google_project.this",
         id="the project is read before its API is enabled",
@@ -105,7 +104,7 @@ FAULTS = [
     ),
     pytest.param(
         rules.no_bucket_outlives_its_objects,
-        ("google/functions.tf", "force_destroy = true", "force_destroy = !var.protected"),
+        ("google/functions.tf", "force_destroy = true", "force_destroy = !local.settings.protected"),
         "google_storage_bucket.this",
         id="the bucket is kept by the bundles in it",
     ),
@@ -123,14 +122,14 @@ FAULTS = [
     ),
     pytest.param(
         rules.clusters_are_in_their_projects,
-        ("modules/plan/main.tf", "coalesce(c.gke.project, var.project)", "var.project"),
+        ("modules/plan/main.tf", "coalesce(c.gke.project, local.settings.project)", "local.settings.project"),
         "another project",
         id="Pilotlight's project is taken for the cluster's",
     ),
     pytest.param(
         rules.instances_have_addresses,
         (
-            ("modules/network/variables.tf", ENOUGH, 'var.cidr != ""'),
+            ("modules/network/variables.tf", ENOUGH, 'var.settings.network.cidr != ""'),
             ("google/tests/everything.tftest.hcl", 'bundles" }', 'bundles", max_instances = 9 }'),
         ),
         "128 addresses for 54 instances",
@@ -168,7 +167,7 @@ FAULTS = [
     ),
     pytest.param(
         rules.each_reads_the_secrets_it_names,
-        ("modules/plan/main.tf", "? var.channel_secrets :", '? local.cluster_secrets["act"] :'),
+        ("modules/plan/main.tf", "? local.settings.alerts.secrets :", '? local.cluster_secrets["act"] :'),
         "faces outward and holds",
         id="what faces outward holds the clusters' secrets",
     ),
@@ -299,8 +298,36 @@ def test_silence_is_told(shipped: Tree, tmp_path: Path, series: str, values: str
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+REFUSED = [
+    pytest.param(
+        "google", "region ", '"europe-west1-b"', "region is no region known here.", id="a zone on Google Cloud"
+    ),
+    pytest.param("google", "regoin ", '"europe-west1"', "regoin is no setting:", id="a misspelt key on Google Cloud"),
+    pytest.param("aws", "bills ", '"focus:gs://acme/x"', "bills is focus:s3://", id="another cloud's bill on AWS"),
+    pytest.param(
+        "aws", "clusters ", "{ ml = { ks = {} } }", "clusters.ml.ks is no setting:", id="a misspelt key on AWS"
+    ),
+]
+
+
+@needs_terraform
+@pytest.mark.parametrize(("module", "key", "value", "said"), REFUSED)
+def test_a_cloud_says_why_settings_are_refused_and_nothing_else(
+    runs: Runs, module: str, key: str, value: str, said: str
+) -> None:
+    """Each cloud's module hands settings to what refuses them, and no later error hides the reason."""
+    tree = runs.tree()
+    path = tree / module / "tests" / "everything.tftest.hcl"
+    lines = [line for line in path.read_text().splitlines() if not line.strip().startswith(key)]
+    lines.insert(lines.index("  settings = {") + 1, f"    {key}= {value}")
+    path.write_text("\n".join(lines))
+    reasons = runs.refused(tree, module)
+    assert len(reasons) == 1
+    assert reasons[0].startswith(said)
+
+
 def test_the_root_passes_on_what_the_module_takes() -> None:
-    """Every value of the module but its waits can be given to the root, and every output is the root's too."""
+    """The settings are given to the root as they are to the module, and every output is the root's too."""
     import re
 
     def names(folder: Path, kind: str) -> set[str]:
@@ -308,5 +335,6 @@ def test_the_root_passes_on_what_the_module_takes() -> None:
         return set(re.findall(rf'^{kind} "(\w+)"', text, re.M))
 
     google = TERRAFORM / "google"
-    assert names(TERRAFORM, "variable") - {"labels", "adopt"} == names(google, "variable") - {"wait_s"}
+    own = {"environment", "protected", "labels", "adopt"}
+    assert names(TERRAFORM, "variable") - own == names(google, "variable") == {"settings"}
     assert names(TERRAFORM, "output") == names(google, "output")

@@ -1,7 +1,7 @@
 # With a key of one's own: what uses it in the functions' names, and what its own policy has to let in.
 
 locals {
-  key = try(var.encryption.key, null)
+  key = try(local.settings.encryption.key, null)
 
   # A queue is under a key of one's own or under SQS's, not both.
   queues_own = local.key == null ? true : null

@@ -9,7 +9,7 @@ locals {
     "Capacity Block Reservation Expiration Warning",
   ]
 
-  bills_bucket = try(regex("^focus:s3://([^/]+)/", var.bills)[0], null)
+  bills_bucket = try(regex("^focus:s3://([^/]+)/", local.settings.bills)[0], null)
 
   rules = merge(
     {

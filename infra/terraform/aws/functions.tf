@@ -4,8 +4,8 @@ resource "aws_lambda_layer_version" "this" {
   for_each = toset(distinct([for route in values(local.routes) : route.layer]))
 
   layer_name               = "${local.prefix}-${each.key}"
-  filename                 = "${var.functions.bundles}/layer-${each.key}.zip"
-  source_code_hash         = filebase64sha256("${var.functions.bundles}/layer-${each.key}.zip")
+  filename                 = "${local.settings.functions.bundles}/layer-${each.key}.zip"
+  source_code_hash         = filebase64sha256("${local.settings.functions.bundles}/layer-${each.key}.zip")
   compatible_runtimes      = ["python3.11"]
   compatible_architectures = ["x86_64"]
 }
@@ -35,11 +35,11 @@ resource "aws_lambda_function" "this" {
   runtime          = "python3.11"
   architectures    = ["x86_64"]
   handler          = "pilotlight.on_lambda.${each.key}"
-  filename         = "${var.functions.bundles}/${each.key}.zip"
-  source_code_hash = filebase64sha256("${var.functions.bundles}/${each.key}.zip")
+  filename         = "${local.settings.functions.bundles}/${each.key}.zip"
+  source_code_hash = filebase64sha256("${local.settings.functions.bundles}/${each.key}.zip")
   layers           = [aws_lambda_layer_version.this[each.value.layer].arn]
-  memory_size      = var.functions.memory_mb
-  timeout          = var.functions.timeout_s
+  memory_size      = local.settings.functions.memory_mb
+  timeout          = local.settings.functions.timeout_s
   kms_key_arn      = local.key
 
   environment {
@@ -47,7 +47,7 @@ resource "aws_lambda_function" "this" {
   }
 
   dynamic "vpc_config" {
-    for_each = var.network == null ? [] : [var.network]
+    for_each = local.settings.network == null ? [] : [local.settings.network]
     content {
       subnet_ids         = vpc_config.value.subnets
       security_group_ids = vpc_config.value.security_groups
@@ -67,7 +67,7 @@ resource "aws_lambda_event_source_mapping" "this" {
   function_response_types = ["ReportBatchItemFailures"]
 
   scaling_config {
-    maximum_concurrency = var.functions.max_instances
+    maximum_concurrency = local.settings.functions.max_instances
   }
 }
 

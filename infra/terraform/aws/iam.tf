@@ -52,7 +52,7 @@ locals {
   }
 
   # Amazon's managed Prometheus.
-  workspace = try(regex("^https://aps-workspaces\\.(?P<region>[a-z0-9-]+)\\.amazonaws\\.com/workspaces/(?P<id>[A-Za-z0-9-]+)/?$", var.telemetry), null)
+  workspace = try(regex("^https://aps-workspaces\\.(?P<region>[a-z0-9-]+)\\.amazonaws\\.com/workspaces/(?P<id>[A-Za-z0-9-]+)/?$", local.settings.telemetry), null)
 
   statements = {
     for function, route in local.routes : function => concat(
@@ -90,7 +90,7 @@ locals {
         Resource = "arn:${local.partition}:aps:${at.region}:${local.account}:workspace/${at.id}"
       } if function == "billing_tick"],
       # An address in a VPC is made and taken away by Lambda in the function's name; EC2 knows no resources there.
-      [for network in var.network == null ? [] : [var.network] : {
+      [for network in local.settings.network == null ? [] : [local.settings.network] : {
         Sid    = "StandInTheNetwork", Effect = "Allow", Resource = "*"
         Action = ["ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"]
       }],

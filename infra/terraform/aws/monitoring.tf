@@ -18,7 +18,7 @@ resource "aws_sns_topic" "ops" {
 resource "aws_sns_topic_subscription" "ops" {
   topic_arn = aws_sns_topic.ops.arn
   protocol  = "email"
-  endpoint  = var.alerts.email
+  endpoint  = local.settings.alerts.email
 }
 
 resource "aws_cloudwatch_metric_alarm" "dead_letters" {
@@ -91,17 +91,17 @@ resource "aws_cloudwatch_metric_alarm" "silent" {
 
 # What Pilotlight itself costs: Lambda, queues, tables and logs, not the nodes.
 resource "aws_budgets_budget" "own" {
-  count = var.budget == null ? 0 : 1
+  count = local.settings.budget == null ? 0 : 1
 
   name         = "${local.prefix} itself"
   budget_type  = "COST"
-  limit_amount = tostring(var.budget.usd_per_month)
+  limit_amount = tostring(local.settings.budget.usd_per_month)
   limit_unit   = "USD"
   time_unit    = "MONTHLY"
 
   cost_filter {
     name   = "TagKeyValue"
-    values = [var.budget.tag]
+    values = [local.settings.budget.tag]
   }
 
   dynamic "notification" {
@@ -111,7 +111,7 @@ resource "aws_budgets_budget" "own" {
       threshold                  = notification.value
       threshold_type             = "PERCENTAGE"
       notification_type          = "ACTUAL"
-      subscriber_email_addresses = [var.alerts.email]
+      subscriber_email_addresses = [local.settings.alerts.email]
     }
   }
 }

@@ -1,3 +1,8 @@
+output "prefix" {
+  description = "What every name begins with."
+  value       = local.prefix
+}
+
 output "secrets_to_make" {
   description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE, with --kms-key-id KEY where encryption names one."
   value       = sort(distinct(flatten([for secrets in values(local.secrets) : values(secrets)])))
@@ -61,7 +66,7 @@ output "connect" {
   description = "What lets the functions into each EKS cluster, by its RBAC: run it with a kubeconfig of your own."
   value = {
     for name, cluster in local.eks : name => join(" ", concat(
-      ["pilotlight connect --context ${name} --act${var.clusters[name].kueue ? " --kueue" : ""} --policy ${var.policy_file}"],
+      ["pilotlight connect --context ${name} --act${local.settings.clusters[name].kueue ? " --kueue" : ""} --policy ${local.settings.policy_file}"],
       [
         for function, route in local.routes :
         "${route.role == "act" ? "--actor" : "--reader"} ${local.prefix}-${replace(function, "_", "-")}" if route.role != "none"

@@ -4,8 +4,17 @@ data "aws_caller_identity" "this" {}
 data "aws_partition" "this" {}
 data "aws_region" "this" {}
 
+module "settings" {
+  source = "../modules/settings"
+
+  aws   = var.settings
+  given = var.settings
+}
+
 locals {
-  prefix    = "${var.name}-${var.environment}"
+  settings = module.settings.settings
+
+  prefix    = "${local.settings.name}-${local.settings.environment}"
   account   = data.aws_caller_identity.this.account_id
   partition = data.aws_partition.this.partition
   region    = data.aws_region.this.region
@@ -22,7 +31,7 @@ locals {
   routes = { for function, route in local.every_route : function => route if local.kueue || function != "kueue_admission" }
 
   # kueue_admission and its queue are there where a cluster says so.
-  kueue = anytrue([for c in values(var.clusters) : c.kueue])
+  kueue = anytrue([for c in values(local.settings.clusters) : c.kueue])
 
   # Who takes what, and for how long an event is worth trying. A tick that is late is worth nothing, for the next one
   # comes; an interruption is over in minutes. Alerts of one pool or finding are told in the order they happened.
@@ -39,31 +48,31 @@ locals {
   queues = { for name, queue in local.every_queue : name => queue if contains(keys(local.routes), queue.function) }
 
   # A message is tried again so long after it was taken; Lambda asks for no less than its time limit.
-  visible_after_s = var.functions.timeout_s + 30
+  visible_after_s = local.settings.functions.timeout_s + 30
 }
 
 locals {
-  upper = { for name in keys(var.clusters) : name => upper(replace(name, "-", "_")) }
+  upper = { for name in keys(local.settings.clusters) : name => upper(replace(name, "-", "_")) }
 
   # An EKS cluster is reached by the function's own role; any other by a kubeconfig that a secret holds.
   clusters = {
-    for name, c in var.clusters : name => {
+    for name, c in local.settings.clusters : name => {
       api   = c.eks == null ? "kubeconfig-env:KUBECONFIG_${local.upper[name]}" : "eks:${local.region}/${c.eks.cluster}"
       pools = c.eks == null ? "advisor" : "asg:${local.region}/${c.eks.cluster}"
       mode  = c.mode
     }
   }
-  eks = { for name, c in var.clusters : name => c.eks.cluster if c.eks != null }
+  eks = { for name, c in local.settings.clusters : name => c.eks.cluster if c.eks != null }
 
   # The clusters' secrets by role: the variable that names one, to the secret's name. What only reads holds credentials
   # that can only read.
   cluster_secrets = {
     for role, suffix in { act = "", read = "-read" } : role => {
-      for name, c in var.clusters : "KUBECONFIG_${local.upper[name]}" => "${local.prefix}-${name}-kubeconfig${suffix}" if c.eks == null
+      for name, c in local.settings.clusters : "KUBECONFIG_${local.upper[name]}" => "${local.prefix}-${name}-kubeconfig${suffix}" if c.eks == null
     }
   }
   secrets = {
-    for function, route in local.routes : function => route.role == "none" ? var.alerts.secrets : local.cluster_secrets[route.role]
+    for function, route in local.routes : function => route.role == "none" ? local.settings.alerts.secrets : local.cluster_secrets[route.role]
   }
 
   # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).
@@ -72,8 +81,8 @@ locals {
     PILOTLIGHT_CLUSTERS  = jsonencode(local.clusters)
     PILOTLIGHT_STATE     = "dynamodb:${aws_dynamodb_table.this["state"].name}"
     PILOTLIGHT_ALERTS    = "dynamodb:${aws_dynamodb_table.this["alerts"].name}"
-    PILOTLIGHT_BILLS     = var.bills
-    PILOTLIGHT_TELEMETRY = var.telemetry
+    PILOTLIGHT_BILLS     = local.settings.bills
+    PILOTLIGHT_TELEMETRY = local.settings.telemetry
     PILOTLIGHT_OUTBOX    = "sns:${local.topics_arn}"
     PILOTLIGHT_MODE      = "advise"
   }

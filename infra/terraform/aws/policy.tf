@@ -2,8 +2,8 @@
 
 locals {
   policy_files = merge(
-    { "policy.yaml" = var.policy_file },
-    { for name in try(yamldecode(file(var.policy_file)).prices.files, []) : name => "${dirname(var.policy_file)}/${name}" },
+    { "policy.yaml" = local.settings.policy_file },
+    { for name in try(yamldecode(file(local.settings.policy_file)).prices.files, []) : name => "${dirname(local.settings.policy_file)}/${name}" },
   )
   policy_folder = "policy/${sha256(join("", [for path in values(local.policy_files) : filesha256(path)]))}"
   policy_uri    = "s3://${aws_s3_bucket.this.bucket}/${local.policy_folder}/policy.yaml"

@@ -2,7 +2,7 @@
 
 locals {
   ticks = merge([
-    for name, c in var.clusters : {
+    for name, c in local.settings.clusters : {
       "${name}-reconcile" = { cluster = name, tick = "reconcile", when = c.reconcile }
       "${name}-billing"   = { cluster = name, tick = "billing", when = c.billing }
     }

@@ -8,7 +8,7 @@ resource "aws_dynamodb_table" "this" {
   billing_mode                = "PAY_PER_REQUEST"
   hash_key                    = "room"
   range_key                   = "key"
-  deletion_protection_enabled = var.protected
+  deletion_protection_enabled = local.settings.protected
 
   attribute {
     name = "room"

@@ -1,21 +1,21 @@
 # For whoever runs `pilotlight audit export gs://...` on a schedule: read the decisions (state.tf), add objects, and neither
 # change nor delete one. The bucket is yours, in a project where nobody who can write the state is at home.
 resource "google_project_iam_custom_role" "audit_export" {
-  count = var.audit == null ? 0 : 1
+  count = local.settings.audit == null ? 0 : 1
 
-  project     = coalesce(var.audit.project, var.project)
-  role_id     = replace("${var.name}_${var.environment}_audit_export", "-", "_")
+  project     = coalesce(local.settings.audit.project, local.settings.project)
+  role_id     = replace("${module.plan.prefix}_audit_export", "-", "_")
   title       = "Pilotlight: add audit records"
   description = "Add objects with their locks and see what is there; overwriting and deleting need what is not in it."
-  permissions = concat(["storage.objects.create", "storage.objects.list"], var.audit.locked ? ["storage.objects.setRetention"] : [])
+  permissions = concat(["storage.objects.create", "storage.objects.list"], local.settings.audit.locked ? ["storage.objects.setRetention"] : [])
 
   depends_on = [terraform_data.apis]
 }
 
 resource "google_storage_bucket_iam_member" "audit_export" {
-  count = var.audit == null ? 0 : 1
+  count = local.settings.audit == null ? 0 : 1
 
-  bucket = var.audit.bucket
+  bucket = local.settings.audit.bucket
   role   = google_project_iam_custom_role.audit_export[0].name
-  member = "serviceAccount:${var.audit.account}"
+  member = "serviceAccount:${local.settings.audit.account}"
 }

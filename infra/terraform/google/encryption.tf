@@ -10,7 +10,7 @@ locals {
 data "google_storage_project_service_account" "this" {
   count = local.hosted && local.key != null ? 1 : 0
 
-  project = var.project
+  project = local.settings.project
 
   depends_on = [terraform_data.apis]
 }
@@ -28,8 +28,8 @@ resource "google_kms_crypto_key_iam_member" "agent" {
 resource "google_artifact_registry_repository" "images" {
   count = local.hosted && local.key != null ? 1 : 0
 
-  project       = var.project
-  location      = var.region
+  project       = local.settings.project
+  location      = local.settings.region
   repository_id = module.plan.prefix
   format        = "DOCKER"
   kms_key_name  = local.key

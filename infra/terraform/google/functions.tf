@@ -4,9 +4,9 @@ resource "google_storage_bucket" "this" {
   #checkov:skip=CKV_GCP_62:it holds bundles and policies, which are in version control; who reads them tells nothing
   count = local.hosted ? 1 : 0
 
-  project                     = var.project
+  project                     = local.settings.project
   name                        = local.bucket
-  location                    = var.region
+  location                    = local.settings.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
 
@@ -41,14 +41,11 @@ resource "google_storage_bucket_object" "policy" {
 
 module "network" {
   source = "../modules/network"
-  count  = var.network.path == "static-addresses" && var.network.existing == null ? 1 : 0
+  count  = local.settings.network.path == "static-addresses" && local.settings.network.existing == null ? 1 : 0
 
-  project   = var.project
-  region    = var.region
+  settings  = local.settings
   name      = module.plan.prefix
-  addresses = var.network.addresses
-  cidr      = var.network.cidr
-  instances = length(local.functions) * var.functions.max_instances
+  instances = length(local.functions) * local.settings.functions.max_instances
 
   depends_on = [terraform_data.apis]
 }
@@ -57,29 +54,15 @@ module "function" {
   source   = "../modules/function"
   for_each = local.functions
 
-  project    = var.project
-  region     = var.region
+  settings   = local.settings
   function   = each.key
   plan       = each.value
   bucket     = google_storage_bucket.this[0].name
   builder    = google_service_account.builder[0].name
   agent      = local.pubsub_agent
   topics     = local.topics
-  backoff_s  = var.functions.backoff_s
-  ingress    = var.functions.ingress
-  subnetwork = var.network.path != "static-addresses" ? null : var.network.existing != null ? var.network.existing : one(module.network[*].subnetwork)
+  subnetwork = local.settings.network.path != "static-addresses" ? null : local.settings.network.existing != null ? local.settings.network.existing : one(module.network[*].subnetwork)
   encryption = local.key == null ? null : { key = local.key, repository = google_artifact_registry_repository.images[0].id }
-
-  bundle = {
-    file        = "${var.functions.bundles}/${each.key}.zip"
-    rollback_to = lookup(var.functions.rollback_to, each.key, null)
-  }
-  size = {
-    memory        = var.functions.memory
-    min_instances = var.functions.min_instances
-    max_instances = var.functions.max_instances
-    concurrency   = var.functions.concurrency
-  }
 
   depends_on = [
     google_storage_bucket_object.policy,

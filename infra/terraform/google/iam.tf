@@ -3,7 +3,7 @@
 resource "google_service_account" "builder" {
   count = local.hosted ? 1 : 0
 
-  project      = var.project
+  project      = local.settings.project
   account_id   = "${module.plan.prefix}-build"
   display_name = "Pilotlight: bundles are built into images as this"
 
@@ -14,7 +14,7 @@ resource "google_service_account" "builder" {
 resource "google_project_iam_member" "builder" {
   for_each = toset(local.hosted ? ["roles/artifactregistry.writer", "roles/logging.logWriter"] : [])
 
-  project = var.project
+  project = local.settings.project
   role    = each.key
   member  = "serviceAccount:${google_service_account.builder[0].email}"
 }
@@ -32,13 +32,13 @@ resource "google_storage_bucket_iam_member" "builder" {
 resource "google_project_iam_member" "builder_sources" {
   count = local.hosted ? 1 : 0
 
-  project = var.project
+  project = local.settings.project
   role    = "roles/storage.objectViewer"
   member  = "serviceAccount:${google_service_account.builder[0].email}"
 
   condition {
     title      = "sources-of-functions"
-    expression = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-${data.google_project.this.number}-${var.region}\")"
+    expression = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-${data.google_project.this.number}-${local.settings.region}\")"
   }
 }
 
@@ -52,7 +52,7 @@ resource "terraform_data" "builder" {
   )
 
   provisioner "local-exec" {
-    command = "sleep ${var.wait_s.rights}"
+    command = "sleep ${local.settings.wait_s.rights}"
   }
 }
 
@@ -67,7 +67,7 @@ resource "google_project_iam_member" "gke" {
 
 # Google's managed Prometheus: its series are the project's metrics.
 locals {
-  telemetry_project = try(regex("^https://monitoring\\.googleapis\\.com/v1/projects/([^/]+)/", var.telemetry)[0], null)
+  telemetry_project = try(regex("^https://monitoring\\.googleapis\\.com/v1/projects/([^/]+)/", local.settings.telemetry)[0], null)
 }
 
 resource "google_project_iam_member" "telemetry" {
@@ -80,9 +80,9 @@ resource "google_project_iam_member" "telemetry" {
 
 # The bill, where it lies in a bucket.
 resource "google_storage_bucket_iam_member" "bills" {
-  count = local.hosted && startswith(coalesce(var.bills, "none"), "focus:gs://") ? 1 : 0
+  count = local.hosted && startswith(coalesce(local.settings.bills, "none"), "focus:gs://") ? 1 : 0
 
-  bucket = split("/", trimprefix(var.bills, "focus:gs://"))[0]
+  bucket = split("/", trimprefix(local.settings.bills, "focus:gs://"))[0]
   role   = "roles/storage.objectViewer"
   member = "serviceAccount:${module.function["billing_tick"].runtime}"
 }

@@ -3,7 +3,7 @@
 locals {
   watched = local.hosted ? 1 : 0
   # Written by scripts/dashboards.py from infra/prometheus/rules.yaml.
-  own_figures = var.alerts.figures ? jsondecode(file("${path.module}/alerts.json")) : {}
+  own_figures = local.settings.alerts.figures ? jsondecode(file("${path.module}/alerts.json")) : {}
   cloud_run = join(" AND ", [
     "resource.type = \"cloud_run_revision\"", "metric.type = \"run.googleapis.com/request_count\""
   ])
@@ -16,12 +16,12 @@ locals {
 }
 
 resource "google_monitoring_notification_channel" "email" {
-  count = local.hosted || var.alerts.figures ? 1 : 0
+  count = local.hosted || local.settings.alerts.figures ? 1 : 0
 
-  project      = var.project
-  display_name = "Pilotlight ${var.environment}"
+  project      = local.settings.project
+  display_name = "Pilotlight ${local.settings.environment}"
   type         = "email"
-  labels       = { email_address = var.alerts.email }
+  labels       = { email_address = local.settings.alerts.email }
 
   depends_on = [terraform_data.apis]
 }
@@ -29,7 +29,7 @@ resource "google_monitoring_notification_channel" "email" {
 resource "google_monitoring_alert_policy" "dead_letters" {
   count = local.watched
 
-  project               = var.project
+  project               = local.settings.project
   display_name          = "${module.plan.prefix}: dead letters"
   combiner              = "OR"
   severity              = "ERROR"
@@ -64,7 +64,7 @@ resource "google_monitoring_alert_policy" "dead_letters" {
 resource "google_monitoring_alert_policy" "failing" {
   count = local.watched
 
-  project               = var.project
+  project               = local.settings.project
   display_name          = "${module.plan.prefix}: a function fails"
   combiner              = "OR"
   severity              = "ERROR"
@@ -100,7 +100,7 @@ resource "google_monitoring_alert_policy" "failing" {
 resource "google_monitoring_alert_policy" "silent" {
   count = local.watched
 
-  project               = var.project
+  project               = local.settings.project
   display_name          = "${module.plan.prefix}: no heartbeat"
   combiner              = "OR"
   severity              = "CRITICAL"
@@ -128,7 +128,7 @@ resource "google_monitoring_alert_policy" "silent" {
 resource "google_monitoring_alert_policy" "figures" {
   for_each = local.own_figures
 
-  project               = var.project
+  project               = local.settings.project
   display_name          = "${module.plan.prefix}: ${each.key}"
   combiner              = "OR"
   severity              = each.value.severity
@@ -157,9 +157,9 @@ resource "google_monitoring_alert_policy" "figures" {
 
 # Google counts what Pilotlight itself costs, and tells billing_tick at intervals.
 resource "google_billing_budget" "own" {
-  count = var.budget == null || !local.hosted ? 0 : 1
+  count = local.settings.budget == null || !local.hosted ? 0 : 1
 
-  billing_account = var.budget.billing_account
+  billing_account = local.settings.budget.billing_account
   display_name    = "${module.plan.prefix}: Pilotlight itself"
 
   budget_filter {
@@ -169,7 +169,7 @@ resource "google_billing_budget" "own" {
   amount {
     specified_amount {
       currency_code = "USD"
-      units         = tostring(var.budget.usd_per_month)
+      units         = tostring(local.settings.budget.usd_per_month)
     }
   }
 

@@ -1,3 +1,8 @@
+output "prefix" {
+  description = "What every name begins with."
+  value       = module.plan.prefix
+}
+
 output "allow_list" {
   description = "Let these addresses through the firewall of every cluster's API server. Empty where none is needed."
   value       = try(module.network[0].addresses, [])
@@ -30,7 +35,7 @@ output "policy" {
 
 output "outbox" {
   description = "PILOTLIGHT_OUTBOX."
-  value       = local.hosted ? "pubsub:${var.project}/${module.plan.prefix}" : null
+  value       = local.hosted ? "pubsub:${local.settings.project}/${module.plan.prefix}" : null
 }
 
 output "topics" {
@@ -47,7 +52,7 @@ output "connect" {
   description = "What lets the functions into each GKE cluster, by its RBAC: run it with a kubeconfig of your own."
   value = {
     for cluster in local.hosted ? module.plan.gke_clusters : [] : cluster => join(" ", concat(
-      ["pilotlight connect --context ${cluster} --act${var.clusters[cluster].kueue ? " --kueue" : ""} --policy ${var.policy_file}"],
+      ["pilotlight connect --context ${cluster} --act${local.settings.clusters[cluster].kueue ? " --kueue" : ""} --policy ${local.settings.policy_file}"],
       flatten([
         for function, made in module.function : [
           for name in [made.runtime, made.runtime_id] : "${module.plan.roles[function] == "act" ? "--actor" : "--reader"} ${name}"

@@ -1,16 +1,19 @@
 locals {
-  # In-cluster, functions and what calls them run there; state is made here.
-  hosted    = var.network.path != "in-cluster"
-  uses_aws  = var.aws != null
-  firestore = var.state.dynamodb == null
-  key       = try(var.encryption.key, null)
+  # As they were given, with every default in its place.
+  settings = module.plan.settings
 
-  bucket = "${var.project}-${var.name}-${var.environment}"
+  # In-cluster, functions and what calls them run there; state is made here.
+  hosted    = local.settings.network.path != "in-cluster"
+  uses_aws  = local.settings.aws != null
+  firestore = local.settings.state.dynamodb == null
+  key       = try(local.settings.encryption.key, null)
+
+  bucket = "${local.settings.project}-${module.plan.prefix}"
 
   # The policy and the price files it names lie in one folder, named by what is in them: functions see a change at once.
   policy_files = merge(
-    { "policy.yaml" = var.policy_file },
-    { for name in try(yamldecode(file(var.policy_file)).prices.files, []) : name => "${dirname(var.policy_file)}/${name}" },
+    { "policy.yaml" = local.settings.policy_file },
+    { for name in try(yamldecode(file(local.settings.policy_file)).prices.files, []) : name => "${dirname(local.settings.policy_file)}/${name}" },
   )
   policy_folder = "policy/${sha256(join("", [for path in values(local.policy_files) : filesha256(path)]))}"
   policy_uri    = "gs://${local.bucket}/${local.policy_folder}/policy.yaml"
@@ -22,16 +25,8 @@ locals {
 module "plan" {
   source = "../modules/plan"
 
-  project         = var.project
-  name            = var.name
-  environment     = var.environment
-  clusters        = var.clusters
-  policy_uri      = local.policy_uri
-  state_uri       = module.state.uri
-  alerts_uri      = try(module.alerts_state[0].uri, null)
-  bills           = var.bills
-  telemetry       = var.telemetry
-  channel_secrets = var.alerts.secrets
-  timeout_s       = var.functions.timeout_s
-  backoff_s       = var.functions.backoff_s
+  settings   = var.settings
+  policy_uri = local.policy_uri
+  state_uri  = module.state.uri
+  alerts_uri = try(module.alerts_state[0].uri, null)
 }

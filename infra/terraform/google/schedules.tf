@@ -3,8 +3,8 @@
 resource "google_cloud_scheduler_job" "tick" {
   for_each = local.hosted ? module.plan.schedules : {}
 
-  project   = var.project
-  region    = var.region
+  project   = local.settings.project
+  region    = local.settings.region
   name      = each.value.name
   schedule  = each.value.cron
   time_zone = "Etc/UTC"

@@ -4,7 +4,7 @@
 data "google_secret_manager_secret" "needed" {
   for_each = toset(local.hosted ? distinct(flatten([for function in values(local.functions) : values(function.secrets)])) : [])
 
-  project   = var.project
+  project   = local.settings.project
   secret_id = each.key
 
   depends_on = [terraform_data.apis]

@@ -13,7 +13,7 @@ locals {
     ],
     local.hosted && local.uses_aws ? ["iamcredentials.googleapis.com", "sts.googleapis.com"] : [],
     local.hosted && length(module.plan.reaches_gke) > 0 ? ["container.googleapis.com"] : [],
-    local.hosted && var.budget != null ? ["billingbudgets.googleapis.com", "cloudbilling.googleapis.com"] : [],
+    local.hosted && local.settings.budget != null ? ["billingbudgets.googleapis.com", "cloudbilling.googleapis.com"] : [],
   ))
 
   # Pub/Sub's agent signs what it pushes and dead-letters; the others encrypt with a key that is yours.
@@ -30,7 +30,7 @@ locals {
 resource "google_project_service" "this" {
   for_each = local.apis
 
-  project            = var.project
+  project            = local.settings.project
   service            = each.key
   disable_on_destroy = false
 }
@@ -40,7 +40,7 @@ resource "terraform_data" "apis" {
   triggers_replace = sort([for api in google_project_service.this : api.service])
 
   provisioner "local-exec" {
-    command = "sleep ${var.wait_s.apis}"
+    command = "sleep ${local.settings.wait_s.apis}"
   }
 }
 
@@ -49,14 +49,14 @@ resource "google_project_service_identity" "this" {
   provider = google-beta
   for_each = local.agents
 
-  project = var.project
+  project = local.settings.project
   service = each.key
 
   depends_on = [terraform_data.apis]
 }
 
 data "google_project" "this" {
-  project_id = var.project
+  project_id = local.settings.project
 
   depends_on = [terraform_data.apis]
 }

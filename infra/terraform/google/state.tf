@@ -3,17 +3,17 @@
 module "state" {
   source = "../modules/state"
 
-  project   = var.project
-  name      = "${var.name}-${var.environment}"
-  protected = var.protected
+  project   = local.settings.project
+  name      = module.plan.prefix
+  protected = local.settings.protected
   kms_key   = local.key
   writers = merge(
     { for function, made in module.function : function => made.runtime if function != "alert_fanout" },
-    { for email in var.state.accounts : email => email },
+    { for email in local.settings.state.accounts : email => email },
   )
   # Whoever carries the audit chain out.
-  readers   = var.audit == null ? {} : { audit = var.audit.account }
-  dynamodb  = var.state.dynamodb
+  readers   = local.settings.audit == null ? {} : { audit = local.settings.audit.account }
+  dynamodb  = local.settings.state.dynamodb
   firestore = local.firestore ? { location = local.location } : null
 
   depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
@@ -23,9 +23,9 @@ module "alerts_state" {
   source = "../modules/state"
   count  = local.hosted ? 1 : 0
 
-  project   = var.project
-  name      = "${var.name}-${var.environment}-alerts"
-  protected = var.protected
+  project   = local.settings.project
+  name      = "${module.plan.prefix}-alerts"
+  protected = local.settings.protected
   kms_key   = local.key
   writers   = { alert_fanout = module.function["alert_fanout"].runtime }
   # It looks whether an alert waits, and wakes alert_fanout.
@@ -36,5 +36,5 @@ module "alerts_state" {
 }
 
 locals {
-  location = coalesce(try(var.state.firestore.location, null), var.region)
+  location = coalesce(try(local.settings.state.firestore.location, null), local.settings.region)
 }

@@ -2,7 +2,7 @@ module "topic" {
   source   = "../modules/topic"
   for_each = local.hosted ? module.plan.topics : {}
 
-  project      = var.project
+  project      = local.settings.project
   name         = "${module.plan.prefix}-${each.key}"
   agent        = local.pubsub_agent
   dead_letters = each.value.dead_letters
@@ -32,7 +32,7 @@ module "cluster_events" {
   source = "../modules/cluster_events"
   count  = local.hosted ? 1 : 0
 
-  project = var.project
+  project = local.settings.project
   sinks   = module.plan.sinks
   topics  = local.topics
 }

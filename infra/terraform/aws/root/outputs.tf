@@ -1,5 +1,10 @@
 # The same as the module's: `terraform output -raw state` and the guides read them here.
 
+output "prefix" {
+  description = "What every name begins with."
+  value       = module.pilotlight.prefix
+}
+
 output "secrets_to_make" {
   description = "Secrets that must exist before deploying: aws secretsmanager create-secret --name NAME --secret-string file://FILE, with --kms-key-id KEY where encryption names one."
   value       = module.pilotlight.secrets_to_make

@@ -13,10 +13,12 @@ mock_provider "aws" {
 }
 
 variables {
-  policy_file = "../examples/eks/policy.yaml"
-  clusters    = { ml = { eks = { cluster = "prod" } } }
-  alerts      = { email = "ops@example.com" }
-  functions   = { bundles = "./tests/bundles" }
+  settings = {
+    policy_file = "../examples/eks/policy.yaml"
+    clusters    = { ml = { eks = { cluster = "prod" } } }
+    alerts      = { email = "ops@example.com" }
+    functions   = { bundles = "./tests/bundles" }
+  }
 }
 
 run "few_values_deploy_all_of_it" {
@@ -58,7 +60,9 @@ run "few_values_deploy_all_of_it" {
 run "work_that_has_its_quota_reaches_a_function_of_its_own" {
   command = apply
   variables {
-    clusters = { ml = { eks = { cluster = "prod" }, kueue = true } }
+    settings = merge(var.settings, {
+      clusters = { ml = { eks = { cluster = "prod" }, kueue = true } }
+    })
   }
   assert {
     condition     = output.pod_events.workloads == "pilotlight-dev-workload-events" && aws_lambda_function.this["kueue_admission"].handler == "pilotlight.on_lambda.kueue_admission"
@@ -81,8 +85,10 @@ run "ticks_name_their_cluster" {
 run "secrets_are_named_and_not_held" {
   command = apply
   variables {
-    clusters = { edge = {} }
-    alerts   = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+    settings = merge(var.settings, {
+      clusters = { edge = {} }
+      alerts   = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+    })
   }
   assert {
     condition     = output.secrets_to_make == tolist(["pilotlight-dev-edge-kubeconfig", "pilotlight-dev-edge-kubeconfig-read", "pilotlight-slack"])
@@ -100,7 +106,7 @@ run "secrets_are_named_and_not_held" {
 
 run "own_cost_is_watched_where_that_is_asked_for" {
   command = apply
-  variables { budget = { usd_per_month = 20 } }
+  variables { settings = merge(var.settings, { budget = { usd_per_month = 20 } }) }
   assert {
     condition     = aws_budgets_budget.own[0].limit_amount == "20" && length(aws_budgets_budget.own[0].notification) == 3
     error_message = "three steps of what Pilotlight itself may cost are told"

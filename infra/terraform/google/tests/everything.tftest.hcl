@@ -26,22 +26,24 @@ mock_provider "aws" {
 }
 
 variables {
-  project     = "acme-pilotlight"
-  region      = "europe-west1"
-  policy_file = "../examples/civo/policy.yaml"
-  clusters = {
-    ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
-    batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, kueue = true }
+  settings = {
+    project     = "acme-pilotlight"
+    region      = "europe-west1"
+    policy_file = "../examples/civo/policy.yaml"
+    clusters = {
+      ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
+      batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, kueue = true }
+    }
+    alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" }, figures = true }
+    functions  = { bundles = "./tests/bundles" }
+    aws        = { account_id = "123456789012", region = "eu-west-1" }
+    budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }
+    telemetry  = "https://monitoring.googleapis.com/v1/projects/acme-metrics/location/global/prometheus"
+    bills      = "focus:gs://acme-bills/export/*.parquet"
+    audit      = { bucket = "acme-audit", account = "exporter@acme-audit.iam.gserviceaccount.com", project = "acme-audit" }
+    encryption = { key = "projects/acme-keys/locations/europe-west1/keyRings/r/cryptoKeys/k" }
+    wait_s     = { apis = 0, rights = 0 }
   }
-  alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" }, figures = true }
-  functions  = { bundles = "./tests/bundles" }
-  aws        = { account_id = "123456789012", region = "eu-west-1" }
-  budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }
-  telemetry  = "https://monitoring.googleapis.com/v1/projects/acme-metrics/location/global/prometheus"
-  bills      = "focus:gs://acme-bills/export/*.parquet"
-  audit      = { bucket = "acme-audit", account = "exporter@acme-audit.iam.gserviceaccount.com", project = "acme-audit" }
-  encryption = { key = "projects/acme-keys/locations/europe-west1/keyRings/r/cryptoKeys/k" }
-  wait_s     = { apis = 0, rights = 0 }
 }
 
 run "all_of_it" {

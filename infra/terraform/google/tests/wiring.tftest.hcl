@@ -26,14 +26,16 @@ mock_provider "aws" {
 }
 
 variables {
-  project     = "acme-pilotlight"
-  region      = "europe-west1"
-  policy_file = "../examples/civo/policy.yaml"
-  clusters    = { ml = { civo = { region = "LON1", cluster_id = "c-1" } } }
-  alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
-  functions   = { bundles = "./tests/bundles" }
-  # Nothing has to be waited for here.
-  wait_s = { apis = 0, rights = 0 }
+  settings = {
+    project     = "acme-pilotlight"
+    region      = "europe-west1"
+    policy_file = "../examples/civo/policy.yaml"
+    clusters    = { ml = { civo = { region = "LON1", cluster_id = "c-1" } } }
+    alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+    functions   = { bundles = "./tests/bundles" }
+    # Nothing has to be waited for here.
+    wait_s = { apis = 0, rights = 0 }
+  }
 }
 
 run "seven_values_deploy_all_of_it" {
@@ -87,8 +89,10 @@ run "requests_leave_from_addresses_that_are_printed" {
 run "gke_by_dns_needs_no_network" {
   command = apply
   variables {
-    clusters = { ml = { gke = { location = "europe-west1", cluster = "ml" } } }
-    network  = { path = "dns-endpoint" }
+    settings = merge(var.settings, {
+      clusters = { ml = { gke = { location = "europe-west1", cluster = "ml" } } }
+      network  = { path = "dns-endpoint" }
+    })
   }
   assert {
     condition     = length(module.network) == 0 && output.allow_list == []
@@ -103,8 +107,10 @@ run "gke_by_dns_needs_no_network" {
 run "in_cluster_makes_state_and_nothing_that_runs" {
   command = apply
   variables {
-    network = { path = "in-cluster" }
-    state   = { accounts = ["home@acme-pilotlight.iam.gserviceaccount.com"] }
+    settings = merge(var.settings, {
+      network = { path = "in-cluster" }
+      state   = { accounts = ["home@acme-pilotlight.iam.gserviceaccount.com"] }
+    })
   }
   assert {
     condition     = module.state.accounts == tomap({ "home@acme-pilotlight.iam.gserviceaccount.com" = "roles/datastore.user" })
@@ -119,9 +125,11 @@ run "in_cluster_makes_state_and_nothing_that_runs" {
 run "in_cluster_on_aws_keeps_state_in_a_table" {
   command = apply
   variables {
-    network = { path = "in-cluster" }
-    state   = { dynamodb = {} }
-    aws     = { account_id = "123456789012", region = "eu-west-1" }
+    settings = merge(var.settings, {
+      network = { path = "in-cluster" }
+      state   = { dynamodb = {} }
+      aws     = { account_id = "123456789012", region = "eu-west-1" }
+    })
   }
   assert {
     condition     = output.state == "dynamodb:pilotlight-dev"
@@ -171,7 +179,7 @@ run "failure_and_silence_are_told" {
 
 run "own_figures_are_told_where_they_arrive" {
   command = apply
-  variables { alerts = { email = "ops@example.com", figures = true } }
+  variables { settings = merge(var.settings, { alerts = { email = "ops@example.com", figures = true } }) }
   assert {
     condition     = google_monitoring_alert_policy.figures["PilotlightPaused"].conditions[0].condition_prometheus_query_language[0].query == "max by (cluster, exported_cluster, pool) (pilotlight_paused) > 0"
     error_message = "the alerts of infra/prometheus are Cloud Monitoring's"
@@ -180,7 +188,7 @@ run "own_figures_are_told_where_they_arrive" {
 
 run "aws_events_come_over_a_bridge" {
   command = apply
-  variables { aws = { account_id = "123456789012", region = "eu-west-1" } }
+  variables { settings = merge(var.settings, { aws = { account_id = "123456789012", region = "eu-west-1" } }) }
   assert {
     condition     = length(module.aws_bridge) == 1
     error_message = "with an AWS account there is a bridge"
@@ -189,7 +197,7 @@ run "aws_events_come_over_a_bridge" {
 
 run "own_cost_is_watched" {
   command = apply
-  variables { budget = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 } }
+  variables { settings = merge(var.settings, { budget = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 } }) }
   assert {
     condition     = google_billing_budget.own[0].amount[0].specified_amount[0].units == "20"
     error_message = "the budget is in whole dollars"
@@ -199,10 +207,12 @@ run "own_cost_is_watched" {
 run "a_bundle_is_rolled_back_to_by_its_hash" {
   command = apply
   variables {
-    functions = {
-      bundles     = "./tests/bundles"
-      rollback_to = { pod_pending = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" }
-    }
+    settings = merge(var.settings, {
+      functions = {
+        bundles     = "./tests/bundles"
+        rollback_to = { pod_pending = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" }
+      }
+    })
   }
   assert {
     condition     = output.bundles["pod_pending"] == "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -2,7 +2,8 @@
 # no key is stored on either side.
 
 locals {
-  role = "${var.name}-bridge"
+  role   = "${var.name}-bridge"
+  bundle = "${var.settings.functions.bundles}/aws_bridge.zip"
 
   rules = {
     spot-interruption = { topic = "interruptions", pattern = {
@@ -32,14 +33,14 @@ locals {
 }
 
 resource "google_iam_workload_identity_pool" "this" {
-  project                   = var.project
+  project                   = var.settings.project
   workload_identity_pool_id = "${var.name}-aws"
   display_name              = "Pilotlight's bridge from AWS"
 }
 
 resource "google_iam_workload_identity_pool_provider" "this" {
   #checkov:skip=CKV_GCP_125:this provider trusts an AWS account, not GitHub Actions; its condition names the one role
-  project                            = var.project
+  project                            = var.settings.project
   workload_identity_pool_id          = google_iam_workload_identity_pool.this.workload_identity_pool_id
   workload_identity_pool_provider_id = local.provider_id
   attribute_condition                = "attribute.aws_role == \"${local.role}\""
@@ -49,14 +50,14 @@ resource "google_iam_workload_identity_pool_provider" "this" {
   }
 
   aws {
-    account_id = var.account_id
+    account_id = var.settings.aws.account_id
   }
 }
 
 resource "google_pubsub_topic_iam_member" "bridge" {
   for_each = toset([for rule in values(local.rules) : rule.topic])
 
-  project = var.project
+  project = var.settings.project
   topic   = var.topics[each.key].name
   role    = "roles/pubsub.publisher"
   member  = "principalSet://iam.googleapis.com/${google_iam_workload_identity_pool.this.name}/attribute.aws_role/${local.role}"
@@ -112,8 +113,8 @@ resource "aws_lambda_function" "bridge" {
   role             = aws_iam_role.bridge.arn
   runtime          = "python3.11"
   handler          = "main.aws_bridge"
-  filename         = var.bundle
-  source_code_hash = filebase64sha256(var.bundle)
+  filename         = local.bundle
+  source_code_hash = filebase64sha256(local.bundle)
   timeout          = 30
   memory_size      = 256
 

@@ -1,25 +1,10 @@
-variable "project" {
-  description = "The Google Cloud project of the topics."
-  type        = string
+variable "settings" {
+  description = "The settings of the deployment, with every default in its place, as modules/settings puts them out."
+  type        = any
 }
 
 variable "name" {
   description = "What the names of all parts begin with."
-  type        = string
-}
-
-variable "account_id" {
-  description = "The AWS account whose Lambda may publish."
-  type        = string
-
-  validation {
-    condition     = can(regex("^[0-9]{12}$", var.account_id))
-    error_message = "aws.account_id is the account's 12 digits, in quotes."
-  }
-}
-
-variable "bundle" {
-  description = "The Lambda's bundle, as `make package` makes it."
   type        = string
 }
 

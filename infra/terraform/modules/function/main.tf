@@ -1,7 +1,9 @@
 # One function: its bundle by hash, its own account, and a push subscription of its own for every topic it listens to.
 
 locals {
-  bundle = "bundles/${var.function}/${coalesce(var.bundle.rollback_to, filesha256(var.bundle.file))}.zip"
+  file        = "${var.settings.functions.bundles}/${var.function}.zip"
+  rollback_to = lookup(var.settings.functions.rollback_to, var.function, null)
+  bundle      = "bundles/${var.function}/${coalesce(local.rollback_to, filesha256(local.file))}.zip"
 
   # The runtime account may read these and nothing else of the kind.
   secrets = var.plan.secrets
@@ -9,29 +11,29 @@ locals {
 
 # Named by what is in it: the same bytes are the same object, and an older one stays for a rollback.
 resource "google_storage_bucket_object" "bundle" {
-  count = var.bundle.rollback_to == null ? 1 : 0
+  count = local.rollback_to == null ? 1 : 0
 
   bucket          = var.bucket
   name            = local.bundle
-  source          = var.bundle.file
+  source          = local.file
   deletion_policy = "ABANDON"
 }
 
 resource "google_service_account" "runtime" {
-  project      = var.project
+  project      = var.settings.project
   account_id   = var.plan.account
   display_name = "Pilotlight: ${var.function} runs as this"
 }
 
 resource "google_service_account" "invoker" {
-  project      = var.project
+  project      = var.settings.project
   account_id   = var.plan.invoker
   display_name = "Pilotlight: Pub/Sub calls ${var.function} as this"
 }
 
 resource "google_cloudfunctions2_function" "this" {
-  project  = var.project
-  location = var.region
+  project  = var.settings.project
+  location = var.settings.region
   name     = var.plan.name
 
   kms_key_name = try(var.encryption.key, null)
@@ -53,13 +55,13 @@ resource "google_cloudfunctions2_function" "this" {
 
   service_config {
     service_account_email            = google_service_account.runtime.email
-    ingress_settings                 = var.ingress
-    available_memory                 = var.size.memory
+    ingress_settings                 = var.settings.functions.ingress
+    available_memory                 = var.settings.functions.memory
     available_cpu                    = "1"
     timeout_seconds                  = var.plan.timeout_s
-    min_instance_count               = var.size.min_instances
-    max_instance_count               = var.size.max_instances
-    max_instance_request_concurrency = var.size.concurrency
+    min_instance_count               = var.settings.functions.min_instances
+    max_instance_count               = var.settings.functions.max_instances
+    max_instance_request_concurrency = var.settings.functions.concurrency
     all_traffic_on_latest_revision   = true
     environment_variables            = var.plan.environment
     direct_vpc_egress                = var.subnetwork == null ? null : "VPC_EGRESS_ALL_TRAFFIC"
@@ -76,7 +78,7 @@ resource "google_cloudfunctions2_function" "this" {
       for_each = local.secrets
       content {
         key        = secret_environment_variables.key
-        project_id = var.project
+        project_id = var.settings.project
         secret     = secret_environment_variables.value
         version    = "latest"
       }
@@ -88,8 +90,8 @@ resource "google_cloudfunctions2_function" "this" {
 
 # Who may call it: the invoker alone, over the service that runs it.
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
-  project  = var.project
-  location = var.region
+  project  = var.settings.project
+  location = var.settings.region
   name     = google_cloudfunctions2_function.this.name
   role     = "roles/run.invoker"
   member   = "serviceAccount:${google_service_account.invoker.email}"
@@ -105,7 +107,7 @@ resource "google_service_account_iam_member" "tokens" {
 resource "google_pubsub_subscription" "push" {
   for_each = var.plan.subscriptions
 
-  project                    = var.project
+  project                    = var.settings.project
   name                       = each.value.name
   topic                      = var.topics[each.key].id
   filter                     = each.value.filter
@@ -123,8 +125,8 @@ resource "google_pubsub_subscription" "push" {
   }
 
   retry_policy {
-    minimum_backoff = "${var.backoff_s.min}s"
-    maximum_backoff = "${var.backoff_s.max}s"
+    minimum_backoff = "${var.settings.functions.backoff_s.min}s"
+    maximum_backoff = "${var.settings.functions.backoff_s.max}s"
   }
 
   dead_letter_policy {
@@ -142,7 +144,7 @@ resource "google_pubsub_subscription" "push" {
 resource "google_pubsub_subscription_iam_member" "agent" {
   for_each = var.plan.subscriptions
 
-  project      = var.project
+  project      = var.settings.project
   subscription = google_pubsub_subscription.push[each.key].name
   role         = "roles/pubsub.subscriber"
   member       = var.agent
@@ -151,7 +153,7 @@ resource "google_pubsub_subscription_iam_member" "agent" {
 resource "google_pubsub_topic_iam_member" "publishes" {
   for_each = toset(var.plan.publishes)
 
-  project = var.project
+  project = var.settings.project
   topic   = var.topics[each.key].name
   role    = "roles/pubsub.publisher"
   member  = "serviceAccount:${google_service_account.runtime.email}"
@@ -160,7 +162,7 @@ resource "google_pubsub_topic_iam_member" "publishes" {
 resource "google_secret_manager_secret_iam_member" "reads" {
   for_each = local.secrets
 
-  project   = var.project
+  project   = var.settings.project
   secret_id = each.value
   role      = "roles/secretmanager.secretAccessor"
   member    = "serviceAccount:${google_service_account.runtime.email}"

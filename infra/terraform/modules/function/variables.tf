@@ -1,11 +1,6 @@
-variable "project" {
-  description = "The Google Cloud project."
-  type        = string
-}
-
-variable "region" {
-  description = "Where the function runs."
-  type        = string
+variable "settings" {
+  description = "The settings of the deployment, with every default in its place, as modules/settings puts them out."
+  type        = any
 }
 
 variable "function" {
@@ -39,16 +34,6 @@ variable "plan" {
   }
 }
 
-variable "bundle" {
-  description = "The bundle that `make package` made; or `rollback_to`, the SHA-256 of one that was deployed before."
-  type        = object({ file = string, rollback_to = optional(string) })
-
-  validation {
-    condition     = var.bundle.rollback_to == null || can(regex("^[0-9a-f]{64}$", var.bundle.rollback_to))
-    error_message = "A bundle is rolled back to by its SHA-256, 64 characters of 0-9 and a-f, as the output `bundles` printed it."
-  }
-}
-
 variable "bucket" {
   description = "The bucket of bundles and policy."
   type        = string
@@ -69,44 +54,10 @@ variable "topics" {
   type        = map(object({ id = string, name = string, dead_id = optional(string) }))
 }
 
-variable "backoff_s" {
-  description = "The first and the longest wait between two attempts, in seconds."
-  type        = object({ min = number, max = number })
-}
-
-variable "size" {
-  description = "Memory, instances and requests at once of one instance."
-  type        = object({ memory = string, min_instances = number, max_instances = number, concurrency = number })
-
-  validation {
-    condition     = var.size.min_instances <= var.size.max_instances
-    error_message = "functions.min_instances is larger than functions.max_instances."
-  }
-  validation {
-    condition     = var.size.min_instances >= 0 && var.size.max_instances >= 1 && var.size.max_instances <= 100
-    error_message = "functions: min_instances is 0 or more, max_instances between 1 and 100."
-  }
-  validation {
-    condition     = can(regex("^[0-9]+Mi$", var.size.memory)) && try(tonumber(trimsuffix(var.size.memory, "Mi")), 0) >= 256
-    error_message = "functions.memory is at least 256Mi, written as in 512Mi."
-  }
-}
-
 variable "subnetwork" {
   description = "Where requests leave from, or null: from wherever Google sends them."
   type        = object({ network = string, subnetwork = string })
   default     = null
-}
-
-variable "ingress" {
-  description = "Who may reach it: ALLOW_INTERNAL_ONLY (Pub/Sub of this project or perimeter), or also a load balancer: ALLOW_INTERNAL_AND_GCLB."
-  type        = string
-  default     = "ALLOW_INTERNAL_ONLY"
-
-  validation {
-    condition     = contains(["ALLOW_INTERNAL_ONLY", "ALLOW_INTERNAL_AND_GCLB"], var.ingress)
-    error_message = "functions.ingress is ALLOW_INTERNAL_ONLY or ALLOW_INTERNAL_AND_GCLB: nothing outside Google calls a function."
-  }
 }
 
 variable "encryption" {

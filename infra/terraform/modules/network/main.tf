@@ -2,18 +2,18 @@
 
 resource "google_compute_network" "this" {
   #checkov:skip=CKV2_GCP_18:nothing listens in this network: functions only send, and Google's own deny-ingress stands
-  project                 = var.project
+  project                 = var.settings.project
   name                    = var.name
   auto_create_subnetworks = false
 }
 
 resource "google_compute_subnetwork" "this" {
   #checkov:skip=CKV_GCP_76:functions have no IPv6 address here
-  project                  = var.project
-  region                   = var.region
+  project                  = var.settings.project
+  region                   = var.settings.region
   name                     = var.name
   network                  = google_compute_network.this.id
-  ip_cidr_range            = var.cidr
+  ip_cidr_range            = var.settings.network.cidr
   private_ip_google_access = true
 
   log_config {
@@ -24,24 +24,24 @@ resource "google_compute_subnetwork" "this" {
 }
 
 resource "google_compute_address" "this" {
-  count = var.addresses
+  count = var.settings.network.addresses
 
-  project      = var.project
-  region       = var.region
+  project      = var.settings.project
+  region       = var.settings.region
   name         = "${var.name}-${count.index + 1}"
   address_type = "EXTERNAL"
 }
 
 resource "google_compute_router" "this" {
-  project = var.project
-  region  = var.region
+  project = var.settings.project
+  region  = var.settings.region
   name    = var.name
   network = google_compute_network.this.id
 }
 
 resource "google_compute_router_nat" "this" {
-  project                            = var.project
-  region                             = var.region
+  project                            = var.settings.project
+  region                             = var.settings.region
   name                               = var.name
   router                             = google_compute_router.this.name
   nat_ip_allocate_option             = "MANUAL_ONLY"

@@ -1,11 +1,20 @@
 # Everything that can be worked out without a cloud: names, environments, filters, how long an event is tried. No
 # provider is used here, so that all of it is tested by itself.
 
+module "settings" {
+  source = "../settings"
+
+  google = var.settings
+  given  = var.settings
+}
+
 locals {
-  prefix = "${var.name}-${var.environment}"
+  settings = module.settings.settings
+
+  prefix = "${local.settings.name}-${local.settings.environment}"
 
   # kueue_admission and its topic are there where a cluster says so.
-  kueue    = anytrue([for c in values(var.clusters) : c.kueue])
+  kueue    = anytrue([for c in values(local.settings.clusters) : c.kueue])
   of_kueue = local.kueue ? [] : ["kueue_admission", "workload-events"]
 
   # Messages come in on the first six and go out on the last three.
@@ -60,7 +69,7 @@ locals {
   routes = { for function, route in local.every_route : function => route if !contains(local.of_kueue, function) }
 
   # The waits before attempts 2 to 100, and what the first n of them come to.
-  waits   = [for n in range(99) : min(var.backoff_s.max, var.backoff_s.min * pow(2, min(n, 20)))]
+  waits   = [for n in range(99) : min(local.settings.functions.backoff_s.max, local.settings.functions.backoff_s.min * pow(2, min(n, 20)))]
   elapsed = [for n in range(99) : sum(slice(local.waits, 0, n + 1))]
 
   # The fewest attempts, of Pub/Sub's 5 to 100, that go on for at least so long.
@@ -69,24 +78,24 @@ locals {
     tostring(seconds) => min(100, max(5, 2 + length([for passed in local.elapsed : passed if passed < seconds])))
   }
 
-  ack_deadline_s = max(10, min(600, var.timeout_s + 10))
+  ack_deadline_s = max(10, min(600, local.settings.functions.timeout_s + 10))
 }
 
 locals {
-  upper = { for name in keys(var.clusters) : name => upper(replace(name, "-", "_")) }
+  upper = { for name in keys(local.settings.clusters) : name => upper(replace(name, "-", "_")) }
 
-  gke_project = { for name, c in var.clusters : name => coalesce(c.gke.project, var.project) if c.gke != null }
+  gke_project = { for name, c in local.settings.clusters : name => coalesce(c.gke.project, local.settings.project) if c.gke != null }
 
   # A GKE cluster is reached by the function's own account; any other by a kubeconfig that a secret holds.
   api = {
-    for name, c in var.clusters : name => (
+    for name, c in local.settings.clusters : name => (
       c.gke == null ? "kubeconfig-env:KUBECONFIG_${local.upper[name]}" :
       "gke:projects/${local.gke_project[name]}/locations/${c.gke.location}/clusters/${c.gke.cluster}${c.gke.dns ? "?dns" : ""}"
     )
   }
 
   clusters = {
-    for name, c in var.clusters : name => merge(
+    for name, c in local.settings.clusters : name => merge(
       { api = local.api[name], mode = c.mode },
       c.civo == null ? { pools = "advisor", token_env = null } : {
         pools                  = "civo:${c.civo.region}/${c.civo.cluster_id}"
@@ -99,7 +108,7 @@ locals {
   # that can only read.
   cluster_secrets = {
     for role, suffix in { act = "", read = "-read" } : role => merge([
-      for name, c in var.clusters : merge(
+      for name, c in local.settings.clusters : merge(
         c.gke != null ? {} : { "KUBECONFIG_${local.upper[name]}" = "${local.prefix}-${name}-kubeconfig${suffix}" },
         c.civo == null ? {} : { "CIVO_TOKEN_${local.upper[name]}" = "${local.prefix}-${name}-civo-token${suffix}" },
       )
@@ -112,9 +121,9 @@ locals {
     PILOTLIGHT_CLUSTERS  = jsonencode({ for name, c in local.clusters : name => { for key, value in c : key => value if value != null } })
     PILOTLIGHT_STATE     = var.state_uri
     PILOTLIGHT_ALERTS    = var.alerts_uri
-    PILOTLIGHT_BILLS     = var.bills
-    PILOTLIGHT_TELEMETRY = var.telemetry
-    PILOTLIGHT_OUTBOX    = "pubsub:${var.project}/${local.prefix}"
+    PILOTLIGHT_BILLS     = local.settings.bills
+    PILOTLIGHT_TELEMETRY = local.settings.telemetry
+    PILOTLIGHT_OUTBOX    = "pubsub:${local.settings.project}/${local.prefix}"
     PILOTLIGHT_MODE      = "advise"
   }
   left_out = {
@@ -144,9 +153,9 @@ locals {
       name        = "${local.prefix}-${replace(function, "_", "-")}"
       account     = "${local.prefix}-${route.slug}"
       invoker     = "${local.prefix}-${route.slug}-push"
-      timeout_s   = var.timeout_s
+      timeout_s   = local.settings.functions.timeout_s
       environment = local.environments[function]
-      secrets     = route.role == "none" ? var.channel_secrets : local.cluster_secrets[route.role]
+      secrets     = route.role == "none" ? local.settings.alerts.secrets : local.cluster_secrets[route.role]
       publishes   = ["alerts", "capacity", "dead-letter"]
       subscriptions = {
         for topic, to in route.listens : topic => {
@@ -164,14 +173,14 @@ locals {
   }
 
   schedules = merge([
-    for name, c in var.clusters : {
+    for name, c in local.settings.clusters : {
       "${name}-reconcile" = { name = "${local.prefix}-${name}-reconcile", cron = c.reconcile, cluster = name, tick = "reconcile" }
       "${name}-billing"   = { name = "${local.prefix}-${name}-billing", cron = c.billing, cluster = name, tick = "billing" }
     }
   ]...)
 
   # Log sinks of GKE clusters. Public filters disagree on resource.type, so none is asked for.
-  gke = { for name, c in var.clusters : name => c.gke if c.gke != null }
+  gke = { for name, c in local.settings.clusters : name => c.gke if c.gke != null }
   where = {
     for name, c in local.gke : name => join(" AND ", [
       "resource.labels.cluster_name=\"${c.cluster}\"", "resource.labels.location=\"${c.location}\""
@@ -190,7 +199,7 @@ locals {
         filter = join(" AND ", [
           "log_id(\"events\") AND jsonPayload.reason=\"QuotaReserved\" AND jsonPayload.involvedObject.kind=\"Workload\"", place,
         ])
-      } if var.clusters[name].kueue
+      } if local.settings.clusters[name].kueue
     },
     {
       for name, place in local.where : "${name}-scale-up-errors" => {

@@ -1,3 +1,8 @@
+output "settings" {
+  description = "The settings with every default in its place."
+  value       = local.settings
+}
+
 output "prefix" {
   description = "What every name begins with."
   value       = local.prefix

@@ -17,10 +17,12 @@ provider "aws" {
 module "pilotlight" {
   source = "../.."
 
-  policy_file = "../../../examples/eks/policy.yaml"
-  clusters    = { ml = { eks = { cluster = "prod" } } }
-  alerts      = { email = "you@example.com" }
-  functions   = { bundles = var.bundles }
+  settings = {
+    policy_file = "../../../examples/eks/policy.yaml"
+    clusters    = { ml = { eks = { cluster = "prod" } } }
+    alerts      = { email = "you@example.com" }
+    functions   = { bundles = var.bundles }
+  }
 }
 
 variable "bundles" {

@@ -41,13 +41,15 @@ provider "aws" {
 module "pilotlight" {
   source = "../.."
 
-  project     = "my-pilotlight-project"
-  region      = "europe-west1"
-  policy_file = "../../../examples/civo/policy.yaml"
-  clusters    = { ml = { gke = { location = "europe-west1", cluster = "ml", project = "my-clusters" } } }
-  alerts      = { email = "you@example.com" }
-  network     = { path = "dns-endpoint" }
-  functions   = { bundles = "../../../../../build" }
+  settings = {
+    project     = "my-pilotlight-project"
+    region      = "europe-west1"
+    policy_file = "../../../examples/civo/policy.yaml"
+    clusters    = { ml = { gke = { location = "europe-west1", cluster = "ml", project = "my-clusters" } } }
+    alerts      = { email = "you@example.com" }
+    network     = { path = "dns-endpoint" }
+    functions   = { bundles = "../../../../../build" }
+  }
 }
 
 output "connect" {

@@ -22,10 +22,12 @@ mock_provider "aws" {
 }
 
 variables {
-  project    = "acme-pilotlight"
-  name       = "pilotlight-dev"
-  account_id = "123456789012"
-  bundle     = "../../google/tests/bundles/aws_bridge.zip"
+  settings = {
+    project   = "acme-pilotlight"
+    aws       = { account_id = "123456789012", region = "eu-west-1" }
+    functions = { bundles = "../../google/tests/bundles" }
+  }
+  name = "pilotlight-dev"
   topics = {
     interruptions     = { id = "projects/acme-pilotlight/topics/interruptions", name = "interruptions" }
     capacity-failures = { id = "projects/acme-pilotlight/topics/capacity-failures", name = "capacity-failures" }
@@ -86,10 +88,4 @@ run "every_kind_of_event_has_a_rule_a_target_and_a_dead_letter" {
     condition     = alltrue([for p in aws_lambda_permission.this : p.principal == "events.amazonaws.com" && p.source_arn != null])
     error_message = "EventBridge's rules alone may call it"
   }
-}
-
-run "refuses_an_account_that_is_none" {
-  command = plan
-  variables { account_id = "1234" }
-  expect_failures = [var.account_id]
 }

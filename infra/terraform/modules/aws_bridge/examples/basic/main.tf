@@ -33,11 +33,13 @@ resource "google_pubsub_topic" "into" {
 module "aws_bridge" {
   source = "../.."
 
-  project    = "my-pilotlight-project"
-  name       = "pilotlight-dev"
-  account_id = "123456789012"
-  bundle     = "../../../../../../build/aws_bridge.zip"
-  topics     = { for name, topic in google_pubsub_topic.into : name => { id = topic.id, name = topic.name } }
+  settings = {
+    project   = "my-pilotlight-project"
+    aws       = { account_id = "123456789012", region = "eu-west-1" }
+    functions = { bundles = "../../../../../../build" }
+  }
+  name   = "pilotlight-dev"
+  topics = { for name, topic in google_pubsub_topic.into : name => { id = topic.id, name = topic.name } }
 }
 
 output "rules" {

@@ -25,27 +25,27 @@ resource "google_pubsub_topic" "pods" {
 module "plan" {
   source = "../../../plan"
 
-  project     = "my-pilotlight-project"
-  name        = "pilotlight"
-  environment = "dev"
-  policy_uri  = "gs://my-bundles/policy/policy.yaml"
-  state_uri   = "firestore:my-pilotlight-project/pilotlight-dev/pilotlight"
-  clusters    = { ml = {} }
+  policy_uri = "gs://my-bundles/policy/policy.yaml"
+  state_uri  = "firestore:my-pilotlight-project/pilotlight-dev/pilotlight"
+  settings = {
+    project     = "my-pilotlight-project"
+    region      = "europe-west1"
+    policy_file = "../../../../examples/civo/policy.yaml"
+    clusters    = { ml = {} }
+    alerts      = { email = "you@example.com" }
+    functions   = { bundles = "../../../../../../build" }
+  }
 }
 
 module "pod_pending" {
   source = "../.."
 
-  project   = "my-pilotlight-project"
-  region    = "europe-west1"
-  function  = "pod_pending"
-  plan      = merge(module.plan.functions["pod_pending"], { publishes = ["alerts"] })
-  bundle    = { file = "../../../../../../build/pod_pending.zip" }
-  bucket    = "my-bundles"
-  builder   = "projects/my-pilotlight-project/serviceAccounts/build@my-pilotlight-project.iam.gserviceaccount.com"
-  agent     = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
-  backoff_s = { min = 10, max = 600 }
-  size      = { memory = "512Mi", min_instances = 0, max_instances = 3, concurrency = 8 }
+  settings = module.plan.settings
+  function = "pod_pending"
+  plan     = merge(module.plan.functions["pod_pending"], { publishes = ["alerts"] })
+  bucket   = "my-bundles"
+  builder  = "projects/my-pilotlight-project/serviceAccounts/build@my-pilotlight-project.iam.gserviceaccount.com"
+  agent    = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
   topics = {
     pod-events = {
       id      = google_pubsub_topic.pods["pod-events"].id

@@ -18,12 +18,13 @@ provider "google" {
 module "network" {
   source = "../.."
 
-  project   = "my-pilotlight-project"
-  region    = "europe-west1"
   name      = "pilotlight-dev"
-  cidr      = "10.8.0.0/26"
-  addresses = 1
   instances = 15
+  settings = {
+    project = "my-pilotlight-project"
+    region  = "europe-west1"
+    network = { cidr = "10.8.0.0/26", addresses = 1 }
+  }
 }
 
 output "allow_list" {

@@ -3,12 +3,16 @@
 module "plan" {
   source = "../.."
 
-  project     = "my-pilotlight-project"
-  name        = "pilotlight"
-  environment = "dev"
-  policy_uri  = "gs://my-policies/policy.yaml"
-  state_uri   = "firestore:my-pilotlight-project/pilotlight-dev/pilotlight"
-  clusters    = { ml = { gke = { location = "europe-west1", cluster = "ml" } } }
+  policy_uri = "gs://my-policies/policy.yaml"
+  state_uri  = "firestore:my-pilotlight-project/pilotlight-dev/pilotlight"
+  settings = {
+    project     = "my-pilotlight-project"
+    region      = "europe-west1"
+    policy_file = "../../../../examples/civo/policy.yaml"
+    clusters    = { ml = { gke = { location = "europe-west1", cluster = "ml" } } }
+    alerts      = { email = "you@example.com" }
+    functions   = { bundles = "../../../../../../build" }
+  }
 }
 
 output "functions" {
