@@ -9,7 +9,7 @@ from alert_storm import KINDS, storm
 from pilotlight.adapters import http
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.delivery import alert_dedup, desk, fan_out, flush
+from pilotlight.flow.delivery import alert_dedup, deliver, desk, fan_out, flush
 from pilotlight.flow.delivery.escalation import UNDELIVERED
 from providers import SECRET
 
@@ -44,7 +44,7 @@ def _repeats(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "give_up", lambda at, claim, why, **_: desk.drop(at, claim))
+    monkeypatch.setattr(deliver, "give_up", lambda at, claim, why, **_: deliver.drop(at, claim))
 
 
 def _shows(monkeypatch: pytest.MonkeyPatch) -> None:

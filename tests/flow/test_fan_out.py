@@ -12,7 +12,8 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert, DeadLetter
-from pilotlight.flow.delivery.desk import CLAIM_S, MOST_ATTEMPTS, Desk, claim, deliver, waiting_name
+from pilotlight.flow.delivery.deliver import CLAIM_S, MOST_ATTEMPTS, claim, deliver
+from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
 from pilotlight.ports import AlertChannel

@@ -9,7 +9,7 @@ from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import PilotlightError, Unavailable
-from pilotlight.flow.delivery.desk import CLAIM_S
+from pilotlight.flow.delivery.deliver import CLAIM_S
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
 from pilotlight.ports import Page, State, Stored

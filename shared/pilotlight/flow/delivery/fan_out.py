@@ -14,24 +14,8 @@ from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.abreast import abreast
-from pilotlight.flow.delivery.desk import (
-    CLAIM_S,
-    LOOK_AGAIN_S,
-    Claim,
-    Desk,
-    begun,
-    claim,
-    deliver,
-    drop,
-    end_came_first,
-    goes_on,
-    known,
-    later_end,
-    proof,
-    resting,
-    wait,
-    waiting_name,
-)
+from pilotlight.flow.delivery.deliver import CLAIM_S, LOOK_AGAIN_S, Claim, claim, deliver, drop, resting, wait
+from pilotlight.flow.delivery.desk import Desk, begun, end_came_first, goes_on, known, later_end, proof, waiting_name
 from pilotlight.flow.delivery.flush import flush_now_and_then
 from pilotlight.flow.deps import Answer
 from pilotlight.ports import ABSENT

@@ -15,23 +15,18 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import TYPES, Outgoing, Tick
 from pilotlight.facts.policy import Alerts
 from pilotlight.flow.abreast import abreast
-from pilotlight.flow.delivery.desk import (
+from pilotlight.flow.delivery.deliver import (
     LOOK_AGAIN_S,
     MOST_ATTEMPTS,
     Claim,
-    Desk,
-    acknowledged,
-    begun,
     claim,
     deliver,
     drop,
     give_up,
-    known,
-    proof,
     resting,
     wait,
-    waiting_name,
 )
+from pilotlight.flow.delivery.desk import Desk, acknowledged, begun, known, proof, waiting_name
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.alerts import PROOF, WAITING

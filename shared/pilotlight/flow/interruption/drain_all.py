@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-import msgspec
-
-from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
+from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.drain_one import Rescue
+from pilotlight.flow.interruption.drain_one import Rescue, do_due_steps
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import Snapshot
 
@@ -32,7 +29,7 @@ def carry_on(deps: Deps) -> list[Answer]:
     for kept, run in zip(left, runs, strict=True):
         run.beside = runs
         try:
-            answers.append(_advanced(deps, kept, run))
+            answers.append(do_due_steps(deps, kept, run))
         except (Retry, Denied) as error:
             failed = failed or error
     if failed is not None:
@@ -93,31 +90,3 @@ def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
         why="; ".join(a.why for a in answers) or "no interruption is at work",
         look_again_at=min((a.look_again_at for a in answers if a.look_again_at), default=None),
     )
-
-
-def advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
-    """Do what is due of one interruption, write what came of it, and tell people once it is over.
-
-    Raises what kept a step from being done, after the others were.
-    """
-    return _advanced(deps, kept, Rescue(deps, kept.found, view))
-
-
-def _advanced(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
-    if not kept.found.over:
-        run.go()
-    if run.found != kept.found:
-        try:
-            kept = interruption_records.write(deps, Versioned(run.found, kept.version))
-        except Conflict:
-            return run.answer("another look carries it on")
-    if kept.found.messages:
-        deps.outbox.publish(kept.found.messages)
-        kept = Versioned(msgspec.structs.replace(kept.found, messages=()), kept.version)
-    if kept.found.over:
-        interruption_records.close(deps, kept)
-    elif not kept.found.messages and run.found.messages:
-        interruption_records.write(deps, kept)
-    if run.failed is not None:
-        raise run.failed
-    return run.answer()

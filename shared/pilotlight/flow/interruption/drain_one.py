@@ -15,7 +15,7 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import groups, unsaved
 from pilotlight.decide.money.economics import LATE_S, billed, stop_s
 from pilotlight.decide.nodes.other_autoscalers import rivals
-from pilotlight.errors import Denied, Retry
+from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import (
@@ -29,6 +29,7 @@ from pilotlight.facts.interruption.interruption import (
     RescueOutcome,
 )
 from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of, without
@@ -292,3 +293,32 @@ class Rescue(Saving):
             why=why or f"{self.found.kind} of {self.found.instance}: {done}; {told}",
             look_again_at=self.again,
         )
+
+
+def advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
+    """Do what is due of one interruption, write what came of it, and tell people once it is over.
+
+    Raises what kept a step from being done, after the others were.
+    """
+    return do_due_steps(deps, kept, Rescue(deps, kept.found, view))
+
+
+def do_due_steps(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
+    """One look's steps of a rescue, done and written; people are told once it is over."""
+    if not kept.found.over:
+        run.go()
+    if run.found != kept.found:
+        try:
+            kept = interruption_records.write(deps, Versioned(run.found, kept.version))
+        except Conflict:
+            return run.answer("another look carries it on")
+    if kept.found.messages:
+        deps.outbox.publish(kept.found.messages)
+        kept = Versioned(msgspec.structs.replace(kept.found, messages=()), kept.version)
+    if kept.found.over:
+        interruption_records.close(deps, kept)
+    elif not kept.found.messages and run.found.messages:
+        interruption_records.write(deps, kept)
+    if run.failed is not None:
+        raise run.failed
+    return run.answer()

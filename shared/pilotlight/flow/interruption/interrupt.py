@@ -125,7 +125,7 @@ def _aside(known: Interruption, false: Interruption) -> Answer:
 
 def _advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
     # A notice that was dealt with costs a cold start nothing of this.
-    from pilotlight.flow.interruption.drain_all import advance
+    from pilotlight.flow.interruption.drain_one import advance
 
     return advance(deps, kept, view)
 
