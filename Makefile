@@ -97,7 +97,7 @@ lock: ## Resolve the ranges of pyproject.toml anew into requirements.lock, with 
 	rm -rf build/lock
 
 bench: $(STAMP) ## The measurements of bench/, printed
-	@for f in bench/bench_*.py; do $(BIN)/python "$$f" || exit 1; done
+	@for f in bench/*/bench_*.py; do $(BIN)/python "$$f" || exit 1; done
 
 bundle: $(STAMP) ## build/<function>.zip for every function, byte for byte the same each time
 	$(BIN)/python scripts/bundle.py

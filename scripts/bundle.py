@@ -45,7 +45,7 @@ RUNTIME = (3, 11)
 """The Python that functions run on (runtime in infra/terraform): bytecode of another one is passed by."""
 VERSION = ".".join(map(str, RUNTIME))
 ON = {"python_version": VERSION, "python_full_version": f"{VERSION}.0", "sys_platform": "linux"}
-"""What requirements' markers are asked about."""
+"""The environment that requirements' markers are asked about."""
 LARGEST = 2_000_000
 """Bytes that a zip may have."""
 INIT, BIN = "pilotlight/__init__.py", "pilotlight/_bundled.bin"

@@ -13,7 +13,7 @@ COPIES = {
     **{path: f"dashboards/{path.name}" for path in sorted((ROOT / "infra" / "grafana").glob("*.json"))},
     ROOT / "infra" / "prometheus" / "rules.yaml": "rules.yaml",
 }
-"""What the chart holds as it is, and where among its files."""
+"""Files that the chart holds as they are, and where among its own."""
 
 
 class Part(NamedTuple):
@@ -36,7 +36,7 @@ EVERYWHERE = (
         '          {{- with include "pilotlight.pod" . }}{{ . | nindent 10 }}{{ end }}\n',
     ),
 )
-"""What is a value in every manifest that has it."""
+"""Texts that are a value in every manifest that has them."""
 
 CLASS = "\n  {{- with .Values.storage.className }}\n  storageClassName: {{ . | quote }}\n  {{- end }}"
 KEPT = "\n  # It stays when the release goes.\n  annotations: {helm.sh/resource-policy: keep}"
@@ -156,7 +156,7 @@ PARTS = {
 
 
 def files() -> dict[Path, str]:
-    """What is written, by where it lies. Raises ``ValueError`` where a manifest has not what is a value in it."""
+    """Files to write: each text by its path. Raises ``ValueError`` where a manifest has not what is a value in it."""
     templates = {CHART / "templates" / f"{name}.yaml": _template(part) for name, part in PARTS.items()}
     return {**templates, **{CHART / "files" / place: path.read_text() for path, place in COPIES.items()}}
 

@@ -232,7 +232,7 @@ def main() -> None:
 
 
 def files() -> dict[Path, str]:
-    """What is written, by where it lies."""
+    """Files to write: each text by its path."""
     boards = {GRAFANA / f"{name}.json": json.dumps(_board(name), indent=2) + "\n" for name in BOARDS}
     return {
         **boards,

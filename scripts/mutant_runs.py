@@ -36,7 +36,7 @@ MEMORY = 4 << 30
 
 
 class Outcome(NamedTuple):
-    """What became of a mutant: ``killed`` by a test, or how else; ``""`` where it survived all ``ran`` tests."""
+    """Outcome of a mutant: ``killed`` by a test, or how else; ``""`` where it survived all ``ran`` tests."""
 
     killed: str
     ran: int
@@ -259,7 +259,7 @@ def _plant(
 
 
 def fits(module: Module, mutant: Mutant) -> bool:
-    """Whether it compiles to a function that can take the place of the true one."""
+    """True where it compiles to a function that can take the place of the true one."""
     try:
         made = compile(mutant.applied(module.source), "mutant", "exec", dont_inherit=True)
     except SyntaxError:

@@ -30,7 +30,7 @@ GUARDS = (
     "decide/nodes/scale_down.py", "decide/place/purchase.py", "decide/place/provision.py",
     "decide/limits/plan_brakes.py",
 )  # fmt: skip
-"""What guards money and work: it buys, holds, counts against a budget, closes, evicts, gives back, or remembers it."""
+"""Modules that guard money and work: each buys, holds, counts a budget, closes, evicts, gives back, or remembers it."""
 
 TOLD = (
     "flow/records/advice_records.py", "flow/records/audit_chain.py", "decide/money/hourly_costs.py",
@@ -61,7 +61,7 @@ def drawn(modules: Sequence[Module], seed: int, count: int, only: str) -> list[M
 
 
 class Results:
-    """What became of mutants, a line each, kept so that a run that was stopped goes on."""
+    """Outcomes of mutants, a line each, kept so that a run that was stopped goes on."""
 
     def __init__(self, path: Path, fresh: bool) -> None:
         self.path = path

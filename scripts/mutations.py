@@ -38,7 +38,7 @@ class Mutant(NamedTuple):
 
     @property
     def place(self) -> str:
-        """What outlives a move: module, function and the line itself."""
+        """Name that outlives a move: module, function and the line itself."""
         return f"{self.file}:{self.function}:{self.text}"
 
     def applied(self, source: bytes) -> bytes:
@@ -157,7 +157,7 @@ class _Changes:
                 self.names |= {target.id} if isinstance(target, ast.Name) else set()
 
     def _ends_alike(self, node: ast.Return) -> bool:
-        """Whether nothing comes after it, and what it returns is as false as nothing."""
+        """True where nothing comes after it, and what it returns is as false as nothing."""
         said = node.value.value if isinstance(node.value, ast.Constant) else node.value
         return not said and node.end_lineno == self.function.end_lineno
 

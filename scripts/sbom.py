@@ -16,7 +16,7 @@ OWN = "pilotlight"
 CLASSIFIER = "License :: "
 TEXTS = re.compile(r"(^|/)(licen[cs]e|copying|notice|authors)[^/]*$", re.IGNORECASE)
 LONGEST_NAME = 64
-"""What is longer in the field License is the text itself."""
+"""A longer field License is the text itself."""
 
 
 def main(words: Sequence[str]) -> None:
@@ -82,7 +82,7 @@ def _normal(name: str) -> str:
 
 
 def _needs(each: Distribution, here: dict[str, Distribution]) -> Iterator[Distribution]:
-    """What it names and what is there: markers and extras are settled by what was installed."""
+    """Packages that it names and that are there: markers and extras are settled by what was installed."""
     names = {_normal(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]) for line in each.requires or ()}
     return (here[name] for name in names & here.keys() - {_name(each)})
 

@@ -61,7 +61,7 @@ def _weight(folder: Path) -> int:
 
 
 def _answer(name: str, app: Path) -> dict[str, object]:
-    """What the function says to its sample event, run by nothing but what was installed."""
+    """The function's answer to its sample event, run by nothing but what was installed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

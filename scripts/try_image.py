@@ -21,7 +21,7 @@ DOCKERFILE = ROOT / "infra" / "kubernetes" / "home" / "Dockerfile"
 PLACES = ("/src", "/wheels", "/home/pilotlight")
 PACKAGES = "python3,python3-venv,python3-pip,python-is-python3,ca-certificates"
 OF_THIS_MACHINE = ("/etc/resolv.conf", "/etc/ssl/certs")
-"""How packages are reached from here: names, and who vouches for an index behind a proxy."""
+"""Ways to reach packages from here: names, and who vouches for an index behind a proxy."""
 KNOWN = {"FROM", "ARG", "ENV", "WORKDIR", "COPY", "RUN", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 
 ASK = """
@@ -54,7 +54,7 @@ print(json.dumps(said))
 """Run inside, beside the server: what the health check's command and the paths say."""
 
 ANSWERS = {"/healthz": 200, "/readyz": 200, "/metrics": 401, "root": "read-only", "user": 65532}
-"""What it says of a good image. Its figures are for those who have a token."""
+"""Its answers on a good image. Its figures are for those who have a token."""
 
 
 def main() -> None:
@@ -183,7 +183,7 @@ def copy(words: list[str], src: Path) -> None:
 
 
 def run(words: list[str]) -> str:
-    """What a step says; all of it is shown where it fails."""
+    """Output of a step; all of it is shown where it fails."""
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         sys.exit(f"{done.stdout}\nerror: this step failed: {words[-1]}")

@@ -1,4 +1,4 @@
-"""A few shapes of ``bench/agreement.py`` on the control plane that KUBECONFIG names: plan and scheduler agree."""
+"""Shapes of ``bench/scheduler/agreement.py`` on the control plane that KUBECONFIG names: plan and scheduler agree."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench" / "scheduler"))
 
 import agreement
 from agreement_shapes import every

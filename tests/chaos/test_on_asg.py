@@ -1,4 +1,4 @@
-"""The chaos harness with the Auto Scaling adapter as its cloud; ``python bench/chaos_on_aws.py`` tries many seeds."""
+"""The chaos harness with the Auto Scaling adapter as its cloud; ``bench/chaos/chaos_on_aws.py`` tries many seeds."""
 
 from collections.abc import Mapping
 from typing import Any

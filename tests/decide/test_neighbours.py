@@ -1,6 +1,6 @@
 """Pods that mind who is near them: what is bought for pods as kubectl prints them, on zones a and b.
 
-Each row is what a real scheduler of 1.36 did with the same pods; ``bench/agreement.py`` asks it again.
+Each row is what a real scheduler of 1.36 did with the same pods; ``bench/scheduler/agreement.py`` asks it again.
 """
 
 import json

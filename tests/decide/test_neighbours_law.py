@@ -2,7 +2,7 @@
 
 The scheduler here is written from the rules of Kubernetes, over objects as kubectl prints them, and shares nothing with
 the planner's: no digest, no count that is kept. Where two kinds mind each other the order of binding decides, which no
-plan knows; ``bench/agreement.py`` tries some of those on a real one.
+plan knows; ``bench/scheduler/agreement.py`` tries some of those on a real one.
 """
 
 from collections.abc import Sequence

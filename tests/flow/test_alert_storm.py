@@ -1,4 +1,4 @@
-"""A small storm of alerts over real HTTP; ``python bench/alert_storm.py`` is the large one."""
+"""A small storm of alerts over real HTTP; ``python bench/chaos/alert_storm.py`` is the large one."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""`bench/money_month.py`: days of three clusters, worked out again by a script that knows nothing of the product."""
+"""`bench/money/money_month.py`: days of three clusters, worked out again by a script that knows no line of ours."""
 
 import json
 import runpy
@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-BENCH = Path(__file__).parents[2] / "bench"
+BENCH = Path(__file__).parents[2] / "bench" / "money"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""How far a reader has to go who follows one purchase; ``python bench/purchase_files.py --names`` lists the way."""
+"""The files that one purchase enters; ``python bench/cold_start/purchase_files.py --names`` lists them."""
 
 from purchase_files import entered, without_world
 

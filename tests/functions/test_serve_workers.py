@@ -22,7 +22,7 @@ from pilotlight.wiring import app
 from pilotlight.world.world_clock import VirtualClock
 
 KILLS = 10
-"""bench/kill_workers.py kills more often."""
+"""bench/chaos/kill_workers.py kills more often."""
 
 
 def _sqlite(request: pytest.FixtureRequest) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`bench/deadline.py`: its starts are those of other studies, and its bound is what who knows the future pays."""
+"""`bench/replays/deadline.py`: its starts are other studies', and its bound is what who knows the future pays."""
 
 from collections.abc import Sequence
 from functools import cache

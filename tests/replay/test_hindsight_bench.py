@@ -1,4 +1,4 @@
-"""`bench/hindsight.py`: which rule each part of the jobs gets."""
+"""`bench/replays/hindsight.py`: which rule each part of the jobs gets."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`bench/pareto.py`: its judge finds what is wrong in a log, and a sweep is red where a peer is cheaper."""
+"""`bench/replays/pareto.py`: its judge finds what is wrong in a log, and a sweep is red where a peer is cheaper."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bench/ablation.py` and `bench/robustness.py`: what they switch, what they compare, and what they refuse."""
+"""`bench/replays/ablation.py` and `robustness.py` beside it: what they switch, what they compare, what they refuse."""
 
 from decimal import Decimal
 from pathlib import Path

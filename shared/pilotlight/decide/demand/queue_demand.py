@@ -4,7 +4,7 @@ A queue of n messages wants ceil(n / per_worker) workers, or ceil(n x service / 
 are done with what waits in time. Workers are asked for as the queue will be once they could work: while it grows, it
 goes on growing as it did for the last minutes until their model is loaded, and for nodes until they have booted too,
 but by no more than half, for short bursts end sooner than they last. Workers that were needed within ``keep`` stay
-asked for. ``bench/queue_workers.py`` has what each of these is worth. A reading that is old says nothing.
+asked for. ``bench/replays/queue_workers.py`` has what each of these is worth. A reading that is old says nothing.
 """
 
 from collections import Counter

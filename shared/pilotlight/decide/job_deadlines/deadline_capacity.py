@@ -8,7 +8,7 @@ Never late, whatever spot does: no step is taken after which a new start on on-d
 estimates decide what a plan costs, never whether it holds.
 
 The setting is that of Wu et al., "Can't Be Late: Optimizing Spot Instance Savings under Deadlines", NSDI 2024, whose
-own rule (uniform progress) stands beside this one in ``bench/deadline.py``.
+own rule (uniform progress) stands beside this one in ``bench/replays/deadline.py``.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,99 @@
+"""Cost of listing a cluster's pods: ours against the official client, in processes of their own, in one run.
+
+``bench_listing.py [--pods 10000] [--runs 3]``. CPU is that of the listing alone, imports left out; memory is the whole
+process's peak. Exits 1 when a bound is passed: 4 % of the official client's CPU and 10 % of its memory for every pod,
+1 % of its CPU for those that wait.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+from pod_pages import serving
+
+WAYS = {
+    "official": "the official client, every pod",
+    "ours": "ours, every pod",
+    "look": "ours, a whole look (every pod, nodes, what is free)",
+    "waiting": "ours, only those that wait",
+}
+BOUNDS = (("ours", "cpu_s", 0.04), ("ours", "peak_mb", 0.10), ("look", "peak_mb", 0.10), ("waiting", "cpu_s", 0.01))
+
+
+def main() -> int:
+    """Print medians and ratios; 1 when a bound is passed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--one", nargs=2, metavar=("WAY", "URL"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(_measured(*given.one)))
+        return 0
+    with serving(given.pods) as url:
+        found = {way: [_in_a_process(way, url) for _ in range(given.runs)] for way in WAYS}
+    middle = {way: {k: median(run[k] for run in runs) for k in ("cpu_s", "peak_mb")} for way, runs in found.items()}
+    official = middle["official"]
+    print(f"{given.pods} pods of 7.8 KB, medians of {given.runs}")
+    for way, name in WAYS.items():
+        cpu, peak = middle[way]["cpu_s"], middle[way]["peak_mb"]
+        shares = f"{cpu / official['cpu_s']:7.2%} {peak / official['peak_mb']:7.2%}"
+        print(f"{name:52} {cpu:8.3f} s CPU {peak:8.1f} MB  {shares}")
+    passed = [f"{w} {k}" for w, k, most in BOUNDS if middle[w][k] > most * official[k]]
+    print(f"over the bound: {', '.join(passed)}" if passed else "every bound holds")
+    return 1 if passed else 0
+
+
+def _in_a_process(way: str, url: str) -> dict[str, float]:
+    done = subprocess.run([sys.executable, __file__, "--one", way, url], capture_output=True, text=True, check=True)
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
+
+
+def _measured(way: str, url: str) -> dict[str, float]:
+    list_pods = _official(url) if way == "official" else _ours(way, url)
+    began = time.process_time()
+    kept = list_pods()
+    cpu = time.process_time() - began
+    assert kept is not None
+    return {"cpu_s": cpu, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def _official(url: str) -> Callable[[], object]:
+    from kubernetes import client
+
+    configuration = client.Configuration()
+    configuration.host = url
+    listed: Callable[[], object] = client.CoreV1Api(client.ApiClient(configuration)).list_pod_for_all_namespaces
+    return listed
+
+
+def _ours(way: str, url: str) -> Callable[[], object]:
+    from pilotlight.adapters.clocks import SystemClock
+    from pilotlight.adapters.cluster.kubernetes.access import Access
+    from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
+    from pilotlight.adapters.cluster.kubernetes.reads import Reads
+    from pilotlight.adapters.cluster.kubernetes.transport import Api
+    from pilotlight.facts.policy import Policy
+
+    class Local:
+        def access(self, *, anew: bool = False) -> Access:
+            return Access(server=url)
+
+    api, policy = Api(Local()), Policy(version=1)
+    reads = Reads(api, policy)
+    calls: dict[str, Callable[[], object]] = {
+        "ours": reads.everywhere,
+        "look": KubernetesCluster(api, policy, SystemClock()).observe,
+        "waiting": reads.waiting,
+    }
+    return calls[way]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
