@@ -31,7 +31,7 @@ from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import closed_days
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.cycle.cycle import looked
+from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
 from pilotlight.tools.serve import live_stream, request_gate
@@ -163,7 +163,7 @@ def past(of: Site) -> None:
     for _ in range(2):
         billing(deps, Tick(cluster=deps.name, what="billing"))
         of.clock.advance(of.clock.elapsed_s() + 3600.0)
-    _, plan = looked(deps, releases=True, explain=False)
+    _, plan = preview(deps, releases=True, explain=False)
     made = call_steps.of_plan(plan, {name.lower(): 0 for name in MODELS})
     done = tuple(msgspec.structs.replace(step, state="done") for step in made)
     for n in range(DECISIONS):

@@ -15,7 +15,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
-from pilotlight.flow.cycle.cycle import dry_run
+from pilotlight.flow.cycle.preview import dry_run
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.flow.records import brake_records, ledger

@@ -9,7 +9,7 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy, Rule, RuleWhen
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.cycle.cycle import looked
+from pilotlight.flow.cycle.preview import preview
 from pilotlight.world.world_cluster import WorldCluster
 
 
@@ -46,7 +46,7 @@ def test_a_rule_goes_by_what_was_measured_and_says_when_nothing_was() -> None:
     assert stage.nodes("one") == 3
     read.down = False
     billing(stage.deps, Tick(cluster="c"))
-    [idle] = [n for n in looked(stage.deps, releases=True)[1].nodes if n.verdict == "release"]
+    [idle] = [n for n in preview(stage.deps, releases=True)[1].nodes if n.verdict == "release"]
     assert idle.why.endswith("; rule quiet: 0% of 3 GPUs are used by the world's activity")
     stage.tick()
     assert stage.nodes("one") == 2

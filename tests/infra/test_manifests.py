@@ -19,7 +19,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING, PLACEMENT
-from pilotlight.flow.cycle.cycle import dry_run
+from pilotlight.flow.cycle.preview import dry_run
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools
 from pilotlight.tools.install import takeover_records

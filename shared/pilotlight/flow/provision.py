@@ -17,11 +17,13 @@ def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = 
     claim = f"{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
         return known
+    if dry_run:
+        from pilotlight.flow.cycle import preview
+
+        return preview.dry_run(deps, releases=False)
     # What is known costs a cold start nothing of this.
     from pilotlight.flow.cycle import cycle
 
-    if dry_run:
-        return cycle.dry_run(deps, releases=False)
     late = _late(deps, event)
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known

@@ -8,7 +8,6 @@ from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.credential_alert import remind
 from pilotlight.flow.alerts.decision_messages import alert_out, send
 from pilotlight.flow.cycle.cycle import Aim, run_cycle
-from pilotlight.flow.cycle.cycle import dry_run as _dry_run
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.drain_all import carry_on, seen
@@ -25,7 +24,9 @@ SILENT_S: Seconds = 600.0
 def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     """What one tick leads to."""
     if dry_run:
-        return _dry_run(deps, releases=True)
+        from pilotlight.flow.cycle import preview
+
+        return preview.dry_run(deps, releases=True)
     wake(deps)
     try:
         try:

@@ -18,10 +18,10 @@ from pilotlight.flow.deps import Deps
 
 
 class BudgetRoom:
-    """The accounts of these meters' limits, from their windows on. ``known`` has them by limit and by name."""
+    """The accounts of these meters' limits, from their windows on. ``known`` has the accounts by limit and by name."""
 
     def __init__(self, deps: Deps, meters: Sequence[Meter], now: datetime) -> None:
-        self._deps, self._meters, self._now = deps, meters, now
+        self._deps, self.meters, self._now = deps, meters, now
         self.known = {_limit_of(m): budget_accounts.ahead(deps, m) for m in meters}
         self._sums: dict[str, tuple[Account, Decimal]] = {}
 
@@ -82,7 +82,7 @@ class BudgetRoom:
 
     def balances(self) -> tuple[Balance, ...]:
         """The balance of each limit, in its window and in those ahead."""
-        return tuple(b for m in self._meters for b in balances_of(m, self.known[_limit_of(m)]))
+        return tuple(b for m in self.meters for b in balances_of(m, self.known[_limit_of(m)]))
 
     def _sum(self, name: str, account: Account) -> Decimal:
         """A part's total, worked out once: with thousands of holds each of them asks."""

@@ -1,16 +1,15 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from msgspec.structs import replace
 
-from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.demand.class_run_times import learned, typical
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget_limits import applies, held, latest, limit, meters, paid_until, who, windows
+from pilotlight.decide.money.budget_limits import applies, held, latest, meters, paid_until, windows
 from pilotlight.decide.money.economics import calls_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.node_end import AHEAD_S, emptied, ending, queues, stop_within
@@ -22,6 +21,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import hard_stop, held_prices, hold_ends, hold_records, ladder_steps
 from pilotlight.flow.budgets.budget_holds import known_runs, soft
 from pilotlight.flow.budgets.budget_room import BudgetRoom
+from pilotlight.flow.budgets.hold_findings import hold_findings
 from pilotlight.flow.budgets.orphaned_holds import settle_lost
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -58,7 +58,9 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     snapshot = _with_periods(deps, snapshot, keeper)
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.frozen)
     view = replace(keeper.snapshot.view, nodes=nodes)
-    return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=keeper.reports())
+    findings = hold_findings(deps.policy, keeper.told.values(), keeper.room, keeper.kept, keeper.classes)
+    findings += tuple(keeper.findings)
+    return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=findings)
 
 
 def _with_periods(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot:
@@ -288,34 +290,6 @@ class _Keeper:
             self.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=str(no)))
         else:
             self.frozen[node.instance or node.name] = closes
-
-    def reports(self) -> tuple[Finding, ...]:
-        """One finding for each limit that people should know of, and what went wrong."""
-        found: dict[str, Finding] = {}
-        for meter, short in self.told.values():
-            subject = f"budget {meter.budget.name}, {meter.measure}"
-            why = rules.report(meter, self.room.total(meter), short)
-            if why and subject not in found:
-                found[subject] = Finding(subject=subject, code="budget-hold", message=why)
-        return (*found.values(), *self._passed(), *self._endless(), *self.findings)
-
-    def _passed(self) -> Iterator[Finding]:
-        """Hard limits that are below what is settled and held, most likely since they were lowered."""
-        for meter in self.meters:
-            total = self.room.total(meter)
-            if meter.budget.hard and total > meter.limit:
-                from pilotlight.decide.money.passed_limits import HeldNode, comes_to
-
-                shares = [HeldNode(name, self.room.own(meter, hold), hold.until) for name, hold in self.kept]
-                if why := comes_to(meter, total, shares):
-                    yield Finding(subject=f"{who(meter)}, {limit(meter)}", code="budget-passed", message=why)
-
-    def _endless(self) -> Iterator[Finding]:
-        """Classes of lit nodes that end nowhere, under a hard budget: what ``check`` refuses is used all the same."""
-        lit = {f"classes.{name}.max_runtime": name for name in self.classes}
-        for path, why in never_ending(self.deps.policy):
-            if path in lit:
-                yield Finding(subject=f"class {lit[path]}", code="budget-endless", message=f"{path} {why}")
 
     def money(self) -> Money:
         """The balances after all holds were moved on."""

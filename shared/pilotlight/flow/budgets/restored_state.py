@@ -38,11 +38,11 @@ def count(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetR
         known = room.known[meter.key.rpartition("/")[0]]
         known[meter.key] = budget_accounts.change(deps, meter.key, partial(moves.unseen, id=id, cost=cost))
         said.append(f"{amount(meter, cost)} of {limit(meter)} ({who(meter)})")
-    return [told(snapshot, said)]
+    return [restore_finding(snapshot, said)]
 
 
-def told(snapshot: Snapshot, said: Sequence[str]) -> Finding:
-    """What people should know: how old the state is, and what counts as spent for it."""
+def restore_finding(snapshot: Snapshot, said: Sequence[str]) -> Finding:
+    """The finding that tells people how old the state is, and what counts as spent for it."""
     assert snapshot.lost_since is not None
     age_s = (snapshot.now - snapshot.lost_since).total_seconds()
     old = f"it is {human(age_s)} old" if age_s < 400 * 24 * HOUR else "it is empty, and was not before"

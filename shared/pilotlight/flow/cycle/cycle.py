@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +12,6 @@ from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.decide.place.node_closing import OPEN_S, counted
 from pilotlight.decide.plan import NOBODY_AHEAD, plan_cluster
 from pilotlight.errors import Retry
-from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
 from pilotlight.facts.limits.brakes import Brakes
@@ -23,15 +21,24 @@ from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.wording import did, released, summary
-from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
+from pilotlight.flow.budgets import hold_ends, renew_holds
 from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.recovery import Left, carry_on, purchases, reopened, settle_left, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, joined
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.fit_mismatch import doubt
-from pilotlight.flow.observe.settle import foreseen, settle
-from pilotlight.flow.observe.snapshot import Snapshot, basis, look, taken, with_flights
+from pilotlight.flow.observe.settle import settle
+from pilotlight.flow.observe.snapshot import (
+    Snapshot,
+    any_due,
+    basis,
+    look,
+    taken,
+    with_due_jobs,
+    with_flights,
+    with_promised_jobs,
+)
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
@@ -64,27 +71,6 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
     gives: tuple[NodeVerdict, ...] = ()
     refused: Mapping[str, datetime] = {}
     queues: Mapping[str, QueueHistory] = {}
-
-
-def dry_run(deps: Deps, *, releases: bool) -> Answer:
-    """Decide and answer; change nothing."""
-    _, plan = looked(deps, releases=releases)
-    return Answer(decision="", did=(), why=f"dry run: {summary(plan, ())}", outcome="dry-run", plan=plan)
-
-
-def looked(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapshot, Plan]:
-    """What there is to see, and what would be decided of it; nothing is changed."""
-    snapshot = look(deps)
-    snapshot = _with_told(deps, snapshot) if releases else snapshot
-    snapshot = _with_due(with_flights(deps, snapshot))
-    snapshot = foreseen(deps, snapshot) if releases else snapshot
-    money = budget_holds.balances(deps, snapshot.now)
-    aim = Aim(releases=releases)
-    if releases and deps.queues is not None:
-        from pilotlight.flow.observe.queue_lengths import look_at_queues
-
-        aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
-    return snapshot, decide(deps, snapshot, aim, money=money, explain=explain)
 
 
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
@@ -150,7 +136,7 @@ class Cycle:
             snapshot, anew = doubt(self.deps, snapshot, plan, self.aim.refused)
             plan = decide(self.deps, snapshot, self.aim, money=money) if anew else plan
         if any(pod.shape.due for pod in snapshot.view.pending):
-            snapshot = self.taken_on(snapshot, plan)
+            snapshot = with_promised_jobs(snapshot, plan)
         snapshot = self.turn_doors(snapshot, plan)
         if self.aim.releases and (
             any(node.marked for node in snapshot.view.nodes) or any(found.code == SICK_GPU for found in plan.findings)
@@ -186,18 +172,14 @@ class Cycle:
             follow(self.deps, plan, snapshot.view, snapshot.now)
         return replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
 
-    def taken_on(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
-        """The look that remembers the deadlines that are promised to pods which wait."""
-        from pilotlight.decide.job_deadlines.job_progress import taken_on
-
-        refused = {found.uid for found in plan.findings if found.code in ("deadline", "bad-deadline")}
-        promised = [pod for pod in snapshot.view.pending if pod.shape.due is not None and pod.uid not in refused]
-        return replace(snapshot, memory=taken_on(snapshot.memory, promised, snapshot.now))
-
     def look(self) -> Snapshot:
         """One read, with what monitoring says where nodes may be given back."""
         snapshot = look(self.deps)
-        return _with_told(self.deps, snapshot) if self.aim.releases else snapshot
+        if not (self.aim.releases and snapshot.view.nodes):
+            return snapshot
+        from pilotlight.flow.observe.gpu_health import with_told
+
+        return with_told(self.deps, snapshot)
 
     def observe(self) -> tuple[Snapshot, Money, list[Left]]:
         """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
@@ -213,22 +195,26 @@ class Cycle:
         memory = counted(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
         again = replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
         snapshot = replace(snapshot, memory=replace(memory, tally=again))
-        snapshot = _with_due(snapshot)
+        snapshot = with_due_jobs(snapshot)
         if self.aim.releases:
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
         else:
             snapshot = taken(self.deps, snapshot)
-        if self.aim.releases and _any_due(snapshot.view):
+        if self.aim.releases and any_due(snapshot.view):
             from pilotlight.flow.budgets.deadline_moves import begin
 
             begin(self.deps, snapshot)
         snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
         snapshot = replace(snapshot, lost_since=self.held.lost_since) if self.held.lost_since else snapshot
-        if not self.deps.policy.budgets:
-            return _with_lost(snapshot), NO_BUDGETS, left
-        kept = renew_holds.keep(self.deps, snapshot, self.held.keep)
-        findings = (*kept.snapshot.findings, *kept.findings)
-        return replace(kept.snapshot, findings=findings), kept.money, left
+        if self.deps.policy.budgets:
+            kept = renew_holds.keep(self.deps, snapshot, self.held.keep)
+            findings = (*kept.snapshot.findings, *kept.findings)
+            return replace(kept.snapshot, findings=findings), kept.money, left
+        if snapshot.lost_since is not None:
+            from pilotlight.flow.budgets.restored_state import restore_finding
+
+            snapshot = replace(snapshot, findings=(*snapshot.findings, restore_finding(snapshot, ())))
+        return snapshot, NO_BUDGETS, left
 
     def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
@@ -353,42 +339,6 @@ def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
         return held  # Nothing that another could have left.
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     return replace(held, paused={**others, **held.paused}) if others else held
-
-
-_DUE = attrgetter("due")
-
-
-def _any_due(view: ClusterView) -> bool:
-    """Whether a pod on a node has a deadline."""
-    return any(map(_DUE, view.nodes))
-
-
-def _with_lost(snapshot: Snapshot) -> Snapshot:
-    """The look with what people should know of a state that was restored."""
-    if snapshot.lost_since is None:
-        return snapshot
-    from pilotlight.flow.budgets.restored_state import told
-
-    return replace(snapshot, findings=(*snapshot.findings, told(snapshot, ())))
-
-
-def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
-    """The look with what monitoring says of nodes."""
-    if not snapshot.view.nodes:
-        return snapshot
-    from pilotlight.flow.observe.gpu_health import with_told
-
-    return with_told(deps, snapshot)
-
-
-def _with_due(snapshot: Snapshot) -> Snapshot:
-    """The look that knows how far jobs with a deadline have come."""
-    if not (_any_due(snapshot.view) or snapshot.memory.due):
-        return snapshot
-    from pilotlight.decide.job_deadlines.job_progress import with_due
-
-    memory = with_due(snapshot.memory, snapshot.view.nodes, snapshot.view.pending, snapshot.now)
-    return replace(snapshot, memory=memory)
 
 
 def _without_record(plan: Plan) -> Outcome:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -139,6 +140,33 @@ def with_flights(deps: Deps, snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot, memory=_with_flights(deps, snapshot.memory, entries, snapshot.view, snapshot.pools, snapshot.now)
     )
+
+
+def with_due_jobs(snapshot: Snapshot) -> Snapshot:
+    """The look that knows how far jobs with a deadline have come."""
+    if not (any_due(snapshot.view) or snapshot.memory.due):
+        return snapshot
+    from pilotlight.decide.job_deadlines.job_progress import with_due
+
+    memory = with_due(snapshot.memory, snapshot.view.nodes, snapshot.view.pending, snapshot.now)
+    return replace(snapshot, memory=memory)
+
+
+def with_promised_jobs(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The look that remembers the deadlines that are promised to pods which wait."""
+    from pilotlight.decide.job_deadlines.job_progress import taken_on
+
+    refused = {found.uid for found in plan.findings if found.code in ("deadline", "bad-deadline")}
+    promised = [pod for pod in snapshot.view.pending if pod.shape.due is not None and pod.uid not in refused]
+    return replace(snapshot, memory=taken_on(snapshot.memory, promised, snapshot.now))
+
+
+_DUE = attrgetter("due")
+
+
+def any_due(view: ClusterView) -> bool:
+    """True where a pod on a node has a deadline."""
+    return any(map(_DUE, view.nodes))
 
 
 def _without(pool: PoolState, nodes: set[str]) -> PoolState:

@@ -12,7 +12,7 @@ from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing.billing_tick import standing
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
-from pilotlight.flow.cycle.cycle import looked
+from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports import KeepsLetters, State
@@ -40,7 +40,7 @@ def glance(site: "App") -> Glance:
     deps = site.deps
     now = deps.state.now()
     try:
-        plan, unseen = looked(deps, releases=True)[1], ""
+        plan, unseen = preview(deps, releases=True)[1], ""
     except PilotlightError as error:
         plan, unseen = Plan(), str(error)
     return of_plan(site, now, plan, unseen, standing(deps, now))

@@ -21,7 +21,7 @@ from pilotlight.flow.alerts.wording import did, summary
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import standing
 from pilotlight.flow.budgets import ladder_steps
-from pilotlight.flow.cycle.cycle import looked
+from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports import Stored
@@ -135,7 +135,7 @@ class _Money(NamedTuple):
 
 def _looked(deps: Deps) -> _Found:
     try:
-        snapshot, plan = looked(deps, releases=True, explain=False)
+        snapshot, plan = preview(deps, releases=True, explain=False)
     except PilotlightError as error:
         return _Found(ClusterView(), (), Plan(), str(error))
     return _Found(snapshot.view, snapshot.pools, plan)

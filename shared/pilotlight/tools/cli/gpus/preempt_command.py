@@ -41,14 +41,14 @@ def preempt(
 
     Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
     """
-    from pilotlight.flow.cycle.cycle import looked
+    from pilotlight.flow.cycle.preview import preview
     from pilotlight.tools.advice.give_way import give_way
     from pilotlight.tools.cli.start.plan_command import decide, dry_run, source_of
     from pilotlight.tools.report.texts.give_way_text import lines
 
     app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
     rules = priced(app.policy, value_of_wait)
-    snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else looked(app.deps, releases=True)
+    snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else preview(app.deps, releases=True)
     known = _known(trace) if trace else None
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, snapshot.now, known, pod)
     if as_json:

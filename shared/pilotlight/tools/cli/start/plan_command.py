@@ -134,9 +134,9 @@ def dry_run(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "App
 
 def decide(dry: "App") -> "tuple[Snapshot, Plan]":
     """The look and the plan of a reconcile, and what is wrong with pools and prices."""
-    from pilotlight.flow.cycle.cycle import looked
+    from pilotlight.flow.cycle.preview import preview
 
-    snapshot, decided = looked(_as_if_it_may_act(dry.deps), releases=True)
+    snapshot, decided = preview(_as_if_it_may_act(dry.deps), releases=True)
     _, unbuyable = dry.priced()
     return snapshot, msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
 

@@ -124,13 +124,13 @@ def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
 
 def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
     """A look at this moment, where a cluster outside this process is named and can be looked at."""
-    from pilotlight.flow.cycle.cycle import looked
+    from pilotlight.flow.cycle.preview import preview
 
     settings = wired.settings
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
         return None
     try:
-        return looked(wired.at(settings.cluster_name).deps, releases=True)
+        return preview(wired.at(settings.cluster_name).deps, releases=True)
     except PilotlightError as error:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
         return None
