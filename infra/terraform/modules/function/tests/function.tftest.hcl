@@ -165,3 +165,20 @@ run "a_key_of_ones_own_encrypts_image_and_source" {
     error_message = "the key, and a repository that has it"
   }
 }
+
+run "refuses_a_name_that_accounts_have_no_room_for" {
+  command = plan
+  variables {
+    plan = {
+      name          = "pilotlight-dev-pod-pending"
+      account       = "pilotlight-dev-pending"
+      invoker       = "pilotlight-dev-reconciliation-p"
+      timeout_s     = 60
+      environment   = {}
+      secrets       = {}
+      publishes     = []
+      subscriptions = {}
+    }
+  }
+  expect_failures = [var.plan]
+}
