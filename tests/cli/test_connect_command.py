@@ -16,7 +16,6 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.errors import BadInput, Failed, Forbidden
 from pilotlight.tools.cli.install import connect_command
-from pilotlight.tools.install import remove_account
 from pilotlight.tools.install.admission_policy import names_of
 
 
@@ -26,7 +25,6 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     for name in ("POLICY", "CLUSTER", "CLUSTERS", "MODE", "API", "POOLS"):
         monkeypatch.delenv(f"PILOTLIGHT_{name}", raising=False)
     with api_server(ApiServer(tokens={"admin-token"})) as server:
-        monkeypatch.setattr(remove_account, "SETTLE_S", 0.0)
         (tmp_path / "admin").write_text(server.kubeconfig(token="admin-token"))
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "admin"))
         monkeypatch.chdir(tmp_path)
@@ -165,36 +163,6 @@ def test_pools_that_changed_are_written_anew(api: ApiServer, tmp_path: Path) -> 
     assert pools_in(api) == ("a100", "t4")
 
 
-def install_earlier(api: ApiServer) -> None:
-    """What a version with a ConfigMap as the policy's parameter left on the cluster."""
-    run("--act")
-    policy = api.store.get("validatingadmissionpolicies", "pilotlight-nodes")["spec"]
-    policy["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
-    pools = next(v for v in policy["variables"] if v["name"] == "pools")
-    pools["expression"] = "has(params.data) && 'pools' in params.data ? params.data.pools.split(',') : []"
-    reference = {"name": "pilotlight-pools", "namespace": "pilotlight", "parameterNotFoundAction": "Deny"}
-    api.store.get("validatingadmissionpolicybindings", "pilotlight-nodes")["spec"]["paramRef"] = reference
-    meta = {"name": "pilotlight-pools", "namespace": "pilotlight", "labels": {"app.kubernetes.io/name": "pilotlight"}}
-    api.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"pools": "t4"}})
-    api.requests.clear()
-
-
-def test_an_earlier_versions_parameter_is_taken_out(api: ApiServer) -> None:
-    """The policy stops naming a ConfigMap, its binding too, and only then and after a while the ConfigMap goes."""
-    install_earlier(api)
-    said = run("--act").stderr
-    assert "changed ValidatingAdmissionPolicy pilotlight-nodes" in said
-    assert "removed ConfigMap pilotlight-pools, which an earlier version read" in said
-    assert [line.split("/")[-2:] for line in writes(api)[:3]] == [
-        ["validatingadmissionpolicies", "pilotlight-nodes"],
-        ["validatingadmissionpolicybindings", "pilotlight-nodes"],
-        ["configmaps", "pilotlight-pools"],
-    ]
-    assert not api.store.get("validatingadmissionpolicies", "pilotlight-nodes")["spec"].get("paramKind")
-    assert not api.store.get("validatingadmissionpolicybindings", "pilotlight-nodes")["spec"].get("paramRef")
-    assert pools_in(api) == ("a100", "a10g", "t4", "v100", "v100x4")
-
-
 OURS_ANYWHERE = (
     "namespaces", "serviceaccounts", "configmaps", "clusterroles", "clusterrolebindings",
     "validatingadmissionpolicies", "validatingadmissionpolicybindings",
@@ -208,13 +176,9 @@ def left(api: ApiServer) -> list[str]:
     return [each for each in found if each.partition(" ")[2].startswith("pilotlight")]
 
 
-@pytest.mark.parametrize("earlier", [False, True], ids=["this version's", "an earlier version's"])
-def test_removal_leaves_nothing(api: ApiServer, earlier: bool) -> None:
+def test_removal_leaves_nothing(api: ApiServer) -> None:
     """--remove takes out every object, the rights before what limits them, and says each in a line."""
-    if earlier:
-        install_earlier(api)
-    else:
-        run("--act")
+    run("--act")
     for kind, name in (
         ("ConfigMap", "kube-root-ca.crt"),
         ("ConfigMap", "istio-ca-root-cert"),
@@ -227,7 +191,6 @@ def test_removal_leaves_nothing(api: ApiServer, earlier: bool) -> None:
     gone = [line.split("/")[-2] for line in writes(api)]
     assert gone.index("validatingadmissionpolicybindings") > gone.index("clusterrolebindings")
     assert "removed ClusterRoleBinding pilotlight-act" in said
-    assert ("removed ConfigMap pilotlight-pools" in said) is earlier
     assert run("--remove").stderr == "nothing of Pilotlight's is on this cluster\n"
 
 
@@ -255,13 +218,11 @@ def test_a_namespace_with_more_in_it_stays(api: ApiServer) -> None:
 def test_removal_lifts_our_marks(api: ApiServer) -> None:
     """A node with our taint takes pods again: nobody else would ever lift it; a node without it stays as it is."""
     run("--act")
-    ours = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
-    for name, taints in (("marked", [ours]), ("cordoned", [])):
-        spec = {"unschedulable": True, "taints": taints}
+    ours = {"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}
+    for name, spec in (("marked", {"taints": [ours]}), ("cordoned", {"unschedulable": True})):
         api.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
     assert "reopened Node marked: it had the taint pilotlight.dev/draining" in run("--remove").stderr
     assert not api.store.get("nodes", "marked")["spec"].get("taints")
-    assert not api.store.get("nodes", "marked")["spec"].get("unschedulable")
     assert api.store.get("nodes", "cordoned")["spec"]["unschedulable"]
 
 

@@ -69,7 +69,7 @@ def test_what_a_budget_keeps_closed_is_closed_again() -> None:
 
 
 def test_a_mark_that_no_record_names_comes_off() -> None:
-    """What a crash between record and mark leaves, and the taints of an earlier version, do not last."""
+    """A crash between record and mark leaves nothing that lasts."""
     stage, node = lit()
     stage.deps.cluster.cordon(node)
     node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())

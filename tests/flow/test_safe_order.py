@@ -225,23 +225,3 @@ def test_a_cordon_of_somebody_elses_stays(real: Real, when: str) -> None:
     spec = real.api.store.get("nodes", node)["spec"]
     assert (spec.get("unschedulable"), spec.get("taints") or []) == (True, [])
     assert all("unschedulable" not in asked.json()["spec"] for asked in real.api.requests if asked.method == "PATCH")
-
-
-@pytest.mark.parametrize(
-    ("value", "cordoned"),
-    [
-        pytest.param({}, False, id="whose cordon came with it"),
-        pytest.param({"value": "was-cordoned"}, True, id="on a node that somebody had cordoned before"),
-    ],
-)
-def test_an_earlier_versions_mark_is_lifted(real: Real, value: dict[str, str], cordoned: bool) -> None:
-    """It counts as ours, is not put on twice, and takes off what came with it and no more."""
-    ours = {"key": "pilotlight.dev/draining", "effect": "NoSchedule", **value}
-    real.stage.world.cordon(real.node)
-    marked = {"spec": {"unschedulable": True, "taints": [ours]}}
-    real.api.store.patch(real.api.store.resource("nodes"), ("", real.node), marked)
-    real.stage.deps.cluster.cordon(real.node)
-    assert real.api.store.get("nodes", real.node)["spec"]["taints"] == [ours]
-    real.stage.deps.cluster.uncordon(real.node)
-    spec = real.api.store.get("nodes", real.node)["spec"]
-    assert (bool(spec.get("unschedulable")), spec.get("taints") or []) == (cordoned, [])

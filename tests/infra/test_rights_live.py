@@ -240,20 +240,16 @@ def test_our_taint_is_let_through(acting: tuple[Site, Api]) -> None:
     assert not left.get("unschedulable")
 
 
-def test_an_earlier_versions_cordon_is_lifted_and_no_other(acting: tuple[Site, Api]) -> None:
-    """What an earlier version put on with its taint comes off with it; somebody's cordon is refused us."""
+def test_no_cordon_is_lifted(acting: tuple[Site, Api]) -> None:
+    """Our taint comes off and somebody's cordon stays; to lift that is refused us."""
     site, account = acting
-    theirs, earlier = site.node("lit"), site.node("lit")
-    for node, taint in ((theirs, OURS), (earlier, {**OURS, "value": ""})):
-        closed = {"spec": {"unschedulable": True, "taints": [taint]}}
-        site.admin.ask("PATCH", f"{CORE}/nodes/{node}", NOTHING, closed, MERGE_PATCH)
-        writes.uncordon(account, node)
-    keys = [t["key"] for t in site.admin.get(f"{CORE}/nodes/{earlier}", ANY)["spec"].get("taints", [])]
-    assert OURS["key"] not in keys
-    assert "unschedulable" not in site.admin.get(f"{CORE}/nodes/{earlier}", ANY)["spec"]
-    assert site.admin.get(f"{CORE}/nodes/{theirs}", ANY)["spec"]["unschedulable"]
+    node = site.node("lit")
+    closed = {"spec": {"unschedulable": True, "taints": [OURS]}}
+    site.admin.ask("PATCH", f"{CORE}/nodes/{node}", NOTHING, closed, MERGE_PATCH)
+    writes.uncordon(account, node)
+    assert site.admin.get(f"{CORE}/nodes/{node}", ANY)["spec"]["unschedulable"]
     with pytest.raises(BadRequest, match="cordons no node"):
-        account.ask("PATCH", f"{CORE}/nodes/{theirs}", NOTHING, {"spec": {"unschedulable": None}}, MERGE_PATCH)
+        account.ask("PATCH", f"{CORE}/nodes/{node}", NOTHING, {"spec": {"unschedulable": None}}, MERGE_PATCH)
 
 
 @pytest.mark.parametrize(
@@ -307,28 +303,6 @@ def test_a_restart_takes_no_right_away(acting: tuple[Site, Api]) -> None:
     assert process.wait(60) == 0
     assert seen == {"answered", "later"}
     account.get(f"{CORE}/nodes", NOTHING, limit="1")
-
-
-def test_an_earlier_versions_policy_lets_go_of_everybody(site: Site) -> None:
-    """With its parameter missing it refused everybody; written over by this one it refuses our account alone."""
-    node = site.node("lit")
-    path, parameters = f"{CORE}/nodes/{node}", {"name": "missing", "namespace": site.mark}
-    label: Callable[[str], dict[str, Any]] = lambda value: {"metadata": {"labels": {"probe": value}}}  # noqa: E731
-    earlier = site.objects("admission/nodes.yaml")
-    earlier[0]["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
-    earlier[0]["spec"]["matchConstraints"]["resourceRules"][0]["resourceNames"] = [node]
-    earlier[1]["spec"]["paramRef"] = {**parameters, "parameterNotFoundAction": "Deny"}
-    for each in earlier:
-        site.make(each)
-    until_refused(site.admin, path, label)
-    for role in ("observe", "act"):
-        site.apply(f"rbac/{role}.yaml")
-    now = site.objects("admission/nodes.yaml")
-    assert [step.verb for step in connect_account.apply(site.admin, now, dry_run=False)] == ["change", "change"]
-    assert [step.verb for step in connect_account.apply(site.admin, now, dry_run=False)] == ["keep", "keep"]
-    eventually(lambda: site.admin.ask("PATCH", path, NOTHING, label(uuid.uuid4().hex), MERGE_PATCH), BadRequest)
-    until_refused(site.account(), path, label)
-    site.admin.ask("PATCH", path, NOTHING, label(uuid.uuid4().hex), MERGE_PATCH)
 
 
 def test_a_pool_of_any_name_is_taken_as_it_is(site: Site) -> None:

@@ -20,9 +20,6 @@ def limit_checks(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
     limit = survey.limit
     if limit is None:
         return
-    if limit.policy == "parameters":
-        what = "is an earlier version's: while its ConfigMap pilotlight-pools is missing nobody can change a node"
-        yield _check("fault", what, f"{_ANEW}, or --remove")
     if limit.patches or (limit.patches is None and (mode == "act" or limit.policy != "absent")):
         found = [*_broken(limit, mode), *_other_pools(limit, listed(policy), mode)]
         yield from found or [_proof(limit)]

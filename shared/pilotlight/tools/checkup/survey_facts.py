@@ -97,12 +97,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """What limits our account's changes of nodes: the policy as it is there, and what it did when it was tried.
 
-    ``policy`` is "parameters" for an earlier version's, None where it could not be read; ``pools`` are those it lists,
-    None where that cannot be told. ``patches`` says whether our account may patch nodes at all, None
-    where that cannot be told.
+    ``policy`` is None where it could not be read; ``pools`` are those it lists, None where that cannot be told.
+    ``patches`` says whether our account may patch nodes at all, None where that cannot be told.
     """
 
-    policy: Literal["absent", "there", "parameters"] | None = None
+    policy: Literal["absent", "there"] | None = None
     bound: bool = False
     pools: tuple[str, ...] | None = None
     patches: bool | None = None

@@ -1,16 +1,12 @@
 """The admission policy that limits what our account changes of nodes, with the policy's pools written into it.
 
-The pools are a list of CEL strings inside the policy itself. They were once a ConfigMap that the policy named as its
-parameter: an API server looks for parameters before it looks whose request it is, so that a missing one refused every
-change of every node by everybody.
+The pools are a list of CEL strings inside the policy itself, and no parameter: an API server looks for parameters
+before it looks whose request it is, so that a missing one refuses every change of every node by everybody.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Any
-
-PARAMETERS = "pilotlight-pools"
-"""The ConfigMap of earlier versions."""
 
 Object = dict[str, Any]
 
@@ -42,19 +38,13 @@ OURS = "system:serviceaccount:pilotlight:pilotlight"
 
 
 def limit_to(objects: Iterable[Object], pools: Iterable[str], accounts: Iterable[str] = ()) -> None:
-    """Write the pools into the policy among these objects, and clear what an earlier version's named as parameters.
-
-    ``accounts`` are users that it limits beside our own.
-    """
+    """Write the pools into the policy among these objects; ``accounts`` are users that it limits beside our own."""
     more = sorted(set(accounts))
     for each in objects:
         if each["kind"] == "ValidatingAdmissionPolicy":
-            each["spec"]["paramKind"] = None
             if more:
                 [whose] = each["spec"]["matchConditions"]
                 whose["expression"] = f"request.userInfo.username in {cel_list([OURS, *more])}"
             for variable in each["spec"]["variables"]:
                 if variable["name"] == "pools":
                     variable["expression"] = cel_list(sorted(set(pools)))
-        elif each["kind"] == "ValidatingAdmissionPolicyBinding":
-            each["spec"]["paramRef"] = None

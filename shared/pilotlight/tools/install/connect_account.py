@@ -29,7 +29,6 @@ _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregist
 PLACES = {
     "Namespace": NAMESPACES,
     "ServiceAccount": f"{NAMESPACES}/{NAMESPACE}/serviceaccounts",
-    "ConfigMap": f"{NAMESPACES}/{NAMESPACE}/configmaps",
     "Lease": f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases",
     "CronJob": f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs",
     "Role": f"{_RBAC}/namespaces/{NAMESPACE}/roles",
@@ -39,7 +38,7 @@ PLACES = {
     "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
-"""Where the kinds of infra/kubernetes that are applied lie, and the ConfigMap of earlier versions."""
+"""Where the kinds of infra/kubernetes that are applied lie."""
 
 _ANY = msgspec.json.Decoder(dict[str, Any])
 

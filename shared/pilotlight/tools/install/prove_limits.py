@@ -33,7 +33,6 @@ class _Variable(Wire, frozen=True):
 
 
 class _PolicySpec(Wire, frozen=True):
-    param_kind: dict[str, Any] | None = None
     variables: tuple[_Variable, ...] = ()
 
 
@@ -90,7 +89,7 @@ def _read(api: Api) -> Limit:
     else:
         bound = True
     pools = next((names_of(v.expression) for v in spec.variables if v.name == "pools"), None)
-    return Limit(policy="parameters" if spec.param_kind else "there", bound=bound, pools=pools)
+    return Limit(policy="there", bound=bound, pools=pools)
 
 
 def _trials(api: Api, ours: Api, pools: Sequence[str]) -> Iterator[Trial]:

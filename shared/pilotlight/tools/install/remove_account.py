@@ -1,12 +1,11 @@
-"""Taking out what ``connecting`` put on a cluster, in this version or an earlier one: nothing of ours stays in force.
+"""Taking out what ``connecting`` put on a cluster: nothing of ours stays in force.
 
 The rights go first, so that nobody acts while the rest goes; then our marks on nodes, which nobody would lift any more;
 then what limited the rights. The namespace goes only with nothing of anybody's in it.
 """
 
 import re
-import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -20,15 +19,10 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.tools.checkup.rights import LIMIT
-from pilotlight.tools.install.admission_policy import PARAMETERS
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
-from pilotlight.units import Seconds
 
 T = TypeVar("T")
-
-SETTLE_S: Seconds = 10.0
-"""An API server follows a changed policy within about a second; a parameter goes so long after who read it."""
 
 _ROLES = ("annotate", "queues", "kueue", "act", "observe")
 _BINDINGS = (ADMITS, STOPS, ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
@@ -70,7 +64,6 @@ _HOLDS = (
 _OURS = {
     *(("serviceaccounts", name) for name in (ACCOUNT, READER, *_WATCHMEN)),
     *(("cronjobs", name) for name in _WATCHMEN),
-    ("configmaps", PARAMETERS),
 }
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
 """What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
@@ -82,23 +75,11 @@ class _Named(Wire, frozen=True):
     metadata: Metadata
 
 
-def parameters(api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = time.sleep) -> Iterator[Step]:
-    """Take out the ConfigMap that an earlier version's policy read, once no policy can still be reading it."""
-    kind = "ConfigMap"
-    if _there(api, kind, PARAMETERS):
-        if not dry_run:
-            pause(SETTLE_S)
-        yield _drop(api, kind, PARAMETERS, dry_run=dry_run)
-
-
-def remove(
-    api: Api, *, dry_run: bool, pause: Callable[[Seconds], None] = time.sleep, then: Iterable[Step] = ()
-) -> Iterator[Step]:
+def remove(api: Api, *, dry_run: bool, then: Iterable[Step] = ()) -> Iterator[Step]:
     """Take out everything, a step at a time; what is gone already is left out. ``then`` comes before the namespace."""
     yield from _each(api, _RIGHTS, dry_run=dry_run)
     yield from _reopen(api, dry_run=dry_run)
     yield from _each(api, _LIMITS, dry_run=dry_run)
-    yield from parameters(api, dry_run=dry_run, pause=pause)
     yield from _each(api, _REST, dry_run=dry_run)
     gone = set()
     for step in then:

@@ -23,7 +23,7 @@ from pilotlight.units import Seconds
 TRIES = 5
 """A write over an object that others change at the same time is tried so often."""
 MARKED = "marked"
-"""The value of our taint. One of an earlier version has none where it came with a cordon, which goes with it."""
+"""The value of our taint."""
 LONGEST_MESSAGE = 1024
 EVENTS = "/apis/events.k8s.io/v1/namespaces"
 
@@ -38,11 +38,10 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Spec(msgspec.Struct, frozen=True):
     taints: list[Taint] = msgspec.field(default_factory=list)
-    unschedulable: bool = False
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """How a node is closed, with every field of its taints, at a version."""
+    """The taints of a node with every field of theirs, at a version."""
 
     metadata: _Version
     spec: _Spec = _Spec()
@@ -53,67 +52,48 @@ MARKS = msgspec.json.Decoder(Marks)
 
 def cordon(api: Api, node: str) -> None:
     """Put our taint on; ``spec.unschedulable`` is never ours. Raises ``Missing``."""
-    _mark(api, node, _with_ours)
+    _mark(api, node, lambda m: m.spec.taints if _has(m, DRAINING) else with_ours(m))
 
 
 def uncordon(api: Api, node: str) -> None:
-    """Take our taint off; a node without it is left as it is, and so is a cordon, unless an earlier version's."""
-    _mark(api, node, _without_ours)
+    """Take our taint off; a node without it is left as it is, and so is a cordon. Raises ``Missing``."""
+    _mark(api, node, lambda m: _others(m, DRAINING))
 
 
 def close(api: Api, node: str) -> None:
     """Put our placement taint on. Raises ``Missing``."""
     taint = {"key": PLACEMENT, "value": MARKED, "effect": "NoSchedule"}
-    _mark(api, node, lambda m: m.spec if _placed(m) else _Spec([*m.spec.taints, taint], m.spec.unschedulable))
+    _mark(api, node, lambda m: m.spec.taints if _has(m, PLACEMENT) else [*m.spec.taints, taint])
 
 
 def open(api: Api, node: str) -> None:
     """Take our placement taint off; a node without it is left as it is. Raises ``Missing``."""
-    _mark(api, node, lambda m: _Spec([t for t in m.spec.taints if t.get("key") != PLACEMENT], m.spec.unschedulable))
-
-
-def _placed(marks: Marks) -> bool:
-    return any(taint.get("key") == PLACEMENT for taint in marks.spec.taints)
+    _mark(api, node, lambda m: _others(m, PLACEMENT))
 
 
 def with_ours(marks: Marks) -> list[Taint]:
     """The taints with ours among them."""
-    ours = _ours(marks.spec.taints) or {"key": DRAINING, "value": MARKED, "effect": "NoSchedule"}
-    return [*_others(marks.spec.taints), ours]
+    ours = [taint for taint in marks.spec.taints if taint.get("key") == DRAINING][:1]
+    return _others(marks, DRAINING) + (ours or [{"key": DRAINING, "value": MARKED, "effect": "NoSchedule"}])
 
 
-def _with_ours(marks: Marks) -> _Spec:
-    if _ours(marks.spec.taints) is not None:
-        return marks.spec
-    return _Spec(with_ours(marks), marks.spec.unschedulable)
+def _has(marks: Marks, key: str) -> bool:
+    return any(taint.get("key") == key for taint in marks.spec.taints)
 
 
-def _without_ours(marks: Marks) -> _Spec:
-    ours = _ours(marks.spec.taints)
-    if ours is None:
-        return marks.spec
-    return _Spec(_others(marks.spec.taints), marks.spec.unschedulable and bool(ours.get("value")))
+def _others(marks: Marks, key: str) -> list[Taint]:
+    return [taint for taint in marks.spec.taints if taint.get("key") != key]
 
 
-def _ours(taints: list[Taint]) -> Taint | None:
-    return next((taint for taint in taints if taint.get("key") == DRAINING), None)
-
-
-def _others(taints: list[Taint]) -> list[Taint]:
-    return [taint for taint in taints if taint.get("key") != DRAINING]
-
-
-def _mark(api: Api, node: str, change: Callable[[Marks], _Spec]) -> None:
+def _mark(api: Api, node: str, change: Callable[[Marks], list[Taint]]) -> None:
     path = f"{NODES}/{quote(node)}"
     for _ in range(TRIES):
         marks = api.get(path, MARKS)
         wanted = change(marks)
-        if wanted == marks.spec:
+        if wanted == marks.spec.taints:
             return
-        spec: dict[str, Any] = {"taints": wanted.taints or None}
-        if wanted.unschedulable != marks.spec.unschedulable:
-            spec["unschedulable"] = None
-        patch = {"metadata": {"resourceVersion": marks.metadata.resource_version}, "spec": spec}
+        version = {"resourceVersion": marks.metadata.resource_version}
+        patch = {"metadata": version, "spec": {"taints": wanted or None}}
         try:
             api.ask("PATCH", path, NOTHING, patch, MERGE_PATCH)
         except Conflict as conflict:

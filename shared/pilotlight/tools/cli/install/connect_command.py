@@ -101,13 +101,10 @@ class RightsAsked(NamedTuple):
 
 def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> None:
     """Our account and its rights, a line an object."""
-    from pilotlight.tools.install import connect_account, remove_account
+    from pilotlight.tools.install import connect_account
 
     for step in connect_account.apply(api, objects, dry_run=dry_run):
         _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
-    if act:
-        for step in remove_account.parameters(api, dry_run=dry_run):
-            _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}, which an earlier version read")
     if not act and connect_account.bound(api, "act"):
         _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
 
