@@ -27,8 +27,9 @@ from pilotlight.decide.money.reconciliation import awaited, compared, correction
 from pilotlight.decide.money.spend import books
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import BillExported, PodPending, Tick
+from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, CurrencyRate
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import BillScope, Budget, BudgetScope, ClassPolicy, CurrencyRate, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import billed_days, meter_nodes
 from pilotlight.flow.billing.billing_tick import billing, standing

@@ -8,9 +8,12 @@ from typing import Any
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import Budget, BudgetScope, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps

@@ -14,9 +14,11 @@ from itertools import product
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, of_offering
 from pilotlight.decide.offers.selection import misfit
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState, Resources
+from pilotlight.facts.capacity import BoundPod, Node, Offering, Resources
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, Requirement, shape
 from pilotlight.units import MILLI_PER_GPU

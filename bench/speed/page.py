@@ -22,12 +22,15 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, PoolState
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import closed_days
 from pilotlight.flow.billing.billing_tick import billing

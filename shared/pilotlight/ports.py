@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from pilotlight.facts.capacity import BoundPod, CapacityType, ClusterView, InstanceState, PoolState
+from pilotlight.facts.capacity import BoundPod, CapacityType
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.money.bill import Bill
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.offers.catalog import DiskPrice, Price
 from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
 from pilotlight.facts.offers.pool_quota import Quota

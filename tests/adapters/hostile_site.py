@@ -20,7 +20,8 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
-from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Answer, Deps

@@ -24,7 +24,7 @@ from pilotlight.errors import (
     Unavailable,
     Unsure,
 )
-from pilotlight.facts.capacity import LateRefusal, PoolState
+from pilotlight.facts.nodes.pool_state import LateRefusal, PoolState
 from pilotlight.ports import CloudAccount, Pools
 
 TWO_ZONES = {"AvailabilityZones": [ZONE, "eu-west-1b"]}

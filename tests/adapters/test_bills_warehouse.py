@@ -28,7 +28,7 @@ from pilotlight.connections import bills_at
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
 from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.policy import BillScope
+from pilotlight.facts.money.money_policy import BillScope
 from pilotlight.settings import Settings
 from pilotlight.world.world_clock import WallClock
 

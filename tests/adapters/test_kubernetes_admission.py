@@ -20,8 +20,9 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.decide.demand.queue_admission import answers
 from pilotlight.errors import BadInput, Conflict
-from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.decisions import Code, Plan, PodGroup, Verdict
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Verdict
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import CheckAnswer, Queued, QueuedSet
 from pilotlight.tools.install import queue_checks

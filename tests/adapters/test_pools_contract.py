@@ -22,7 +22,7 @@ from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.adapters.pools import asg
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
-from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.ports import CloudAccount, Gate, Pools
 
 AWS = "AWS, launching at once"

@@ -7,8 +7,10 @@ from typing import Any
 from order_moments import Sent
 from order_scenes import Request, Scene
 
-from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.ports import OPEN, Gate, Page, Stored
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds

@@ -12,8 +12,9 @@ from harness.scene import CATALOG as WRITTEN
 from pilotlight.codec.events import encode
 from pilotlight.doorway import Function
 from pilotlight.facts.messages import InterruptionNotice, Message, PodPending, Tick
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.offers.catalog import Catalog
-from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import Seconds

@@ -19,9 +19,10 @@ from harness.scene import ALERTS, CATALOG, CHANNEL, START, Job, Scene, Skew
 from harness.setting import HEADERS, Setting, SkewedClock
 
 from pilotlight.doorway import Function
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.limits.brakes import ALL
-from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import ApproveOver, Caps
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.records import brake_records
 from pilotlight.settings import Settings

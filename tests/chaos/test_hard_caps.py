@@ -8,7 +8,8 @@ from harness.judges.hard_caps import passed, unseen
 from harness.judges.strangers_books import StrangersBooks
 
 from pilotlight.facts.money.budgets import Terms
-from pilotlight.facts.policy import Budget, Policy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import Policy
 from pilotlight.units import HOUR
 
 STORE = Outage("state", HOUR, 2 * HOUR)

@@ -19,7 +19,8 @@ from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.tools.serve.world_server import WorldServer

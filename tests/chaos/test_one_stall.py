@@ -14,7 +14,8 @@ from harness.one_stall import Play, every_late_call, every_stall
 from harness.scene import ALERTS, START, Job, Scene, Skew
 
 from pilotlight.errors import Unavailable
-from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.records import lease
 from pilotlight.flow.records.lease import Lease

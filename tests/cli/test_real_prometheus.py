@@ -16,7 +16,7 @@ from fleet import until
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.records import brake_records
 from pilotlight.settings import Settings

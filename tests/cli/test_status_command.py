@@ -24,7 +24,7 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.facts.policy import ApproveOver, Budget
+from pilotlight.facts.money.money_policy import ApproveOver, Budget
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, ledger

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 import pytest
 
 import pilotlight
-from pilotlight.facts.decisions import NodeVerdict, Plan, PodGroup, Verdict
+from pilotlight.facts.decisions import NodeVerdict, Plan
+from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.flow.alerts.wording import summary
 from pilotlight.tools.report.texts.plan_text import lines
 

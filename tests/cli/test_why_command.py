@@ -13,9 +13,10 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.alerts.delivery_records import Telling
-from pilotlight.facts.decisions import Plan, PodGroup, Record, Rejected
+from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import NodeCost
+from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.alerts import PROOF

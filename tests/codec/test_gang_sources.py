@@ -8,9 +8,11 @@ import pytest
 from kubernetes_objects import NOW, pod, unscheduled, view
 
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.facts.capacity import ClusterView, Offering, PoolState
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Claims, ClassPolicy, Policy, PoolPolicy
 from pilotlight.units import EPOCH
 

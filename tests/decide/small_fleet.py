@@ -8,10 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.facts.capacity import BoundPod, ClusterView, InFlight, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 

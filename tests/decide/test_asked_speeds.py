@@ -7,8 +7,8 @@ import pytest
 from small_fleet import offering, plan, pod
 
 from pilotlight.codec.catalog_file import read_catalog
-from pilotlight.facts.decisions import Rejected
 from pilotlight.facts.offers.catalog import speeds
+from pilotlight.facts.place.pod_verdicts import Rejected
 from pilotlight.facts.workload import WorkloadClass
 
 CATALOG = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"

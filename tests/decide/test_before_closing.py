@@ -14,7 +14,7 @@ from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.limits.brakes import Brakes
 from pilotlight.facts.memory import Hits, Memory
-from pilotlight.facts.policy import ApproveOver, Caps, Limits
+from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement
 from pilotlight.units import HOUR, clock_seconds
 

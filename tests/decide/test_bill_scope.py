@@ -11,7 +11,7 @@ from pilotlight.decide.money.bill_scope import Line, Rules, scoped
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import books, spent
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
-from pilotlight.facts.policy import BillScope, Budget, CurrencyRate
+from pilotlight.facts.money.money_policy import BillScope, Budget, CurrencyRate
 from pilotlight.flow.billing.billed_days import days, store
 from pilotlight.world.world_clock import WallClock
 

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.limits.plan_brakes import braked
 from pilotlight.facts.capacity import Mode
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Turn
-from pilotlight.facts.policy import ApproveOver, Limits, Policy
+from pilotlight.facts.money.money_policy import ApproveOver, Limits
+from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.policy import Policy
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NOTHING: dict[str, str] = {}

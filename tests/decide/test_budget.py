@@ -24,9 +24,10 @@ from pilotlight.decide.money.budget_limits import (
 )
 from pilotlight.decide.money.holds import lit, match
 from pilotlight.decide.place.purchase import covers
-from pilotlight.facts.capacity import Booting, PoolState
 from pilotlight.facts.money.budgets import Meter, Terms
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, Policy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
+from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import HOUR, per_hour
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pilotlight.decide.limits.canary import Side, passed, side
-from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.money.bill import CostLine, MeterDay
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.policy import CanaryPolicy
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.facts.capacity import Mode, Offering, PoolState, Taint
+from pilotlight.facts.capacity import Mode, Offering, Taint
 from pilotlight.facts.limits.checks import Check, Token
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.autoscalers import read_priorities

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 
 from pilotlight.facts.capacity import Taint
-from pilotlight.facts.policy import Budget, BudgetScope, Caps, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.readiness import ITEMS, readiness
 from pilotlight.tools.checkup.survey_facts import SeenSet, Survey
 

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.cloud_shop import Assortment, Size
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.cloud_quota import shop_checks

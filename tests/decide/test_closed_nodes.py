@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, T4, V100X4, bought, gang, in_flight, node, offering, plan, pod, pods, policy
 
 from pilotlight.decide.place.node_closing import OPEN_S, counted
-from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.decisions import NOT_HELPED, Plan
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.place.closed_nodes import Opening
-from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
+from pilotlight.facts.place.pod_verdicts import NOT_HELPED
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import PodDemand, Requirement
 
 STEERED = policy(placement="taint")

@@ -14,7 +14,8 @@ import pilotlight.decide
 from pilotlight.facts.capacity import Resources, Taint
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Backoff, Memory, Quarantine
-from pilotlight.facts.policy import Caps, ClassPolicy
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import Requirement
 
 OTHER = offering("other", "T4", 1, "5", taints=(Taint(key="other", effect="NoSchedule"),))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import ClusterView, Node, Taint
+from pilotlight.facts.capacity import Node, Taint
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, shape
 from pilotlight.tools.install.first_policy import FirstPolicy, first_policy

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money.budget_limits import opened
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, match
-from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.money.budgets import Hold, Terms
+from pilotlight.facts.nodes.pool_state import PoolState
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from pilotlight.decide.nodes.idle_nodes import NAMED
 from pilotlight.facts.capacity import Node, Resources, Taint
 from pilotlight.facts.labels import GPU_MODEL, POOL, ZONE
 from pilotlight.facts.memory import Memory, Misfit
-from pilotlight.facts.policy import Caps
+from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.workload import Requirement
 
 MINE = (Taint(key="mine", value="yes", effect="NoSchedule"),)

@@ -13,7 +13,8 @@ from pilotlight.decide.money.budget_ladder import MARGIN, climbed
 from pilotlight.decide.money.budget_limits import meters, unused
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Forecast, Money, Rung, Spent, StepInForce
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 
 EITHER = ClassPolicy(gpu_models="any", capacity_types=("spot", "on-demand"))
 WHY = "team research: $82.00 of $100.00 a day is spent: only spot is bought from 80 % on"

@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.facts.capacity import Booting, BoundPod, ClusterView, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.money.bill import CostLine, MeterDay
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.tools.serve.live_changes import changes, spending, tiles
 from pilotlight.tools.serve.live_view import Live, Tile

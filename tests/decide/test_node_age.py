@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from small_fleet import NOW, SAME_SPEED, T4, bought, fate, node, pod, policy
 
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, PoolState
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.limits.rule_policy import Schedule
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import PoolPolicy, Schedule
+from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import PodDemand
 
 NIGHT = Schedule(name="night", start="02:00", end="04:00", renew=("t4",))

@@ -16,8 +16,9 @@ from pilotlight.decide.offers.offerings import (
     too_old,
 )
 from pilotlight.facts.capacity import CapacityType, Taint
+from pilotlight.facts.money.money_policy import Prices
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import CloudName, Policy, PoolPolicy, Prices
+from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 
 GIB = 2**30
 

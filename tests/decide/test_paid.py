@@ -13,11 +13,14 @@ from small_fleet import NOW, SAME_SPEED, T4, bought, node, offering, plan, pod, 
 
 from pilotlight.decide.offers.reserved_capacity import counted
 from pilotlight.decide.plan import plan_cluster
-from pilotlight.facts.capacity import ClusterView, Node, PoolState
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedPool
-from pilotlight.facts.policy import Caps, ClassPolicy, PaidPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 
 PAID = offering("paid", "T4", 1, "0", capacity_type="reserved", on_demand_usd_per_hour=Decimal(1))

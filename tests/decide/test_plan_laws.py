@@ -10,10 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, T4, V100X4, in_flight, node, plan, pod, policy
 
-from pilotlight.facts.capacity import InFlight, Node, Offering
+from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import Caps, Policy, PoolPolicy
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, PodDemand
 
 LATER = NOW + timedelta(minutes=1)

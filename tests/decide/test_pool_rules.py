@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.facts.capacity import PoolRules, PoolState
+from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.pool_rules import rule_checks
 

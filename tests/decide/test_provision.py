@@ -25,7 +25,8 @@ from small_fleet import (
 from pilotlight.facts.capacity import BoundPod, Node, Resources, Taint
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.memory import Backoff, Memory, Misfit, Quarantine
-from pilotlight.facts.policy import Caps, PoolPolicy
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import GpuRequest, Requirement
 
 

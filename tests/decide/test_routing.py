@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.alerts.alert_routing import counted, grouped, pause_s, quiet_until, wants
 from pilotlight.decide.limits.policy_schedule import in_window
+from pilotlight.facts.alerts.channel_policy import Channel, QuietHours
 from pilotlight.facts.alerts.delivery_records import Burst
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Channel, QuietHours
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

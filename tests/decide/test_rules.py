@@ -15,10 +15,13 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.policy_rules import holds
 from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadPolicy
-from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.limits.rule_policy import Rule, RuleBudget, RuleTime, RuleWhen
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Balance, Meter, Money
-from pilotlight.facts.policy import Budget, PoolPolicy, Rule, RuleBudget, RuleTime, RuleWhen
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 NIGHT = RuleTime(start="20:00", end="06:00")

@@ -8,7 +8,9 @@ import pytest
 from small_fleet import A100, T4, bought, offering, plan, pod, policy
 
 from pilotlight.decide.limits.policy_schedule import effective, in_window
-from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy, Schedule
+from pilotlight.facts.limits.rule_policy import Schedule
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
 

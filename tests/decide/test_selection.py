@@ -14,7 +14,8 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources, Taint
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory
-from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, Prices
+from pilotlight.facts.money.money_policy import Prices
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, WorkloadClass
 
 ARTICLES = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"

@@ -15,7 +15,7 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import books, drift, spent
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
-from pilotlight.facts.policy import Budget, BudgetScope
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MONTH = Budget(name="b", usd=Decimal(1000), period="month")

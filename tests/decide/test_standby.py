@@ -11,9 +11,10 @@ from small_fleet import NOW, T4, policy
 
 from pilotlight.decide.nodes.spares.standby import Worth, as_measured, measured, standby, stands_by, started, worth
 from pilotlight.decide.offers.offerings import relighting
-from pilotlight.facts.capacity import BoundPod, InFlight, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import clock_seconds
 

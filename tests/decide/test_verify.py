@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from pilotlight.decide.interruption.verify_notice import BOOT, SAYS_LATE, SKEW, Proof, judge
-from pilotlight.facts.capacity import CapacityType, InstanceState, Node, Taint
+from pilotlight.facts.capacity import CapacityType, Node, Taint
 from pilotlight.facts.interruption.interruption import LEAD_S, NOTICE_S, Interruption
 from pilotlight.facts.interruption.notice_kinds import (
     ANNOUNCED,
@@ -21,6 +21,7 @@ from pilotlight.facts.interruption.notice_kinds import (
     capacity_types,
 )
 from pilotlight.facts.messages import NoticeKind
+from pilotlight.facts.nodes.pool_state import InstanceState
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spot.md"

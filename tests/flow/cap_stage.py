@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from stage import START, Stage
 
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.units import HOUR
 

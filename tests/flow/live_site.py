@@ -7,7 +7,8 @@ from stage import Stage
 
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import ApproveOver, Budget, BudgetScope, PoolPolicy
+from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records

@@ -4,9 +4,9 @@ from typing import Any
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.facts.alerts.channel_policy import Alerts
+from pilotlight.facts.alerts.channel_policy import Channel as Rules
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Alerts
-from pilotlight.facts.policy import Channel as Rules
 from pilotlight.flow.delivery.desk import Desk
 from pilotlight.ports import AlertChannel, State
 from pilotlight.units import Seconds

@@ -7,9 +7,10 @@ import msgspec
 from stage import MINUTE, Stage
 
 from pilotlight.decide.fit.fit_mismatch import beliefs, not_due
-from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.decisions import Plan, PodGroup
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Plan
 from pilotlight.facts.messages import PodPending
+from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.provision import provision

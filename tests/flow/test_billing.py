@@ -13,10 +13,11 @@ from stage import START, Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, LadderStep, PaidPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
+from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import billed_days, cost_anomalies, paid_idle
 from pilotlight.flow.billing.billing_tick import billing, standing

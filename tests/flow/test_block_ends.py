@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from test_interrupt import SAVES, Doomed
 
-from pilotlight.facts.capacity import InstanceState, PoolState
 from pilotlight.facts.interruption.interruption import LEAD_S, Interruption
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.policy import PaidPolicy, PoolPolicy
 from pilotlight.flow.budgets import interruption_records

@@ -14,7 +14,8 @@ from pilotlight.decide.offers.offerings import catalog_pools
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
-from pilotlight.facts.policy import ApproveOver, Caps, ClassPolicy, Limits, Policy
+from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
+from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.flow.cycle.preview import dry_run
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile

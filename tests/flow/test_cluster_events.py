@@ -8,7 +8,8 @@ from stage import START, Stage
 
 from pilotlight.errors import Forbidden, NoCapacity, PilotlightError, Unavailable
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.policy import Caps, ClassPolicy, Limits, PoolPolicy
+from pilotlight.facts.money.money_policy import Caps, Limits
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 

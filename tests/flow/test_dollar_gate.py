@@ -17,7 +17,8 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.labels import INSTANCE_TYPE, POOL
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.reconcile import reconcile

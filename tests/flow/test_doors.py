@@ -8,9 +8,10 @@ import pytest
 from stage import Stage
 
 from pilotlight.errors import Denied, Forbidden, Unavailable
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL
-from pilotlight.facts.policy import Caps, PoolPolicy
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import brake_records
 from pilotlight.world.world_cluster import WorldCluster

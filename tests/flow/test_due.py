@@ -19,8 +19,9 @@ from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.memory import DueJob, Memory
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.offers.spot_history import Lives
-from pilotlight.facts.policy import Budget, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, PodShape, shape
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.drain_all import go_on

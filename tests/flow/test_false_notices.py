@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from test_interrupt import SAVES, SPOT, Doomed
 
 from pilotlight.errors import Unavailable
-from pilotlight.facts.capacity import InstanceState, Taint
+from pilotlight.facts.capacity import Taint
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
+from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption import verify_notice

@@ -10,8 +10,10 @@ from test_on_aws import _terminating, on_aws
 from test_steps import Cloud, on_cloud
 
 from pilotlight.errors import Retry, Unsure
-from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, Node
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.interruption.interrupt import interrupt

@@ -7,7 +7,7 @@ import pytest
 from stage import MINUTE, Stage
 
 from pilotlight.errors import Unsure
-from pilotlight.facts.capacity import InstanceState, PoolState
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger, node_marks
 from pilotlight.ports import OPEN, Gate

@@ -8,8 +8,8 @@ from stage import Stage
 from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.errors import Unavailable, Unsure
+from pilotlight.facts.alerts.channel_policy import QuietHours
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import QuietHours
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
 from pilotlight.state_schema.alerts import PROOF, WAITING

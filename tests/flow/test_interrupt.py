@@ -13,7 +13,8 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
-from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.interruptions import INSTANCES

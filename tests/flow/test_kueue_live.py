@@ -25,7 +25,8 @@ from pilotlight.codec.events import Delivery, decode
 from pilotlight.doorway import takes
 from pilotlight.facts.labels import INSTANCE_TYPE, OPT_IN, POOL
 from pilotlight.facts.messages import QuotaReserved, Tick
-from pilotlight.facts.policy import Budget, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision

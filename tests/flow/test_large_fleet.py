@@ -12,8 +12,10 @@ import pytest
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.money.bill import Life
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.billing import meter_nodes

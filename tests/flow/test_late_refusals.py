@@ -7,8 +7,8 @@ from datetime import timedelta
 import msgspec
 from stage import Stage
 
-from pilotlight.facts.capacity import LateRefusal, PoolState
 from pilotlight.facts.messages import CapacityFailed
+from pilotlight.facts.nodes.pool_state import LateRefusal, PoolState
 from pilotlight.flow.records import ledger
 from pilotlight.flow.refusal import refusal
 from pilotlight.world.world_pools import WorldPools

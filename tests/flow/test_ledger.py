@@ -8,9 +8,10 @@ import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Corrupt
-from pilotlight.facts.capacity import InFlight
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Record, Step
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Record, Step
 from pilotlight.facts.messages import Outgoing
+from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded

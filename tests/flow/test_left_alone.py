@@ -12,9 +12,10 @@ from test_node_ages import Aged
 from test_on_aws import on_aws
 
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.capacity import PoolRules, PoolState
 from pilotlight.facts.labels import HANDED_BACK
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR
 
 WHEN = "2026-11-20T12:00:00Z"

@@ -10,7 +10,7 @@ from test_interrupt import SAVES, Doomed
 from test_steps import Cloud, on_cloud
 
 from pilotlight.errors import Retry, Unsure
-from pilotlight.facts.policy import Limits
+from pilotlight.facts.money.money_policy import Limits
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.records import ledger
 

@@ -15,7 +15,7 @@ from test_rooms import Recorder
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.ports import LARGEST
 from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom

@@ -7,7 +7,8 @@ import pytest
 from stage import Stage
 from test_interrupt import SAVES, SPOT, Doomed
 
-from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 

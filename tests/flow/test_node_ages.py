@@ -8,8 +8,9 @@ from stage import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.labels import CHECKPOINT_NOW
+from pilotlight.facts.limits.rule_policy import Schedule
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy, Schedule
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.interruption import block_ends, old_nodes
 from pilotlight.flow.interruption.drain_all import carry_on, go_on

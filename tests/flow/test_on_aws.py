@@ -15,7 +15,8 @@ from pilotlight.adapters.pools import asg
 from pilotlight.adapters.pools.asg import pools as asg_pools
 from pilotlight.errors import Retry
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import node_marks

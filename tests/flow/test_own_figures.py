@@ -16,7 +16,7 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.alerts.figures import FAMILIES
 from pilotlight.facts.limits.checks import Token
 from pilotlight.facts.messages import Alert, Outgoing, Tick
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
 from pilotlight.flow.records import brake_records

@@ -10,9 +10,10 @@ from stage import MINUTE, Stage
 from test_steps import Cloud, on_cloud, states
 
 from pilotlight.errors import Denied, NoCapacity, Unsure
-from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.labels import ZONE
-from pilotlight.facts.policy import Limits, PoolPolicy
+from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import ledger
 from pilotlight.world.faults import Faults

@@ -5,8 +5,9 @@ from dataclasses import replace
 from stage import Stage
 
 from pilotlight.errors import Unavailable
+from pilotlight.facts.limits.rule_policy import Rule, RuleWhen
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import ClassPolicy, Rule, RuleWhen
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.cycle.preview import preview

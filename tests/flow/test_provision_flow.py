@@ -20,7 +20,8 @@ from pilotlight.errors import (
     Unsure,
 )
 from pilotlight.facts.messages import CapacityChanged
-from pilotlight.facts.policy import Caps, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_pools import WorldPools

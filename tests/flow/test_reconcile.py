@@ -10,7 +10,8 @@ from stage import MINUTE, START, Stage
 
 from pilotlight.errors import Retry, Unavailable
 from pilotlight.facts.capacity import BoundPod, Taint
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy, Schedule
+from pilotlight.facts.limits.rule_policy import Schedule
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, WorkloadClass
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_cluster import WorldCluster

@@ -15,7 +15,8 @@ from stage import Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Corrupt, Unavailable
-from pilotlight.facts.policy import Budget, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports import LARGEST, Clock
 from pilotlight.tools.cli.records.state_families import read, table_of

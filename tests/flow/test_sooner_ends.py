@@ -9,8 +9,8 @@ import pytest
 from test_interrupt import SAVES, SPOT, Doomed, Unsaying
 from test_shown_notices import Showing
 
-from pilotlight.facts.capacity import InstanceState
 from pilotlight.facts.messages import NoticeKind
+from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 from pilotlight.world.world_pools import WorldPools

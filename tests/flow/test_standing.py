@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pilotlight.facts.capacity import Booting, ClusterView, Node, PoolState
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.flow.observe.stopped_nodes import without_standing
 
 MADE = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from pilotlight.facts.capacity import Booting, InFlight, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.flow.records.ledger import still_booting
 from pilotlight.world.world_clock import VirtualClock
 

@@ -10,7 +10,7 @@ from test_interrupt import SAVES, Doomed
 from test_shown_notices import RULES, Showing
 
 from pilotlight.errors import Busy, PilotlightError, Unavailable
-from pilotlight.facts.capacity import PoolState
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.records import ledger

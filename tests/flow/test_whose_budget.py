@@ -21,7 +21,8 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.policy import Budget, BudgetScope, Caps, Claims, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
+from pilotlight.facts.policy import Claims, ClassPolicy, PoolPolicy
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.budgets import hold_records
 from pilotlight.flow.reconcile import reconcile

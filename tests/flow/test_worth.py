@@ -6,7 +6,8 @@ import pytest
 from stage import Stage
 
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import budget_holds as holds
 
 

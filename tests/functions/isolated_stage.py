@@ -19,7 +19,8 @@ from pilotlight.doorway import Function, Response
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.limits.isolated_objects import Isolations
 from pilotlight.facts.messages import Alert, Message, PodPending, Tick
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster_records import ISOLATED

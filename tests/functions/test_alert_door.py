@@ -11,8 +11,9 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.facts.policy import Alerts, Channel, Policy, QuietHours
+from pilotlight.facts.policy import Policy
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.settings import Settings
 from pilotlight.wiring import app

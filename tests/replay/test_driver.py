@@ -15,8 +15,9 @@ from log_audit import Books
 import judge
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
+from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.facts.offers.catalog import Catalog
-from pilotlight.facts.policy import Budget, Caps, Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.replay import run as replay_run
 from pilotlight.tools.replay.driver import Driver
 from pilotlight.tools.replay.lower_bounds import bounds

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from pilotlight.facts.policy import Alerts, Channel, QuietHours
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
 
 Problem = tuple[str, str]
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from pilotlight.codec.policy_values import shown
-from pilotlight.facts.policy import BudgetScope, Claims, Policy
+from pilotlight.facts.money.money_policy import BudgetScope
+from pilotlight.facts.policy import Claims, Policy
 
 Problem = tuple[str, str]
 

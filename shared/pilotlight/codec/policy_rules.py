@@ -8,18 +8,9 @@ from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, shown, suggestion
 from pilotlight.facts.demand.worker_queues import QueueRules
-from pilotlight.facts.policy import (
-    DEFAULT_CLASSES,
-    Budget,
-    BudgetScope,
-    Caps,
-    ClassPolicy,
-    Policy,
-    PoolPolicy,
-    Rule,
-    RuleWhen,
-    Schedule,
-)
+from pilotlight.facts.limits.rule_policy import Rule, RuleWhen, Schedule
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
 
 Problem = tuple[str, str]

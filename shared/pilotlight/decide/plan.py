@@ -27,14 +27,18 @@ from pilotlight.decide.place.gangs import place_gang
 from pilotlight.decide.place.node_closing import closed, placement, steered, strays
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.place.purchase import Group, Headroom, in_units
-from pilotlight.facts.capacity import ClusterView, Node, Offering, PoolState
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, known_per_hour
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.limits.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.money.money_policy import ApproveOver, Limits
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
-from pilotlight.facts.policy import ApproveOver, Limits, Policy
+from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.capacity import InFlight, Resources
+from pilotlight.facts.capacity import Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.place.closed_nodes import Opening
 from pilotlight.facts.workload import WorkloadClass

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from pilotlight.errors import Denied, Failed, Reject, Retry
-from pilotlight.facts.capacity import ClusterView, Mode, Offering
+from pilotlight.facts.capacity import Mode, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.limits.isolated_objects import SetApart, SetApartKind

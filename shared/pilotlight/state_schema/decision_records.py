@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from pilotlight.codec.record_format import Format
-from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Record, Step
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.table import Part, Parted, Table
 from pilotlight.units import HOUR
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports import OPEN, Gate
 from pilotlight.world.machines import WorldPool

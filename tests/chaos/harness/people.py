@@ -16,7 +16,7 @@ from harness.scene import APART_S, START, Scene
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.limits.brakes import ALL
-from pilotlight.facts.policy import ApproveOver
+from pilotlight.facts.money.money_policy import ApproveOver
 from pilotlight.facts.workload import PodDemand, Toleration, shape
 from pilotlight.flow.records import brake_records
 from pilotlight.ports import State

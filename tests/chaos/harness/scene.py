@@ -6,9 +6,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any, NamedTuple
 
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel
 from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Alerts, Budget, BudgetScope, Caps, Channel, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, WorkloadClass, shape
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults

@@ -23,7 +23,7 @@ from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import meters, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.money.budgets import Account, Meter, Terms
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.budgets import budget_accounts, budget_holds, hold_ends, hold_records
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import LARGEST, Clock, State

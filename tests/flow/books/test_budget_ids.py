@@ -18,7 +18,8 @@ from pilotlight.decide.money.budget_limits import window
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Account
-from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.state_schema.books import CAP
 from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.start.policy_commands import register

@@ -10,7 +10,8 @@ from cap_stage import STOP, capped, days, pod
 from msgspec.structs import replace as with_
 from stage import Stage
 
-from pilotlight.facts.policy import Limits, PoolPolicy
+from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import brake_records
 from pilotlight.units import HOUR
 from pilotlight.world.residents import Resident

@@ -9,7 +9,8 @@ import pytest
 from cap_stage import KEEP, STOP, days, pod
 from stage import Stage
 
-from pilotlight.facts.policy import Budget, BudgetScope, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import HOUR
 from pilotlight.world.residents import Resident
 

@@ -9,7 +9,8 @@ import pytest
 from stage import MINUTE, START, Stage
 
 from pilotlight.facts.money.budgets import Account, Hold
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
 

@@ -12,9 +12,10 @@ from stage import START, Stage
 from pilotlight.decide.money.budget_limits import window
 from pilotlight.decide.money.economics import CALL_S, stop_s
 from pilotlight.errors import Denied
-from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.policy import Budget, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.ports import CALL_S as PORTS_CALL_S

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 from stage import MINUTE, Stage
 
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.state_schema.books import CAP
 from pilotlight.units import HOUR
 

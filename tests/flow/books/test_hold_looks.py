@@ -10,7 +10,7 @@ from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, 
 from pilotlight.decide.money.holds import TICK, put_out
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.facts.money.budgets import Hold, Priced, Terms
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.workload import Reserving
 from pilotlight.flow.budgets import hold_ends, renew_holds, workload_holds
 from pilotlight.flow.observe.snapshot import look

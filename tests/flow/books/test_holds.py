@@ -19,7 +19,8 @@ from pilotlight.decide.money.budget_limits import meters, opened, terms
 from pilotlight.errors import Busy, PilotlightError, Unavailable
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.budgets import Account, Hold
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.budgets import budget_accounts as accounts_in_state
 from pilotlight.flow.budgets import budget_holds as holds

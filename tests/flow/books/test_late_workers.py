@@ -15,9 +15,11 @@ from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.budget_limits import terms, window
-from pilotlight.facts.capacity import Booting, ClusterView, PoolState
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Buy, Plan, Record, Step
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger

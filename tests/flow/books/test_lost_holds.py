@@ -9,7 +9,8 @@ from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.money.budgets import Account
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import renew_holds
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports import Clock, Page, Stored

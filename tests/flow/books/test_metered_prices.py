@@ -17,8 +17,9 @@ from pilotlight.decide.offers.live_prices import with_told
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import Price, ToldPrices
-from pilotlight.facts.policy import Budget, BudgetScope, ClassPolicy
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.state_schema.billing_records import HELD_PRICE
 from pilotlight.state_schema.books import CAP, HOLD

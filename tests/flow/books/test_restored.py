@@ -13,7 +13,8 @@ from stage import Stage
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.facts.policy import Budget, Caps, ClassPolicy, PoolPolicy
+from pilotlight.facts.money.money_policy import Budget, Caps
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.records.lease import Lease
 from pilotlight.state_schema.books import CAP
 from pilotlight.tools.cli.records.state_commands import Line, _put

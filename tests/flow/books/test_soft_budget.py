@@ -5,7 +5,8 @@ from decimal import Decimal
 import pytest
 from stage import Stage
 
-from pilotlight.facts.policy import Budget, ClassPolicy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from stage import START, Stage
 
-from pilotlight.facts.policy import Budget, ClassPolicy, Prices
+from pilotlight.facts.money.money_policy import Budget, Prices
+from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR
 
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=72 * HOUR, at_hard_cap="stop")

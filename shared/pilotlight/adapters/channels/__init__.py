@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pilotlight.facts.policy import Channel as Rules
+from pilotlight.facts.alerts.channel_policy import Channel as Rules
 from pilotlight.ports import AlertChannel, Clock, State
 
 

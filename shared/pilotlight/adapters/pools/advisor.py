@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pilotlight.errors import Forbidden
-from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.ports import OPEN, Cluster, Gate
 from pilotlight.units import Seconds
 

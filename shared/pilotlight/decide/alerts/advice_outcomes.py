@@ -8,7 +8,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pilotlight.facts.alerts.advice import Advised, End, OpenAdvice
-from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Held
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.units import Seconds, Usd, UsdPerHour

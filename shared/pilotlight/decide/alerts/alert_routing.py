@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from pilotlight.decide.limits.policy_schedule import in_window
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
 from pilotlight.facts.alerts.delivery_records import Burst
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Alerts, Channel, QuietHours
 from pilotlight.units import Seconds
 
 RANK = {"info": 0, "warning": 1, "critical": 2}

@@ -14,10 +14,12 @@ import msgspec
 
 from pilotlight.decide.money.budget_limits import terms
 from pilotlight.decide.money.economics import stop_s
-from pilotlight.facts.capacity import ClusterView, Node, Offering
-from pilotlight.facts.decisions import Buy, Code, Plan, PodGroup
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Buy, Plan
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.money.budgets import Terms
+from pilotlight.facts.place.pod_verdicts import Code, PodGroup
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodDemand, Queued, QueuedSet
 from pilotlight.units import MILLI_PER_GPU, Seconds

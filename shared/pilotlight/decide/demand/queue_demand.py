@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from math import ceil, isfinite
 
 from pilotlight.decide.demand.made_by import made_by
-from pilotlight.facts.capacity import ClusterView, Offering
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory, QueueReading, QueueRules, Workers
 from pilotlight.units import Seconds, human
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import Daemon, Offering, Resources
+from pilotlight.facts.capacity import Offering, Resources
+from pilotlight.facts.cluster_view import Daemon
 from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodShape, is_gpu

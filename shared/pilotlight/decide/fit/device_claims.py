@@ -15,7 +15,8 @@ from msgspec.structs import asdict, replace
 
 from pilotlight.decide.fit.cel import Absent, Unknown, Unread, chosen
 from pilotlight.decide.fit.device_templates import expected
-from pilotlight.facts.capacity import ClusterView, Node, Offering
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape

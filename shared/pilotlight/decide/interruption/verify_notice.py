@@ -7,7 +7,7 @@ what they contradict, or what cannot be; the rest is ``unverified``, and does no
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pilotlight.facts.capacity import InstanceState, Node
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import LEAD_S, NOTICE_S, OUR_OWN, Interruption, Truth
 from pilotlight.facts.interruption.notice_kinds import (
     ANNOUNCED,
@@ -18,6 +18,7 @@ from pilotlight.facts.interruption.notice_kinds import (
     WORLD,
     capacity_types,
 )
+from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.units import human
 
 SKEW = timedelta(minutes=2)

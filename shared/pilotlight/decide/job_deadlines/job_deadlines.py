@@ -17,9 +17,9 @@ from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, PRIOR, UP_
 from pilotlight.decide.job_deadlines.job_progress import restore_s, saved_s
 from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.decisions import Code
 from pilotlight.facts.labels import CHECKPOINT_S, DEADLINE
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Due, Finding, PodDemand, PodShape
 from pilotlight.units import HOUR, Seconds, UsdPerHour, cents, human

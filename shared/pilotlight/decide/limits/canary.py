@@ -5,9 +5,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.money.bill import MeterDay
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.policy import CanaryPolicy
 from pilotlight.units import Seconds, Usd, cents, human
 

@@ -11,10 +11,12 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.facts.capacity import Mode
-from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, PodGroup, known_per_hour
+from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory, Turn
-from pilotlight.facts.policy import Limits, Policy
+from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.policy import Policy
 from pilotlight.units import cents
 
 WINDOW = timedelta(minutes=10)

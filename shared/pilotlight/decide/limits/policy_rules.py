@@ -14,11 +14,14 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.offers.selection import Eligible
-from pilotlight.facts.capacity import ClusterView, Node, Offering
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Rejected
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
+from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
-from pilotlight.facts.policy import Policy, PoolPolicy, Rule
+from pilotlight.facts.place.pod_verdicts import Rejected
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, human

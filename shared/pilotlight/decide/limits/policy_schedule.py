@@ -4,7 +4,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.facts.policy import Caps, Policy, QuietHours, RuleTime, Schedule
+from pilotlight.facts.alerts.channel_policy import QuietHours
+from pilotlight.facts.limits.rule_policy import RuleTime, Schedule
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.policy import Policy
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 

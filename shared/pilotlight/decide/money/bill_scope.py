@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from pilotlight.facts.money.bill import Bill, BilledDay
-from pilotlight.facts.policy import BillScope, CurrencyRate
+from pilotlight.facts.money.money_policy import BillScope, CurrencyRate
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
 

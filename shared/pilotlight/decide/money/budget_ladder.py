@@ -11,7 +11,7 @@ from decimal import Decimal
 from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Rung, Spent, StepInForce
-from pilotlight.facts.policy import BudgetScope, LadderStep
+from pilotlight.facts.money.money_policy import BudgetScope, LadderStep
 
 MARGIN = Decimal("0.05")
 """A step is left when so much less of the budget is spent than where it was entered."""

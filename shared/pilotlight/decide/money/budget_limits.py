@@ -14,7 +14,8 @@ import msgspec
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s, least_s, stop_s
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Balance, Hold, Meter, Money, Priced, Terms
-from pilotlight.facts.policy import DEFAULT_CLASSES, Budget, BudgetScope, ClassPolicy, Policy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import EPOCH, HOUR, Seconds, Usd, UsdPerHour, cents, human, per_hour
 

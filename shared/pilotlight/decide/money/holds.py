@@ -23,8 +23,9 @@ from pilotlight.decide.money.budget_limits import (
 from pilotlight.decide.money.economics import counted_stop_s, stop_s
 from pilotlight.decide.money.gpu_shares import as_first_seen
 from pilotlight.decide.money.node_end import AHEAD_S, class_of, ending, stop_within
-from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Priced
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds, UsdPerHour
 

@@ -15,7 +15,7 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compared
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter, Spent
-from pilotlight.facts.policy import BudgetScope
+from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd, cents
 

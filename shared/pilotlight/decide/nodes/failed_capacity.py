@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.money.economics import billed
-from pilotlight.facts.capacity import InFlight, Node, Offering, PoolState
+from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Backoff, Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, cents, human
 

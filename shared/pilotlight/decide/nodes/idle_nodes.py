@@ -9,11 +9,11 @@ import msgspec
 
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.decisions import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.place.pod_verdicts import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.workload import PodDemand, PodShape, clash, unnamed
 
 NAMED = 3

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.money.economics import billed
-from pilotlight.facts.capacity import BoundPod, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import human
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.decisions import Code
 from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.fit.matching import selects
 from pilotlight.facts.labels import ZONE
+from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.workload import PodShape, Requirement, unnamed
 
 MOST = 4

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import CapacityType, Offering, PoolState, Resources
+from pilotlight.facts.capacity import CapacityType, Offering, Resources
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu

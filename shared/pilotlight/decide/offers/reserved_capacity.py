@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding

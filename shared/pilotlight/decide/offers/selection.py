@@ -14,11 +14,11 @@ from pilotlight.decide.offers.no_pool import beyond_reach, missing, named, no_po
 from pilotlight.decide.offers.offerings import renewal, too_old
 from pilotlight.decide.offers.spot_economics import retreat, spot_refusal
 from pilotlight.facts.capacity import CapacityType, Offering
-from pilotlight.facts.decisions import Code, Rejected
 from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import NAMES_A_GPU
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import StepInForce
+from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape, clash, unnamed
 from pilotlight.units import MILLI_PER_GPU, cents, human

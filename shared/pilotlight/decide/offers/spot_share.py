@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from pilotlight.decide.offers.selection import Eligible
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.offers.spot_row import SpotShare
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy
 from pilotlight.facts.workload import PodShape

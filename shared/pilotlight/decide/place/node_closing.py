@@ -13,13 +13,15 @@ import msgspec
 
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.decide.offers.selection import Eligible, Memo, ranked, short_zones
-from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.decisions import NOT_HELPED, Plan
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Plan
 from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.closed_nodes import NodeDoors, Opening
+from pilotlight.facts.place.pod_verdicts import NOT_HELPED
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds

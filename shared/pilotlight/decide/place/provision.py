@@ -28,10 +28,11 @@ from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.decisions import NOT_NOW, Buy, Code, Demand, PodGroup, Rejected, Verdict
+from pilotlight.facts.decisions import Buy, Demand
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import StepInForce, Terms
+from pilotlight.facts.place.pod_verdicts import NOT_NOW, Code, PodGroup, Rejected, Verdict
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, NearRule, PodDemand, PodShape
 from pilotlight.units import cents

@@ -11,10 +11,12 @@ from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_balance import MANY, Purse
 from pilotlight.decide.money.budget_limits import terms
 from pilotlight.decide.money.economics import stop_s
-from pilotlight.facts.capacity import InFlight, Offering
-from pilotlight.facts.decisions import Buy, Code
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Buy
 from pilotlight.facts.money.budgets import Terms
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.offers.pool_quota import Quota
+from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds, UsdPerHour, cents

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.facts.labels import TEAM
-from pilotlight.facts.policy import HIGHEST_PRIORITY, BudgetScope, Policy
+from pilotlight.facts.money.money_policy import BudgetScope
+from pilotlight.facts.policy import HIGHEST_PRIORITY, Policy
 from pilotlight.facts.workload import CLAIM_REFUSED, Classifier, Finding, PodTraits, WorkloadClass
 
 _TEAM_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.messages import Outgoing
-from pilotlight.facts.policy import Budget, BudgetScope, StepDoes
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, StepDoes
 from pilotlight.units import Seconds, UsdPerHour
 
 Measure = Literal["usd", "gpu_hours", "usd_per_hour"]

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record, Step
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record, Step
 from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED, WAITS
+from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.flow.alerts.wording import mark
 from pilotlight.flow.deps import Deps
 from pilotlight.units import an_hour

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.decide.money.budget_limits import most, terms
-from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, PodGroup, Record, Step, Verdict
+from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, Record, Step
 from pilotlight.facts.demand.settled_claims import same_claim
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
+from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.policy import DEFAULT_CLASSES
 from pilotlight.facts.workload import CLAIM_REFUSED, IDLE_BLOCKED, LAUNCH_OWED, Finding, WorkloadClass
 from pilotlight.flow.deps import Deps

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pilotlight.decide.utilisation.pool_utilisation import measured
 from pilotlight.errors import BadInput, Denied, Retry
-from pilotlight.facts.policy import Rule
+from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import POOL_USE

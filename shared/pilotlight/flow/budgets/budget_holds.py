@@ -16,7 +16,7 @@ from pilotlight.decide.money.budget_ladder import refuses
 from pilotlight.decide.money.budget_limits import held, life, meters, opened, refusal, unpaid
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter, Money, Runs, Terms
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.budgets.hold_ends import give_back
 from pilotlight.flow.deps import Deps

@@ -12,7 +12,7 @@ from functools import partial
 from pilotlight.decide.money import account as moves
 from pilotlight.decide.money.budget_limits import amount, limit, who, window
 from pilotlight.facts.money.budgets import Meter
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.budgets.budget_room import BudgetRoom

@@ -16,7 +16,7 @@ from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Ladder, Rung, Spent, StepInForce
-from pilotlight.facts.policy import Budget, BudgetScope, LadderStep, StepDoes
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State

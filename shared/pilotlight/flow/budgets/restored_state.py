@@ -15,7 +15,8 @@ from pilotlight.decide.money.budget_limits import amount, limit, who
 from pilotlight.decide.money.holds import lit
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Meter
-from pilotlight.facts.policy import BudgetScope, Policy
+from pilotlight.facts.money.money_policy import BudgetScope
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.budgets.budget_room import BudgetRoom

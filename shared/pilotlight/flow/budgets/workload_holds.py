@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.decide.money.budget_limits import most
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workload_ends
 from pilotlight.decide.nodes.other_autoscalers import rivals
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.money.budgets import Hold, Terms
 from pilotlight.facts.workload import PodDemand, Reserving
 from pilotlight.flow.budgets import budget_holds, hold_ends

@@ -10,8 +10,8 @@ import msgspec
 from pilotlight.decide.limits.plan_brakes import turned
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
-from pilotlight.facts.capacity import InFlight
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.release import DRAIN_S, GiveBack
 from pilotlight.flow.deps import Deps

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.decisions import NodeVerdict, Record, Step, StepState
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import Limits
+from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.alerts.wording import line
 from pilotlight.flow.budgets import hold_ends

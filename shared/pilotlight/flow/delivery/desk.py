@@ -17,10 +17,10 @@ from hashlib import blake2b
 import msgspec
 
 from pilotlight.errors import Conflict
+from pilotlight.facts.alerts.channel_policy import Alerts
+from pilotlight.facts.alerts.channel_policy import Channel as Rules
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.policy import Alerts
-from pilotlight.facts.policy import Channel as Rules
 from pilotlight.ports import ABSENT, AlertChannel, Outbox, State
 from pilotlight.state_schema.alerts import ACK, PROOF, WAITING
 from pilotlight.state_schema.table import Entry

@@ -11,9 +11,9 @@ import msgspec
 from pilotlight.codec.record_format import Mark
 from pilotlight.decide.alerts.alert_routing import quiet_until
 from pilotlight.errors import Conflict, Retry
+from pilotlight.facts.alerts.channel_policy import Alerts
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import TYPES, Outgoing, Tick
-from pilotlight.facts.policy import Alerts
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.delivery.deliver import (
     LOOK_AGAIN_S,

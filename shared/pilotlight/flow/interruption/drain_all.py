@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from pilotlight.errors import Denied, PilotlightError, Retry
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.drain_one import Rescue, do_due_steps

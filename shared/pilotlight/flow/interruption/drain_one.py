@@ -16,7 +16,8 @@ from pilotlight.decide.interruption.drain_plan import groups, unsaved
 from pilotlight.decide.money.economics import LATE_S, billed, stop_s
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict, Denied, Retry
-from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,

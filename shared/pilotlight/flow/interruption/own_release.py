@@ -3,7 +3,7 @@
 The notice is a hint: our own mark on the node, its cloud's word that it goes, and a node without GPU pods make it true.
 """
 
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records

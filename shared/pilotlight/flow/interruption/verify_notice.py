@@ -9,8 +9,9 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import begin_of
 from pilotlight.decide.interruption.verify_notice import judge
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.capacity import InstanceState, Node
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import Confirmed, Interruption
+from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.flow.deps import Deps
 from pilotlight.units import Seconds
 

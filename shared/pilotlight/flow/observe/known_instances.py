@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pilotlight.errors import Conflict
-from pilotlight.facts.capacity import Booting, Node, PoolState
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import Instance
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.interruptions import GONE, INSTANCES

@@ -9,8 +9,8 @@ from typing import TypeGuard
 
 from pilotlight.codec.record_format import Mark
 from pilotlight.errors import NoCapacity
-from pilotlight.facts.capacity import InFlight, PoolRules, PoolState
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
 from pilotlight.facts.workload import LAUNCH_OWED, Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records.memory_updates import refused, refused_late

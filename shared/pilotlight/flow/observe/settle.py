@@ -12,8 +12,9 @@ from pilotlight.decide.nodes.scale_down import idle_from
 from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, asked, at_work, returned
 from pilotlight.decide.nodes.spares.standby import measured
 from pilotlight.decide.offers.joined_nodes import with_learnt
-from pilotlight.facts.capacity import InFlight, Node, PoolState
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Memory, Quarantine
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances

@@ -8,10 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.offers.selection import Memo
-from pilotlight.facts.capacity import ClusterView, InFlight, Node, PoolState, digest
+from pilotlight.facts.capacity import Node, digest
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances

@@ -5,7 +5,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import ClusterView, Node, PoolState
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.records.ledger import CLOUD_SKEW
 
 

@@ -8,9 +8,10 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.decisions import Plan, PodGroup, Record, Verdict
+from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.labels import GPU_IDLE, SNOOZE_UNTIL
 from pilotlight.facts.messages import Alert
+from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.alerts.told_once import tell_once

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pilotlight.decide.alerts.advice_outcomes import followed
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import State

@@ -12,7 +12,7 @@ from pilotlight.errors import BadInput, Conflict
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.limits.brakes import ALL, APPROVAL_S, Approval, Brakes, Pause
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import ApproveOver
+from pilotlight.facts.money.money_policy import ApproveOver
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import ABSENT, State
 from pilotlight.state_schema.cluster_records import APPROVED, PAUSE

@@ -18,9 +18,10 @@ import msgspec
 
 from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy, Conflict, Corrupt
-from pilotlight.facts.capacity import InFlight, Node, PoolState
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Chain, Link, LinkKind, Record
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.flow.records.lease import LOST
 from pilotlight.flow.records.record_limits import fitting
 from pilotlight.ports import ABSENT, LARGEST, State

@@ -8,9 +8,10 @@ import msgspec
 
 from pilotlight.decide.nodes.spares import standby
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
-from pilotlight.facts.capacity import InFlight, Node, Offering
+from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.units import Seconds, clock_seconds

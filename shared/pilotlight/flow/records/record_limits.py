@@ -11,7 +11,8 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.decisions import Plan, PodGroup, Record, known_per_hour
+from pilotlight.facts.decisions import Plan, Record, known_per_hour
+from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.ports import LARGEST
 
 MOST_RELEASES = 300

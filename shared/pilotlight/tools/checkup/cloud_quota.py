@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.cloud_shop import Assortment, Size
 from pilotlight.facts.policy import Policy
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.decide.alerts.credential_end import token_check
-from pilotlight.facts.capacity import Mode, Offering, PoolState
+from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.limits.checks import Check
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.account_limits import limit_checks

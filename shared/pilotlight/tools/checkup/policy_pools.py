@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from pilotlight.facts.capacity import Offering, PoolState, Taint
+from pilotlight.facts.capacity import Offering, Taint
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.tools.checkup.survey_facts import SeenNode, Survey

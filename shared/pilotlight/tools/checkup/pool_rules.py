@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from pilotlight.facts.capacity import PoolRules, PoolState
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 
 

@@ -11,7 +11,9 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import Reject
-from pilotlight.facts.capacity import BoundPod, ClusterView, InstanceState, PoolState
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.ports import OPEN, Gate
 from pilotlight.units import Seconds

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from pilotlight.errors import BadInput, Conflict, Denied, Failed, PilotlightError, QuotaExceeded, Retry
-from pilotlight.facts.capacity import PoolState
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
 from pilotlight.ports import Gate, QuotaPools, StandbyPools

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from pilotlight.codec.world_wire import Report
-from pilotlight.facts.capacity import PoolState
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.tools.serve.world_pods import statuses
 from pilotlight.world.scheduling.scheduler import Scheduler
 from pilotlight.world.simulation import World

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pilotlight.decide.offers.reserved_capacity import told
-from pilotlight.facts.capacity import InFlight, Mode, Offering, PoolState
+from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.glance.pool_row import PoolRow
 

@@ -5,8 +5,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pilotlight.errors import BadInput
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
-from pilotlight.facts.policy import Budget, Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy
 
 Object = dict[str, Any]
 LABELS = {"app.kubernetes.io/name": "pilotlight"}

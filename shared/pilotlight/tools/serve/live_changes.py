@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, PoolState
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.money.bill import MeterDay
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.tools.glance.action_items import wants
 from pilotlight.tools.glance.glance import Glance, PausedPools
 from pilotlight.tools.serve.live_view import GpuDay, Live, Spending, Tile, TileState, Todo, Wait

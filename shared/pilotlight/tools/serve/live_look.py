@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.capacity import ClusterView, PoolState
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Spent
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.wording import did, summary
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import standing

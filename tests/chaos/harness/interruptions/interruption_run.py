@@ -15,9 +15,9 @@ from pilotlight.codec.events import encode
 from pilotlight.decide.interruption.drain_plan import CORDON_S, MARGIN_S
 from pilotlight.doorway import Function
 from pilotlight.errors import NoCapacity, Unavailable
-from pilotlight.facts.capacity import PoolState
 from pilotlight.facts.interruption.interruption import NOTICE_S
 from pilotlight.facts.messages import InterruptionNotice, Message, NoticeKind, Tick
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.ports import OPEN, Gate
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from harness.faults.luck import Outage, Port
 from harness.judges.strangers_books import CENT, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
-from pilotlight.facts.policy import Budget
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.units import Seconds
 
 BLIND: tuple[Port, ...] = ("state", "cluster", "pools")

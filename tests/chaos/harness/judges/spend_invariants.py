@@ -12,7 +12,7 @@ import msgspec
 
 from harness.judges.strangers_books import LIFE, SKEW_S, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
 from harness.scene import START
-from pilotlight.facts.policy import Budget, BudgetScope
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.units import HOUR, Seconds
 
 CENT = Decimal("0.01")

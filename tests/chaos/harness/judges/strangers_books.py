@@ -15,7 +15,8 @@ import msgspec
 
 from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.money.budgets import Terms
-from pilotlight.facts.policy import Budget, Policy
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import Policy
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.simulation import World
 

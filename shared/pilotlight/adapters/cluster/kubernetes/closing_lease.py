@@ -22,7 +22,7 @@ from pilotlight.codec.kubernetes.pods.pods import other_demand, read_request
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.matching import selects, untolerated
 from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT
 from pilotlight.facts.policy import Policy

@@ -18,7 +18,8 @@ from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Busy
-from pilotlight.facts.capacity import BoundPod, ClusterView
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CheckAnswer

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.codec.events.aws.autoscaling import reason_of
-from pilotlight.facts.capacity import LateRefusal
+from pilotlight.facts.nodes.pool_state import LateRefusal
 
 LATEST = "20"
 FAILED = ("Failed", "Cancelled")

@@ -8,8 +8,8 @@ import msgspec
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.warm_pool_config import WarmConfig
-from pilotlight.facts.capacity import PoolRules
 from pilotlight.facts.labels import HANDED_BACK
+from pilotlight.facts.nodes.pool_state import PoolRules
 
 CLUSTER_TAG, NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """EKS puts them on the group of each of its node groups."""

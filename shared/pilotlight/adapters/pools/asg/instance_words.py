@@ -9,7 +9,7 @@ from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.groups import Instance, Seen
 from pilotlight.errors import Denied
-from pilotlight.facts.capacity import InstanceState
+from pilotlight.facts.nodes.pool_state import InstanceState
 
 ENDS = ("shutting-down", "stopping", "stopped", "terminated")
 """The states of an instance that goes or has gone."""

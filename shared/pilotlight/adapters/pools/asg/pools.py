@@ -21,7 +21,8 @@ from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm_pool import startable, warm
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.facts.capacity import Booting, CapacityType, InstanceState, LateRefusal, PoolState
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.ports import CALL_S, OPEN, Clock, Gate

@@ -18,7 +18,7 @@ from pilotlight.adapters import civo_api
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
-from pilotlight.facts.capacity import Booting, InstanceState, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.ports import OPEN, Clock, Gate
 
 RUNS = "ACTIVE"

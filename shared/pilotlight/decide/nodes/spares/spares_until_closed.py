@@ -16,7 +16,8 @@ from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.nodes.spares.demand_rates import lead_s
 from pilotlight.decide.nodes.spares.spare_nodes import Spares
 from pilotlight.decide.place.provision import Provisioner
-from pilotlight.facts.capacity import ClusterView, Offering
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import PodShape

@@ -14,9 +14,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import InFlight, Node, Offering, PoolState
+from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment
 

@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import BadInput, Failed
+from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.offers.zone_history import ZoneHistory
-from pilotlight.facts.policy import Caps, Policy
+from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file, read
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced

@@ -9,8 +9,9 @@ import msgspec
 import typer
 
 from pilotlight.errors import Denied, PilotlightError, Retry
-from pilotlight.facts.capacity import Offering, PoolState
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.tools.checkup.rights import EVIDENCE, LOOK, SURVEY, TAKE, TELL, TOO_MUCH
 from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for

@@ -11,7 +11,8 @@ from pilotlight.settings import Settings, beside, deployed, read
 from pilotlight.units import HOUR, human
 
 if TYPE_CHECKING:
-    from pilotlight.facts.policy import Policy, Rule
+    from pilotlight.facts.limits.rule_policy import Rule
+    from pilotlight.facts.policy import Policy
 
 EXIT_BAD_INPUT = 2
 

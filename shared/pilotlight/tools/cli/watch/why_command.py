@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadInput, Failed, PilotlightError
-from pilotlight.facts.decisions import Buy, NodeVerdict, PodGroup, Record
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.bill import NodeCost
+from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
 from pilotlight.ports import State

@@ -5,7 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.facts.decisions import NOT_NOW, Plan, PodGroup
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.place.pod_verdicts import NOT_NOW, PodGroup
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.units import an_hour, cents
 

@@ -6,7 +6,8 @@ from typing import Literal
 
 from rich.text import Text
 
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, PodGroup, Rejected, Verdict
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
+from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.units import an_hour, cents
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from pilotlight.facts.decisions import Code, PodGroup, Rejected
+from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected
 
 CAPS: tuple[Code, ...] = ("cap", "budget", "step", "quota")
 LABELS: tuple[Code, ...] = (

@@ -1,0 +1,66 @@
+"""Alert channels in the policy file: where alerts go, when a channel is quiet, and to whom an alert goes on."""
+
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.limits.policy_terms import Duration
+
+Severity = Literal["info", "warning", "critical"]
+
+
+class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a channel stays quiet: what is less severe than ``let_through`` waits for the end, or infos are dropped.
+
+    A window as a schedule's: local "HH:MM" in ``timezone``, over midnight where its end is not after its start.
+    """
+
+    timezone: str = "UTC"
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
+        "mon", "tue", "wed", "thu", "fri", "sat", "sun",
+    )  # fmt: skip
+    start: str
+    end: str
+    let_through: Severity = "critical"
+    drop_info: bool = False
+
+
+class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One place alerts go to. ``*_env`` name the environment variables that hold its secrets.
+
+    ``webhook``, ``slack``, ``teams``, ``discord`` and ``apprise`` have their URL in ``url_env``; ``secret_env`` signs a
+    web hook's posts. ``telegram``, and ``slack`` by a bot, have the bot's token in ``token_env`` and the ``chat``;
+    ``pagerduty`` has its routing key in ``token_env``. With a token ``url_env`` names another server.
+    ``teams`` and ``kinds`` are those it wants (``capacity-*`` is every kind that begins so); empty means all. What
+    nobody has acknowledged after ``escalate_after`` goes on to the channel ``escalate_to``, from warnings on; what
+    cannot be told goes to ``fallback``. With ``direct`` false a channel gets nothing but that.
+    ``again_after`` is how long one fingerprint is not told again. ``allow_private`` lets the URL lead to loopback,
+    link-local and private addresses.
+    """
+
+    kind: Literal["console", "webhook", "slack", "telegram", "pagerduty", "teams", "discord", "apprise"]
+    url_env: str = ""
+    secret_env: str = ""
+    token_env: str = ""
+    chat: str = ""
+    min_severity: Severity = "info"
+    teams: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    quiet_hours: QuietHours | None = None
+    again_after: Duration = 6 * 3600
+    escalate_to: str = ""
+    escalate_after: Duration = 600
+    fallback: str = ""
+    direct: bool = True
+    timeout: Duration = 10
+    allow_private: bool = False
+
+
+class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Channels by name. More than ``group_after`` alerts of one kind within ``group_window`` are told as one, with
+    their count, when the window ends; 0 tells each. ``page`` is the address of the home's page, which alerts link."""
+
+    channels: dict[str, Channel] = {}
+    page: str = ""
+    group_after: int = 10
+    group_window: Duration = 60

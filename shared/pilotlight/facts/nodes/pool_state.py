@@ -1,0 +1,109 @@
+"""Node pools as their cloud tells them: sizes, instances on their way or stopped, and refusals that come late."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from pilotlight.facts.offers.paid_capacity import Paid
+
+
+class Booting(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance the cloud has begun and the cluster does not have yet.
+
+    ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
+    """
+
+    instance: str
+    requested_at: datetime
+    doubt: str = ""
+
+
+class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cloud tells later: a launch that it took on failed. ``identity`` is the launch's, as in its events."""
+
+    identity: str
+    reason: Literal["no-capacity", "quota", "other"]
+    message: str = ""
+    zone: str = ""
+    at: datetime | None = None
+
+
+class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
+
+    ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
+    ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
+    ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
+    ``at_once``: one node more in a zone that is named is launched or refused at once; else the pool goes on trying for
+    what it owes.
+    """
+
+    group: str
+    least: int = 0
+    most: int | None = None
+    zones: tuple[str, ...] = ()
+    rebalances: bool = False
+    protects: bool = True
+    claimed: bool = False
+    handed_back: str = ""
+    at_once: bool = False
+
+
+class PoolState(msgspec.Struct, frozen=True, kw_only=True):
+    """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way.
+
+    ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
+    size. ``stops``: a node may be stopped to stand by, by ``ports.StandbyPools``; ``stopped`` are the instances that
+    were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
+    cloud's last launch failed, and ``owed`` by how many nodes: the cloud may launch them at any time, or never.
+    ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may run on at no further cost.
+    ``drifted`` are instances that an older version of its launch template made.
+    """
+
+    name: str
+    desired: int
+    booting: tuple[Booting, ...] = ()
+    standby: int = 0
+    stops: bool = False
+    stopped: tuple[str, ...] = ()
+    refusal: LateRefusal | None = None
+    owed: int = 0
+    rules: PoolRules | None = None
+    paid: tuple[Paid, ...] = ()
+    drifted: tuple[str, ...] = ()
+
+
+class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cloud says of one instance: whether it is ``there``, and ``going``, None where it never says that.
+
+    ``runs``: it is in service now, whatever comes later. ``at_risk``: the cloud says that it may take it; None where it
+    never says that. ``created_at`` and ``deadline`` (when it goes) are None where they are not said.
+    """
+
+    there: bool
+    created_at: datetime | None = None
+    going: bool | None = None
+    deadline: datetime | None = None
+    runs: bool | None = None
+    at_risk: bool | None = None
+
+
+class InFlight(msgspec.Struct, frozen=True, kw_only=True):
+    """Capacity asked for and not yet ready, and the demands (pod uids) and gangs it was asked for.
+
+    ``n`` is the number of its step. ``broken``: a part of its gangs could not be had, so all of it goes back.
+    ``woken``: as many nodes stood by in its pool, so all of it was to be started.
+    """
+
+    decision: str
+    offering: str
+    pool: str
+    count: int
+    requested_at: datetime
+    ready_by: datetime
+    demands: tuple[str, ...] = ()
+    gangs: tuple[str, ...] = ()
+    n: int = 0
+    broken: bool = False
+    woken: bool = False
