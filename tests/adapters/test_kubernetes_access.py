@@ -4,8 +4,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ import yaml
 from answering import answering
 from api_server import ApiServer, api_server
 from certificates import Authority
+from kubeconfigs import b64, config
 from odd_server import talking
 
-from pilotlight.adapters.cluster.kubernetes import addresses, eks, gke, kubeconfig
+from pilotlight.adapters.cluster.kubernetes import addresses, eks, gke
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.incluster import InCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
@@ -30,23 +30,6 @@ AUTHORITY = Authority()
 def reach(source: Source) -> None:
     """One call."""
     Api(source, pause=lambda _: None).get(PODS, NOTHING)
-
-
-def config(server: str, user: dict[str, Any], **cluster: Any) -> dict[str, Any]:
-    """A kubeconfig of one context."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "main",
-        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
-    }
-
-
-def b64(data: bytes) -> str:
-    """As a kubeconfig holds it."""
-    return base64.b64encode(data).decode()
 
 
 @pytest.fixture
@@ -157,74 +140,6 @@ def _environ(server: ApiServer) -> dict[str, str]:
     return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
 
 
-PLUGIN = """
-import json, pathlib, sys
-count = pathlib.Path(sys.argv[1]); n = int(count.read_text() or 0) if count.exists() else 0
-count.write_text(str(n + 1))
-print("planted-secret", file=sys.stderr)
-if sys.argv[2] == "fail": sys.exit(3)
-if sys.argv[2] == "noise": print("no JSON, planted-secret"); sys.exit(0)
-print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
-                  "status": {"token": sys.argv[3 + min(n, len(sys.argv) - 4)], "expirationTimestamp": sys.argv[2]}}))
-"""
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """A user with an exec plugin whose tokens end at a time; it gives them one after another."""
-    script = tmp_path / "plugin.py"
-    script.write_text(PLUGIN)
-
-    def user(ends: str, *tokens: str) -> dict[str, Any]:
-        arguments = [str(script), str(tmp_path / "count"), ends, *tokens]
-        version = "client.authentication.k8s.io/v1"
-        return {"exec": {"apiVersion": version, "command": sys.executable, "args": arguments}}
-
-    return user
-
-
-def _in(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def test_an_exec_plugin(server: ApiServer, plugin: Any, tmp_path: Path) -> None:
-    """It is run once while its token lasts, and again when that is refused."""
-    api = Api(_of(config(server.url, plugin(_in(3600), "good", "better"), **CA)), pause=lambda _: None)
-    api.get(PODS, NOTHING)
-    api.get(PODS, NOTHING)
-    assert (tmp_path / "count").read_text() == "1"
-    server.tokens = {"better"}
-    api.get(PODS, NOTHING)
-    assert (tmp_path / "count").read_text() == "2"
-
-
-def test_a_plugins_token_is_renewed_before_it_ends(server: ApiServer, plugin: Any, tmp_path: Path) -> None:
-    """One that ends within a minute is not kept."""
-    api = Api(_of(config(server.url, plugin(_in(30), "good"), **CA)), pause=lambda _: None)
-    api.get(PODS, NOTHING)
-    api.get(PODS, NOTHING)
-    assert (tmp_path / "count").read_text() == "2"
-
-
-@pytest.mark.parametrize("way", ["fail", "noise"])
-def test_a_plugin_that_fails_keeps_its_secrets(
-    server: ApiServer, plugin: Any, way: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Its words may hold secrets: the error says to run it by hand, and nothing else is printed."""
-    with pytest.raises(Forbidden, match="run it by hand") as caught:
-        reach(_of(config(server.url, plugin(way), **CA)))
-    shown = capfd.readouterr()
-    assert "planted-secret" not in str(caught.value) + shown.out + shown.err
-
-
-def test_a_plugin_that_hangs_is_given_up(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plugin that waits for a person is not waited for."""
-    monkeypatch.setattr(kubeconfig, "PLUGIN_WAIT_S", 0.2)
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["2"]}}
-    with pytest.raises(Unavailable, match="has not answered"):
-        reach(_of(config(server.url, user, **CA)))
-
-
 GOOD = config("https://127.0.0.1", {"token": "planted-secret"})
 
 
@@ -254,7 +169,24 @@ GOOD = config("https://127.0.0.1", {"token": "planted-secret"})
             id="no PEM",
         ),
         pytest.param(json.dumps(config("https://h", {"tokenFile": "/no/file"})), "/no/file", id="no token file"),
-        pytest.param(json.dumps(config("https://h", {}, **{"proxy-url": "http://p"})), "proxy-url", id="a proxy"),
+        pytest.param(
+            json.dumps(config("https://h", {"token": "planted-secret"}, **{"proxy-url": "http://p"})),
+            "proxy-url is for a person's",
+            id="a proxy",
+        ),
+        pytest.param(
+            json.dumps(config("https://h", {"exec": {"command": "planted-secret"}})),
+            "exec is for a person's .*: pilotlight connect writes",
+            id="a plugin",
+        ),
+        pytest.param(
+            json.dumps(config("https://h", {"auth-provider": {"name": "oidc", "config": {}}})),
+            "auth-provider is for a person's",
+            id="an OIDC login",
+        ),
+        pytest.param(
+            json.dumps(config("https://h", {"auth-provider": {"name": "gcp"}})), "this auth-provider is gone", id="gcp"
+        ),
     ],
 )
 def test_a_kubeconfig_that_will_not_do_says_why(text: str, said: str) -> None:

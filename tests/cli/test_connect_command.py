@@ -12,6 +12,7 @@ import typer
 import yaml
 from api_server import ApiServer, api_server
 from api_store import ADMISSION
+from forward_proxy import forward_proxy
 from typer.testing import CliRunner, Result
 
 from pilotlight.errors import BadInput, Failed, Forbidden
@@ -73,6 +74,18 @@ def test_the_new_credential_works(api: ApiServer, tmp_path: Path) -> None:
     run("--out", str(tmp_path / "mine"))
     Api(of_file(tmp_path / "mine")).get(NODES, NOTHING)
     assert api.requests[-1].headers["Authorization"] == "Bearer minted-pilotlight-1"
+
+
+def test_a_persons_proxy_is_not_handed_on(api: ApiServer, tmp_path: Path) -> None:
+    """The new kubeconfig does not name it, nor its login, and the command says so."""
+    made = yaml.safe_load((tmp_path / "admin").read_text())
+    with forward_proxy(api.url.removeprefix("http://"), "me:planted") as proxy:
+        made["clusters"][0]["cluster"]["proxy-url"] = proxy.url
+        (tmp_path / "admin").write_text(yaml.safe_dump(made))
+        done = run("--out", str(tmp_path / "mine"))
+    assert "which the new kubeconfig does not name" in done.stderr
+    assert "proxy-url" not in (tmp_path / "mine").read_text()
+    assert "planted" not in (tmp_path / "mine").read_text() + done.output
 
 
 def test_only_its_owner_may_read_the_file(api: ApiServer, tmp_path: Path) -> None:

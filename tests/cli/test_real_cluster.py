@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from api_server import Access, ApiServer, api_server
 from api_store import CUSTOM
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
+from forward_proxy import forward_proxy
 from typer.testing import CliRunner
 
 from pilotlight.errors import BadInput, Failed
@@ -72,6 +74,19 @@ def test_a_plan_of_a_cluster_is_that_of_its_files(api: ApiServer) -> None:
     of_files = run("plan", "--pods", str(samples / "pods.json"), "--nodes", str(samples / "nodes.json"), *at)
     assert run("plan", "--context", "test", *at) == of_files
     assert changes(api) == []
+
+
+def test_a_plan_by_a_kubeconfigs_proxy(api: ApiServer) -> None:
+    """A cluster that only a proxy reaches is planned on like another."""
+    at = ("--at", "2026-11-21T01:00:00Z", "--json", "--context", "test")
+    straight = run("plan", *at)
+    file = Path("kubeconfig")
+    made = yaml.safe_load(file.read_text())
+    with forward_proxy(api.url.removeprefix("http://")) as proxy:
+        made["clusters"][0]["cluster"]["proxy-url"] = proxy.url
+        file.write_text(yaml.safe_dump(made))
+        assert run("plan", *at) == straight
+    assert set(proxy.asked) == {api.url.removeprefix("http://")}
 
 
 def test_a_plan_of_the_deployments_cluster(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:

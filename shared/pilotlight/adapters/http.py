@@ -149,7 +149,7 @@ class Site:
             raise Broken(error, sent=False) from None
 
     def _opened(self, address: str, deadline: Deadline) -> socket.socket:
-        made = socket.create_connection((address, self._port), min(self._connect_s, deadline.left()))
+        made = self._dialled(address, deadline)
         try:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if not self._secure:
@@ -163,6 +163,9 @@ class Site:
             made.close()
             raise
         return made
+
+    def _dialled(self, address: str, deadline: Deadline) -> socket.socket:
+        return socket.create_connection((address, self._port), min(self._connect_s, deadline.left()))
 
     def _kept(self) -> socket.socket | None:
         """An idle connection on which nothing has come: what has, is its end."""

@@ -14,8 +14,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class Access:
     """An address with its trust and one credential. ``ca``, ``certificate`` and ``key`` are PEM text; an empty ``ca``
     is the system's. ``server_name`` is whose certificate is expected, where it is not the address's. ``acting_as`` is
-    whom to impersonate, or empty. Secrets are in no ``repr``. Raises ``BadInput`` where a credential would travel in
-    the clear."""
+    whom to impersonate, ``proxy`` the URL of what carries the connection, or empty. Secrets are in no ``repr``. Raises
+    ``BadInput`` where a credential would travel in the clear."""
 
     server: str
     ca: str = field(default="", repr=False)
@@ -24,6 +24,7 @@ class Access:
     certificate: str = field(default="", repr=False)
     key: str = field(default="", repr=False)
     acting_as: str = ""
+    proxy: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         where = urlsplit(self.server)
@@ -33,9 +34,9 @@ class Access:
             raise BadInput(f"the API server {self.server!r}: use https:// (http:// only to a proxy on this machine)")
 
     @property
-    def tls(self) -> tuple[str, str, str, str]:
-        """All that a connection depends on beside the address."""
-        return self.ca, self.server_name, self.certificate, self.key
+    def way(self) -> tuple[str, ...]:
+        """All that a connection depends on."""
+        return self.server, self.proxy, self.ca, self.server_name, self.certificate, self.key
 
     def context(self) -> ssl.SSLContext:
         """A context that verifies always. Raises ``BadInput`` for what is no PEM."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pilotlight.adapters.cluster.kubernetes.access import Source
 from pilotlight.adapters.cluster.kubernetes.incluster import InCluster
-from pilotlight.adapters.cluster.kubernetes.kubeconfig import Kubeconfig
+from pilotlight.adapters.cluster.kubernetes.kubeconfig import Kubeconfig, Table
 from pilotlight.errors import BadInput
+from pilotlight.units import Seconds
 
 FORMS = (
     "kubeconfig:PATH[#CONTEXT], kubeconfig-env:NAME, in-cluster, gke:projects/P/locations/L/clusters/C[?dns], "
@@ -31,7 +32,7 @@ def source_of(address: str, environ: Mapping[str, str], role: str = "") -> Sourc
             return InCluster(environ)
         case "kubeconfig" if rest:
             path, _, context = rest.partition("#")
-            return of_file(Path(path).expanduser(), context)
+            return of_file(Path(path).expanduser(), context, environ)
         case "kubeconfig-env" if rest:
             name, _, context = rest.partition("#")
             return of_variable(name, environ, context)
@@ -48,9 +49,15 @@ def source_of(address: str, environ: Mapping[str, str], role: str = "") -> Sourc
     raise BadInput(f"PILOTLIGHT_API is {address!r}: use one of {FORMS}")
 
 
-def of_file(path: Path, context: str = "") -> Kubeconfig:
-    """A kubeconfig file's context, its current one where none is named."""
-    return Kubeconfig(path.read_bytes, str(path), context=context, folder=path.parent)
+def of_file(path: Path, context: str = "", environ: Mapping[str, str] = {}) -> Kubeconfig:
+    """A kubeconfig file's context, its current one where none is named: with its login and its proxy."""
+
+    def login(name: str, user: Table, cluster: Table) -> tuple[dict[str, str], Seconds]:
+        from pilotlight.adapters.cluster.kubernetes.logins import log_in
+
+        return log_in(path, name, user, cluster, environ.get("REQUESTS_CA_BUNDLE", ""))
+
+    return Kubeconfig(path.read_bytes, str(path), context=context, folder=path.parent, login=login)
 
 
 def of_variable(name: str, environ: Mapping[str, str], context: str = "") -> Kubeconfig:

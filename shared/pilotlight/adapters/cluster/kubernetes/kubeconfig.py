@@ -1,38 +1,47 @@
-"""A kubeconfig, from a file or a text: one context's server with its token, certificate or exec plugin.
+"""A kubeconfig, from a file or a text: one context's server with its token or certificate.
 
-A plugin is run by the official client, which is imported for that only. What cannot be honoured safely is refused:
-verification that is turned off, passwords, and proxies.
+A person's file may also name a login (an exec plugin, OIDC) or a proxy; a text, which functions have, may not. What
+cannot be honoured safely is refused: verification that is turned off, and passwords.
 """
 
 import base64
 import time
 from binascii import Error as NotBase64
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
+from urllib.parse import urlsplit
 
 from pilotlight.adapters.cluster.kubernetes.access import Access
-from pilotlight.errors import BadInput, Forbidden, Unavailable
+from pilotlight.errors import BadInput
 from pilotlight.units import Seconds
 
 READ_AGAIN_S: Seconds = 60
-EARLY_S: Seconds = 60
-"""A plugin is asked anew so long before its token ends."""
-PLUGIN_WAIT_S: Seconds = 30
 
 Table = dict[str, Any]
+Login = Callable[[str, Table, Table], tuple[dict[str, str], Seconds]]
+"""A context's name, its user and its cluster to what is shown for it, and how long that may be."""
 
 
 class Kubeconfig:
     """The access of one context; the file's current one where ``context`` is empty.
 
-    ``read`` gives its bytes, each time anew; ``where`` is what errors call it; paths in it are from ``folder``.
+    ``read`` gives its bytes, each time anew; ``where`` is what errors call it; paths in it are from ``folder``. Without
+    a ``login`` neither a plugin, nor OIDC, nor a proxy will do.
     """
 
-    def __init__(self, read: Callable[[], bytes], where: str, *, context: str = "", folder: Path = Path()) -> None:
+    def __init__(
+        self,
+        read: Callable[[], bytes],
+        where: str,
+        *,
+        context: str = "",
+        folder: Path = Path(),
+        login: Login | None = None,
+    ) -> None:
         self._read, self._where, self._context, self._folder = read, where, context, folder
+        self._login = login
         self._kept: Access | None = None
         self._ends = 0.0
         self._lock = Lock()
@@ -58,9 +67,10 @@ class Kubeconfig:
             "key": self._data(user, "client-key"),
         }
         lasts = READ_AGAIN_S
-        if user.get("exec") and not shown["token"]:
-            shown, lasts = self._plugin(user["exec"], cluster)
+        if self._login and (user.get("exec") or user.get("auth-provider")) and not shown["token"]:
+            shown, lasts = self._login(name, user, cluster)
         server = {"server": str(cluster.get("server", "")), "server_name": str(cluster.get("tls-server-name", ""))}
+        server["proxy"] = self._proxy(str(cluster.get("proxy-url") or ""))
         return Access(**server, ca=self._data(cluster, "certificate-authority"), **shown), lasts
 
     def _parsed(self) -> Table:
@@ -88,11 +98,26 @@ class Kubeconfig:
     def _refuse(self, cluster: Table, user: Table) -> None:
         if cluster.get("insecure-skip-tls-verify"):
             raise BadInput(f"{self._where}: insecure-skip-tls-verify: give certificate-authority-data instead")
-        if cluster.get("proxy-url"):
-            raise BadInput(f"{self._where}: proxy-url is not supported; name a server that can be reached directly")
-        for key in ("username", "auth-provider"):
-            if user.get(key):
-                raise BadInput(f"{self._where}: {key} is gone from Kubernetes; use a token, a certificate or exec")
+        provider = user.get("auth-provider")
+        if user.get("username") or (provider and not (isinstance(provider, dict) and provider.get("name") == "oidc")):
+            key = "username" if user.get("username") else "this auth-provider"
+            raise BadInput(f"{self._where}: {key} is gone from Kubernetes; use a token, a certificate or exec")
+        logins = () if user.get("token") or user.get("tokenFile") else ("exec", "auth-provider")
+        named = [key for key in (*logins, "proxy-url") if user.get(key) or cluster.get(key)]
+        if named and self._login is None:
+            raise BadInput(
+                f"{self._where}: {named[0]} is for a person's kubeconfig, as kubeconfig:PATH names it; a function "
+                "needs a token or a certificate, and no proxy: pilotlight connect writes such a kubeconfig"
+            )
+
+    def _proxy(self, url: str) -> str:
+        try:
+            where = urlsplit(url)
+            if not url or (where.scheme == "http" and where.hostname and where.port != 0):
+                return url
+        except ValueError:  # It quotes what it refuses, which may be a password.
+            pass
+        raise BadInput(f"{self._where}: proxy-url is none that can be used: write it as http://HOST:PORT")
 
     def _data(self, table: Table, key: str) -> str:
         """The text under ``<key>-data``, or of the file under ``key``."""
@@ -111,49 +136,3 @@ class Kubeconfig:
             return (self._folder / name).read_text()
         except (OSError, UnicodeDecodeError):
             raise BadInput(f"{self._where}: the file {name} it names cannot be read") from None
-
-    def _plugin(self, plugin: Table, cluster: Table) -> tuple[dict[str, str], Seconds]:
-        status = _run(plugin, cluster, self._folder, f"{self._where}: exec {plugin.get('command', '')}")
-        shown = {
-            "token": status.get("token", ""),
-            "certificate": status.get("clientCertificateData", ""),
-            "key": status.get("clientKeyData", ""),
-        }
-        return shown, _lasts(status.get("expirationTimestamp", ""))
-
-
-def _lasts(ends: str) -> Seconds:
-    """How long a plugin's credential may be shown; one that names no end is asked for again when it is refused."""
-    if not ends:
-        return float("inf")
-    try:
-        return (datetime.fromisoformat(ends) - datetime.now(UTC)).total_seconds() - EARLY_S
-    except (ValueError, TypeError):
-        return 0
-
-
-def _run(plugin: Table, cluster: Table, folder: Path, where: str) -> Mapping[str, str]:
-    """An exec plugin's answer, within a time. What it says on stderr may hold secrets, and is not passed on."""
-    try:
-        from kubernetes.config.config_exception import ConfigException
-        from kubernetes.config.exec_provider import ExecProvider
-        from kubernetes.config.kube_config import ConfigNode
-    except ImportError:
-        raise BadInput(f"{where}: needs the package kubernetes; run pip install 'pilotlight[kubernetes]'") from None
-    answers: list[Mapping[str, str]] = []
-
-    def ask() -> None:
-        try:
-            node, about = ConfigNode("exec", dict(plugin)), ConfigNode("cluster", dict(cluster))
-            answers.append(ExecProvider(node, str(folder), about).run())
-        except (ConfigException, OSError, ValueError, LookupError, TypeError):
-            return  # There is no answer, and its words are not ours to repeat.
-
-    thread = Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(PLUGIN_WAIT_S)
-    if thread.is_alive():
-        raise Unavailable(f"{where}: has not answered within {PLUGIN_WAIT_S:g} s")
-    if not answers or not isinstance(answers[0], dict):
-        raise Forbidden(f"{where}: gives no credential; run it by hand to see why")
-    return answers[0]

@@ -224,18 +224,20 @@ class Api:
             )
 
     def _site_of(self, access: Access) -> Site:
-        """Connections for an access; another address, CA or certificate needs others."""
-        needs = (access.server, *access.tls)
+        """Connections for an access; another address, proxy, CA or certificate needs others."""
         with self._lock:
-            if self._site is None or self._site[0] != needs:
-                site = Site(
-                    access.server,
-                    context=access.context() if access.server.startswith("https") else None,
-                    server_name=access.server_name,
-                    connect_s=self._patience.connect,
-                )
-                self._site = needs, site
+            if self._site is None or self._site[0] != access.way:
+                self._site = access.way, self._opened(access)
             return self._site[1]
+
+    def _opened(self, access: Access) -> Site:
+        context = access.context() if access.server.startswith("https") else None
+        name, connect_s = access.server_name, self._patience.connect
+        if not access.proxy:
+            return Site(access.server, context=context, server_name=name, connect_s=connect_s)
+        from pilotlight.adapters.cluster.kubernetes.tunnels import TunnelledSite
+
+        return TunnelledSite(access.server, access.proxy, context=context, server_name=name, connect_s=connect_s)
 
 
 def _headers(access: Access, kind: str) -> dict[str, str]:

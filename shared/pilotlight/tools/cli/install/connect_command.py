@@ -82,6 +82,8 @@ def connect(
     else:
         typer.echo(text, nl=False)
     _explain(minted, path, days)
+    if source.access().proxy:
+        _say("this machine reaches the cluster by a proxy, which the new kubeconfig does not name: add it to try")
 
 
 class Users(NamedTuple):

@@ -1,0 +1,58 @@
+"""A tunnel to an API server: a proxy of a kubeconfig carries the connection, and sees neither token nor answer."""
+
+import base64
+import socket
+import ssl
+from contextlib import suppress
+from http.client import HTTPException, HTTPResponse
+from urllib.parse import unquote, urlsplit
+
+from pilotlight.adapters.call_timeout import Deadline
+from pilotlight.adapters.http import Broken, Site
+from pilotlight.units import Seconds
+
+
+class TunnelledSite(Site):
+    """One server behind an HTTP proxy. The proxy finds the server by its name."""
+
+    def __init__(
+        self, url: str, proxy: str, *, context: ssl.SSLContext | None, server_name: str, connect_s: Seconds
+    ) -> None:
+        super().__init__(
+            url,
+            context=context,
+            server_name=server_name,
+            connect_s=connect_s,
+            addresses=lambda host, *_: [host],
+        )
+        where = urlsplit(proxy)
+        self._proxy, self._place = Site(proxy, connect_s=connect_s), where.netloc.rpartition("@")[2]
+        login = f"{unquote(where.username or '')}:{unquote(where.password or '')}".encode()
+        self._login = f"Proxy-Authorization: Basic {base64.b64encode(login).decode()}\r\n" if where.username else ""
+
+    def _dialled(self, address: str, deadline: Deadline) -> socket.socket:
+        try:
+            made = self._proxy._connected(deadline)
+        except Broken as error:
+            raise OSError(f"the proxy {self._place} cannot be reached: {error}") from None
+        try:
+            self._ask(made, f"[{address}]:{self._port}" if ":" in address else f"{address}:{self._port}", deadline)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _ask(self, made: socket.socket, to: str, deadline: Deadline) -> None:
+        deadline.watch(made)
+        made.settimeout(deadline.left())
+        made.sendall(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{self._login}\r\n".encode())
+        answer = HTTPResponse(made, method="CONNECT")
+        try:
+            answer.begin()
+        except HTTPException:
+            raise OSError(f"the proxy {self._place} is none") from None
+        finally:
+            with suppress(OSError):
+                answer.close()
+        if answer.status != 200:
+            raise OSError(f"the proxy {self._place} answers {answer.status}")
