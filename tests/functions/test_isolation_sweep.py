@@ -22,10 +22,21 @@ CAP, CENT = 6.0, 0.01
 
 OBJECTS = ("BoundPod", "Group", "Hold", "Interruption", "Lit", "MeteredNode", "Node", "PodDemand")
 ROOMS = (
-    *(f"capacity.{name}" for name in ("fit", "idle_nodes", "provision", "purchase", "scale_down", "sick")),
-    "deadline",
-    *(f"money.{name}" for name in ("between_looks", "budget", "economics", "gpu_shares", "holds", "meter")),
-    *(f"money.{name}" for name in ("node_cost", "stretch")),
+    "pilotlight.decide.fit.fit",
+    "pilotlight.decide.nodes.idle_nodes",
+    "pilotlight.decide.place.provision",
+    "pilotlight.decide.place.purchase",
+    "pilotlight.decide.nodes.scale_down",
+    "pilotlight.decide.nodes.gpu_health",
+    "pilotlight.decide.interruption.drain_plan",
+    "pilotlight.decide.money.time_between_looks",
+    "pilotlight.decide.money.budget_limits",
+    "pilotlight.decide.money.economics",
+    "pilotlight.decide.money.gpu_shares",
+    "pilotlight.decide.money.holds",
+    "pilotlight.decide.money.metering",
+    "pilotlight.decide.money.node_cost",
+    "pilotlight.decide.money.node_end",
 )
 """Modules of ``decide`` in which a function that takes one object may raise."""
 
@@ -53,7 +64,7 @@ def of_an_object(annotation: Any) -> bool:
 
 def places() -> list[tuple[str, str]]:
     """Each function with the name of each object for which it is made to raise."""
-    rooms = [import_module(f"pilotlight.decide.{room}") for room in ROOMS]
+    rooms = [import_module(room) for room in ROOMS]
     found = [f"{room.__name__}:{name}" for room in rooms for name in functions(room)]
     every = [(place, name) for place in found for name in ("uid-odd", "n2")]
     return every if SWEEP == "all" else random.Random(f"isolated {SWEEP}").sample(every, DRAWN)
