@@ -65,7 +65,7 @@ BUGS = {
         "flow.cycle.release:GiveBack._see_that_it_is_empty",
         "if node.forced and not node.unless_busy:",
         "if True:",
-        test="tests/flow/test_safe_order.py",
+        test="tests/flow/cycle/test_safe_order.py",
     ),
     "no check before a release is sent": Bug(
         "flow.cycle.release:GiveBack._give_back",
@@ -77,7 +77,7 @@ BUGS = {
         "flow.records.ledger:still_booting",
         "left[own[0]] >= entries",
         "left[own[0]] > entries",
-        test="tests/flow/test_still_booting.py",
+        test="tests/flow/records/test_still_booting.py",
     ),
     "recovery takes a pool's size as what came": Bug(
         "flow.cycle.recovery:_settle_grow",
@@ -89,7 +89,7 @@ BUGS = {
         "flow.delivery.desk:_name",
         'f"{alert.cluster}/{channel}/',
         'f"all/{channel}/',
-        test="tests/flow/test_alerts_of_two_clusters.py",
+        test="tests/flow/delivery/test_alerts_of_two_clusters.py",
     ),
     "the key under which an alert is told names no cluster, and a deployment has two": Bug(
         "flow.delivery.desk:_name",
@@ -102,7 +102,7 @@ BUGS = {
         "flow.alerts.decision_messages:by_fingerprint",
         'f"{alert.cluster}-{',
         'f"{',
-        test="tests/flow/test_alerts_of_two_clusters.py",
+        test="tests/flow/delivery/test_alerts_of_two_clusters.py",
     ),
     "the holds of all clusters are taken for one's own": Bug(
         "flow.budgets.hold_records:every",
@@ -128,13 +128,13 @@ BUGS = {
         "flow.records.brake_records:spend_approvals",
         "if buy.approval}",
         "if buy.approval and False}",
-        test="tests/flow/test_brakes.py",
+        test="tests/flow/cycle/test_brakes.py",
     ),
     "a notice that nobody confirms is obeyed at once": Bug(
         "decide.interruption.drain_plan:_of_group",
         'at, why = latest, "nobody',
         'latest = found.begin; at, why = latest, "nobody',
-        test="tests/flow/test_false_notices.py",
+        test="tests/flow/interruption/test_false_notices.py",
     ),
     "a run that may not be stopped is cut short": Bug(
         "decide.money.node_end:ending",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from stage import Stage
-from test_node_ages import Aged
+from test_old_nodes import Aged
 from test_on_aws import on_aws
 
 from pilotlight.errors import Denied, Retry

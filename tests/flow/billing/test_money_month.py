@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-BENCH = Path(__file__).parents[2] / "bench" / "money"
+BENCH = Path(__file__).parents[3] / "bench" / "money"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 from stage import MINUTE, Stage
-from test_steps import Cloud, on_cloud, states
+from test_call_steps import Cloud, on_cloud, states
 
 from pilotlight.errors import Denied, NoCapacity, Unsure
 from pilotlight.facts.labels import ZONE

@@ -30,7 +30,7 @@ from pilotlight.world.simulation import World
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
 
-CATALOG = read_catalog((Path(__file__).parents[2] / "data/catalogs/replay.yaml").read_bytes(), "replay.yaml")
+CATALOG = read_catalog((Path(__file__).parents[3] / "data/catalogs/replay.yaml").read_bytes(), "replay.yaml")
 T4 = "g4dn.xlarge"
 
 

@@ -27,7 +27,7 @@ from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.ports import CloudAccount
 
-SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "events" / "samples"
 BOUGHT = PoolPolicy(instance_type="one", max=5)
 CLUSTERS = ("civo", "aws", "aws that may not be asked", "world")
 GOES_S, GRACE_S, MARGIN_S, STEP_S = 120.0, 30.0, 10.0, 5.0

@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 from stage import MINUTE
+from test_call_steps import Cloud, on_cloud
 from test_interrupt import SAVES, Doomed
-from test_steps import Cloud, on_cloud
 
 from pilotlight.errors import Retry, Unsure
 from pilotlight.facts.money.money_policy import Limits

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from failing_store import Failing
 from stage import START, Stage
-from test_rooms import Recorder
+from test_record_families import Recorder
 
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable

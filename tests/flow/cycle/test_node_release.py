@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 from stage import MINUTE, Stage
+from test_call_steps import Cloud, on_cloud
 from test_on_aws import _terminating, on_aws
-from test_steps import Cloud, on_cloud
 
 from pilotlight.errors import Retry, Unsure
 from pilotlight.facts.capacity import BoundPod, Node
