@@ -1,4 +1,4 @@
-"""Units the whole product speaks: dollars, GPUs, seconds, quantities of Kubernetes, and named ids.
+"""Units the whole product speaks: dollars, GPUs, seconds and quantities of Kubernetes.
 
 Money is ``Decimal``; times are aware UTC ``datetime``; durations are seconds as ``float``.
 """
@@ -6,7 +6,6 @@ Money is ``Decimal``; times are aware UTC ``datetime``; durations are seconds as
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import NewType
 
 Usd = Decimal
 """An amount of US dollars."""
@@ -16,10 +15,6 @@ UsdPerHour = Decimal
 
 Seconds = float
 """A duration in seconds."""
-
-DecisionId = NewType("DecisionId", str)
-PoolName = NewType("PoolName", str)
-NodeName = NewType("NodeName", str)
 
 HOUR = 3600.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.tools.advice.article_score import Machine, Workload, article_choice, article_score
+from pilotlight.tools.advice.article_score import Machine, Workload, article_score
 
 S3_TYPES = {
     "p3.2xlarge": Machine(1, 16, Decimal("3.06")),
@@ -31,12 +31,3 @@ GOLDEN: list[tuple[Workload, str, str]] = [
 def test_golden_scores(workload: Workload, name: str, score: str) -> None:
     """Every score of I1 comes out to a thousandth."""
     assert abs(article_score(workload, S3_TYPES[name]) - Decimal(score)) < Decimal("0.001")
-
-
-@pytest.mark.parametrize(
-    ("workload", "choice"),
-    [("training", "p4d.24xlarge"), ("inference", "g4dn.xlarge"), ("other", "p4d.24xlarge")],
-)
-def test_the_articles_choice(workload: Workload, choice: str) -> None:
-    """The scorer picks as the article does: an eight-GPU machine even for a one-GPU notebook ("other")."""
-    assert article_choice(workload, S3_TYPES) == choice

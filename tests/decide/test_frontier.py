@@ -14,7 +14,6 @@ from pilotlight.tools.advice.frontier import (
     knee,
     undominated,
     usd_at,
-    usd_per_hour_saved,
 )
 
 CURVE = [Run(10, 300), Run(30, 150), Run(100, 120), Run(200, 110)]
@@ -57,8 +56,3 @@ def test_a_longest_wait_is_met_by_the_cheapest_run() -> None:
     """The cheapest run that waits no longer, or none."""
     assert cheapest_within(CURVE, 150) == Run(100, 120)
     assert cheapest_within(CURVE, 5) is None
-
-
-def test_what_an_hour_less_of_waiting_costs() -> None:
-    """Thirty dollars more for 360 jobs that wait 70 s less each are $4.29 for each hour."""
-    assert usd_per_hour_saved(CURVE[1], CURVE[2], 360) == pytest.approx(30 / 7)

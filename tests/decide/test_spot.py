@@ -2,7 +2,6 @@
 
 import json
 from decimal import Decimal
-from itertools import product
 from math import inf
 from pathlib import Path
 
@@ -15,9 +14,7 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.decide.offers.spot_economics import (
-    Answers,
     TypePrices,
-    advised,
     best_interval_h,
     expected_h,
     longest_s,
@@ -129,17 +126,6 @@ def test_more_interruptions_never_take_less_time(run: float, rate: float, more: 
     assert run <= expected_h(run, rate) * (1 + 1e-9)
     assert expected_h(run, rate) <= expected_h(run, rate * more) * (1 + 1e-9) <= inf
     assert expected_h(run, rate) <= expected_h(run * more, rate)
-
-
-def test_the_five_questions() -> None:
-    """All thirty-two answers lead to one of the five pieces of advice, the first question that decides first."""
-    table = {answers: advised(Answers(*answers)) for answers in product((True, False), repeat=5)}
-    assert {table[False, *rest] for rest in product((True, False), repeat=4)} == {"on-demand or reserved"}
-    assert {table[True, False, *rest] for rest in product((True, False), repeat=3)} == {"fix resilience first"}
-    assert {table[True, True, True, q, n] for q, n in product((True, False), repeat=2)} == {"spot with Kueue"}
-    assert table[True, True, False, True, True] == "spot with Kueue"
-    assert table[True, True, False, False, True] == "Karpenter only"
-    assert table[True, True, False, False, False] == "spot"
 
 
 POLICIES = sorted((Path(__file__).parents[2] / "policies").glob("*.yaml"))

@@ -9,10 +9,9 @@ is the useful work. Sources:
   ``expected_h``, and e^(rate x restart) times that where each new start costs a boot.
 """
 
-from collections.abc import Mapping
 from decimal import Decimal
 from math import exp, expm1, inf, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import CHECKPOINT_S
@@ -243,51 +242,3 @@ def retreat(
         f"a useful hour costs {cents(spot)} on spot, {waits} of it waits, and {kept} on demand "
         f"({offering.instance_type} in {offering.zone} is taken {offering.survival})"
     )
-
-
-class Friendliness(NamedTuple):
-    """How well a kind of work bears spot, and on what condition."""
-
-    verdict: Literal["excellent", "yes", "risky", "no"]
-    condition: str
-
-
-FRIENDLINESS: Mapping[str, Friendliness] = {
-    "training": Friendliness("yes", "with durable checkpoints whose restore is tested"),
-    "hyperparameter-search": Friendliness("excellent", "trials are short and alone; a lost one is drawn again"),
-    "batch": Friendliness("yes", "items that can be done again"),
-    "preprocessing": Friendliness("yes", "items that can be done again"),
-    "serving": Friendliness("no", "an interruption is an outage"),
-    "notebook": Friendliness("risky", "a person's state is in memory"),
-}
-"""The course module's table of workloads. Of our classes serving never runs on spot, whatever a policy allows; the
-others do where the policy's ``capacity_types`` name it, and by default none does."""
-
-
-class Answers(NamedTuple):
-    """The five questions of the course module's decision tree, in their order."""
-
-    interruptible: bool
-    restorable: bool
-    shared_fairly: bool
-    queued: bool
-    only_nodes: bool
-
-
-Advice = Literal["on-demand or reserved", "fix resilience first", "spot with Kueue", "Karpenter only", "spot"]
-
-
-def advised(answers: Answers) -> Advice:
-    """Where work belongs.
-
-    1. May it be interrupted? No: on-demand or reserved. 2. Can it be restored? No: fix resilience first.
-    3. Do teams share the GPUs by quota, 4. or do jobs wait for each other? Then spot with Kueue.
-    5. Is making nodes all that is wanted? Karpenter alone does; else spot pools under this policy.
-    """
-    if not answers.interruptible:
-        return "on-demand or reserved"
-    if not answers.restorable:
-        return "fix resilience first"
-    if answers.shared_fairly or answers.queued:
-        return "spot with Kueue"
-    return "Karpenter only" if answers.only_nodes else "spot"

@@ -5,7 +5,6 @@ over the price for inference. Its golden values (8 x 320 / 32.77 x 8 = 624.962 f
 the requirements. Pilotlight's own choice is ``decide.choose``.
 """
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -27,8 +26,3 @@ def article_score(workload: Workload, machine: Machine) -> Decimal:
     gpus, memory_gib, price = machine
     base = gpus * memory_gib / price
     return {"training": base * gpus, "inference": base / price, "other": base}[workload]
-
-
-def article_choice(workload: Workload, machines: Mapping[str, Machine]) -> str:
-    """The type of the highest score."""
-    return max(machines, key=lambda name: article_score(workload, machines[name]))

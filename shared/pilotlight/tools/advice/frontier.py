@@ -59,8 +59,3 @@ def knee(curve: Sequence[Run]) -> Run:
 def cheapest_within(curve: Sequence[Run], wait_s: Seconds) -> Run | None:
     """The cheapest run whose mean wait is no longer than this."""
     return min((run for run in curve if run.wait_s <= wait_s), key=lambda run: run.usd, default=None)
-
-
-def usd_per_hour_saved(dear: Run, cheap: Run, jobs: int) -> float:
-    """Dollars for each hour that jobs wait less in the dear run than in the cheap one."""
-    return (dear.usd - cheap.usd) / (jobs * (cheap.wait_s - dear.wait_s) / 3600)
