@@ -38,8 +38,8 @@ CALM_S: Seconds = 900.0
 """So long faults and pauses go on, and so long it goes on without them."""
 OPEN_S, LOOKS = 15.0, 2
 """A pod that nothing comes for is let in within 15 s of so many looks: one may find that its purchase is refused."""
-SILENT_S, WATCH_S, WATCHED_S = 300.0, 120.0, 900.0
-"""The watchman opens all where nobody was awake for so long, comes so often, and counts as there for so long."""
+SILENT_S, WATCHED_S = 300.0, 900.0
+"""The watchman opens all where nobody was awake for so long, and counts as there for so long."""
 
 
 class Died(BaseException):

@@ -10,7 +10,7 @@ OKTETO = "us-central1-cloud-okteto-com"
 OKTETO_GROUP = "gke-us-central1-cloud-okteto-com-pro-a09dced8-grp"
 LONG = "pool5-20210928124956061000000001"
 SPOT = "gke-train-t4-spot-5e1b20aa-grp"
-PSYOBLADE, CLUSTER = "gke-psyoblade-container--default-pool-1b2bb42a-grp", "psyoblade-container-cluster"
+CLUSTER = "psyoblade-container-cluster"
 UUID = "f0bc7fd4-8c1e-4b6a-9d0e-2f6c1a7b3d55"
 
 NAMES = {
