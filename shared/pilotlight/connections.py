@@ -155,7 +155,7 @@ CLOUDS: Mapping[str, str] = {
     "asg": "pilotlight.adapters.pools.asg",
     "civo": "pilotlight.adapters.pools.civo",
 }
-"""The clouds that can be acted on, by what their addresses begin with: docs/house.md has the recipe for one more."""
+"""The clouds that can be acted on, by what their addresses begin with: CONTRIBUTING.md has the recipe for one more."""
 
 
 def cloud_of(address: str) -> tuple[Cloud, str] | None:

@@ -1,4 +1,4 @@
-"""The pages of the house: the changelog by releases, decisions by their sections, and links between pages."""
+"""The pages of the house: its plan and rooms, the changelog by releases, decisions by their sections, links, paths."""
 
 import re
 import tomllib
@@ -10,9 +10,26 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LINES = 60
 """A release of the changelog has no more."""
+WORDS = 1200
+"""The house has no more, with all that stands in its picture and its table."""
+TASKS = 20
+"""Kinds of changes that it says a folder for."""
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "infra").rglob("*.md")])
 
+NAMING = sorted(
+    [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SCOPE.md"))]
+)
+"""The pages that name code as it is now; the changelog names it as it was."""
+ROOMS = {
+    path.name
+    for home in ("", "shared/pilotlight", "shared/pilotlight/tools")
+    for path in (ROOT / home).iterdir()
+    if path.is_dir() and not path.name.startswith((".", "_")) and path.name not in ("build", "dist")
+}
+"""Folders by which a path of ours begins: of this repository, of the package and of its tools."""
+
 _FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+_PATH = re.compile(r"(?<![\w/.:@$<-])([a-z_]+(?:/[\w.*-]*\w)+/?)(?![\w/<])")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _RELEASE = re.compile(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", re.M)
 
@@ -33,6 +50,30 @@ def _anchors(page: Path) -> set[str]:
     text = _FENCE.sub("", page.read_text("utf-8"))
     heads = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.+)$", text, re.M)}
     return heads | {name.replace("\\", "") for name in re.findall(r'<a name="([^"]+)"', text)}
+
+
+def test_the_house_is_read_in_one_sitting() -> None:
+    """Its page has at most 1,200 words, and says where 20 kinds of changes go."""
+    text = (ROOT / "docs" / "house.md").read_text("utf-8")
+    assert len(text.split()) <= WORDS
+    table = text.partition("## Where do I put")[2].strip().splitlines()
+    assert len(table[2:]) == TASKS
+
+
+def test_the_house_names_only_folders_and_files_that_there_are() -> None:
+    """Each path between backticks leads somewhere from the repository's root or from the package."""
+    text = (ROOT / "docs" / "house.md").read_text("utf-8")
+    named = re.findall(r"`([a-z_]+(?:/[\w.]+)*(?:/|\.py))`", text)
+    homes = (ROOT, ROOT / "shared" / "pilotlight")
+    assert [path for path in named if not any((home / path).exists() for home in homes)] == []
+
+
+def test_every_folder_of_the_package_is_on_a_page() -> None:
+    """Folders of its first two levels are named by the house or by the rooms."""
+    package = ROOT / "shared" / "pilotlight"
+    folders = [path.parent.relative_to(package) for path in package.glob("*/**/__init__.py")]
+    pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("house.md", "rooms.md"))
+    assert [str(folder) for folder in folders if len(folder.parts) <= 2 and f"{folder}/" not in pages] == []
 
 
 def test_a_release_of_the_changelog_is_a_page() -> None:
@@ -81,18 +122,16 @@ def test_a_decision_has_its_four_sections(page: Path) -> None:
     assert re.match(r"Status\n\n(?:Accepted|Superseded), \d{4}-\d\d-\d\d", parts[0])
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=_name)
-def test_a_decision_names_only_code_that_there_is(page: Path) -> None:
-    """A path between backticks whose first folder is ours leads to a file or a folder, with or without its suffix."""
-    homes = (ROOT, ROOT / "shared" / "pilotlight")
-    lost = []
-    for path in re.findall(r"`([a-z_]+(?:/[\w.-]+)+)`", page.read_text("utf-8")):
-        ours = [home for home in homes if (home / path.partition("/")[0]).is_dir()]
-        if ours and not any(there.exists() for home in ours for there in _spelled(home / path)):
-            lost.append(path)
-    assert lost == []
+@pytest.mark.parametrize("page", NAMING, ids=_name)
+def test_a_page_names_only_code_that_there_is(page: Path) -> None:
+    """A path whose first folder is a room of ours leads to a file or a folder, with or without its suffix."""
+    homes = (ROOT, ROOT / "shared" / "pilotlight", page.parent)
+    named = [path for path in _PATH.findall(page.read_text("utf-8")) if path.partition("/")[0] in ROOMS]
+    assert [path for path in named if not any(found for home in homes for found in _spelled(home, path))] == []
 
 
-def _spelled(path: Path) -> list[Path]:
-    """A path as it stands, as a module, and as a name in a module."""
-    return [path, path.with_name(f"{path.name}.py"), path.with_suffix(".py")]
+def _spelled(home: Path, path: str) -> list[Path]:
+    """The files and folders that a path means below a folder: as it stands, as a module, or as a name in a module."""
+    path = path.rstrip("/")
+    stem, _, _ = path.rpartition(".")
+    return [found for pattern in (path, f"{path}.py", f"{stem}.py") for found in home.glob(pattern)]
