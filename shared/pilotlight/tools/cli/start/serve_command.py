@@ -85,7 +85,7 @@ def _listener(host: str, port: int) -> socket.socket:
 def _announce(host: str, port: int, settings: Settings) -> None:
     if local_topics.wire(settings.outbox, f"http://{HOST}:{port}", settings.environ.get(local_topics.EMULATOR, "")):
         typer.echo(f"topics of {settings.outbox} push here")
-    worlds = () if settings.api or settings.clusters else ("tools/serve/world_pods",)
+    worlds = () if settings.api or settings.clusters else ("world/pods",)
     typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
     typer.echo(f"the live page: http://{host}:{port}/")
     if served := deployed().world:
