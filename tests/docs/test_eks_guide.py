@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guides" / "eks.md"
 ADAPTER = ROOT / "shared" / "pilotlight" / "adapters" / "pools" / "asg"
 
-LOOKS = tuple(file for file in sorted(ADAPTER.glob("*.py")) if file.name != "handing.py")
-"""All but what only commands import."""
+HANDOVER = ROOT / "shared" / "pilotlight" / "tools" / "install" / "asg_handover.py"
+LOOKS = tuple(sorted(ADAPTER.glob("*.py")))
+"""The adapter's files that functions run."""
 BESIDE_LAUNCH = {"ec2:CreateFleet", "ec2:DescribeLaunchTemplateVersions"}
 """What AWS's documentation asks for beside LaunchInstances."""
 OF_THE_CLUSTER = {"eks:DescribeCluster", "eks:DescribeNodegroup"}
@@ -46,7 +47,7 @@ def called(files: Iterable[Path] = LOOKS) -> set[str]:
 
 def by_commands() -> set[str]:
     """What only taking over and giving back call."""
-    words = called((ADAPTER / "handing.py",)) - {"autoscaling:DescribeLifecycleHooks"}
+    words = called((HANDOVER,)) - {"autoscaling:DescribeLifecycleHooks"}
     return {word for word in words if word.startswith("autoscaling:")}
 
 
