@@ -25,7 +25,7 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.flow.records import brake_records
 from pilotlight.settings import deployed as deployed_settings
 from pilotlight.tools.cli.main import build
-from pilotlight.tools.conformance import conformance_run
+from pilotlight.tools.conformance import conformance_run, sandbox
 from pilotlight.wiring import app
 from pilotlight.world.simulation import World
 
@@ -48,8 +48,8 @@ AT_ONCE = ["--max-usd", "5", "--pool", "one"]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conformance_run, "LOOK_S", 0.01)
-    monkeypatch.setattr(conformance_run, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(sandbox, "LOOK_S", 0.01)
+    monkeypatch.setattr(sandbox, "PATIENCE_S", 0.3)
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def test_what_a_quota_ought_to_refuse_is_given_back_where_it_is_granted(quota: t
 @pytest.fixture
 def standing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Aws]]:
     """A sandbox whose group has a warm pool that takes nodes back; time passes while the command waits."""
-    monkeypatch.setattr(conformance_run, "PATIENCE_S", 20)
+    monkeypatch.setattr(sandbox, "PATIENCE_S", 20)
     with deployed("aws", tmp_path, monkeypatch, catalog=STOPS) as (here, aws):
         text = CATALOG.replace("gpu_model: T4,", f"gpu_model: T4, {STANDS}")
         (tmp_path / "catalog.yaml").write_text(text)
@@ -210,7 +210,7 @@ def test_a_stopped_node_is_given_back_too_where_its_start_fails(
         return honest(pool, count, zone)
 
     aws._launch = only_new  # type: ignore[method-assign]
-    monkeypatch.setattr(conformance_run, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(sandbox, "PATIENCE_S", 0.5)
     with pytest.raises(Failed, match="a promise was not kept"):
         run("--cloud", "aws", *AT_ONCE)
     assert (here.nodes, here.fleet.standing) == ({}, {})
@@ -251,7 +251,7 @@ def test_ctrl_c_gives_back_what_was_bought_before_it_ends_the_command(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The moment a node is bought a person stops it, and again while it cleans up: nothing is left, and no pause."""
-    monkeypatch.setattr(conformance_run, "PATIENCE_S", 60)
+    monkeypatch.setattr(sandbox, "PATIENCE_S", 60)
     with deployed(cloud, tmp_path, monkeypatch) as (here, _):
         truly = conformance_run.Run._give_back
 

@@ -1,11 +1,9 @@
-"""What the console script calls. It imports next to nothing, so that it can answer while all else is imported."""
+"""The console script's own function. It imports next to nothing, so that it can answer while all else is imported."""
 
-import os
 import signal
 import sys
 
-EXIT_BAD_INPUT = 2
-EXIT_STOPPED = 130
+from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 
 
 def run() -> None:
@@ -23,9 +21,3 @@ def run() -> None:
             raise
         sys.stderr.write(f"error: {said}\n")
         sys.exit(EXIT_BAD_INPUT)
-
-
-def stop_at_once(*_: object) -> None:
-    """Ctrl-C before anything was begun: there is nothing to tidy up."""
-    os.write(2, b"stopped\n")
-    os._exit(EXIT_STOPPED)

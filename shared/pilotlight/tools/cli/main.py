@@ -17,9 +17,9 @@ from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
-from pilotlight.tools.cli.entry import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.extras import advice
 from pilotlight.tools.cli.state_option import with_state
+from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.terminal import Shown, teach_rich
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gunicorn.workers.base import Worker
 
 from pilotlight.errors import Failed
 from pilotlight.settings import Settings
-from pilotlight.tools.cli.entry import EXIT_STOPPED
+from pilotlight.tools.cli.stop_at_once import EXIT_STOPPED
 from pilotlight.tools.serve.http_server import HttpServer
 
 if TYPE_CHECKING:

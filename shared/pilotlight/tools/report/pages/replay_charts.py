@@ -1,19 +1,18 @@
-"""The charts of a replay: GPUs paid and used, peers beside Pilotlight in GPUs and dollars, waits, costly idle hours."""
+"""Charts of a replay: GPUs paid and used, peers beside Pilotlight in GPUs and dollars, waits, costly idle hours."""
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
 from markupsafe import Markup
 
-from pilotlight.tools.replay.traces.trace_job import IdleHour, Point
+from pilotlight.tools.replay.traces.trace_job import IdleHour
+from pilotlight.tools.report.pages.axis_ticks import WAIT_TICKS, day_ticks, labels_with_room, signed_ticks
+from pilotlight.tools.report.pages.replay_samples import Bucket, day_and_hour
 from pilotlight.tools.report.pages.svg import (
     Frame,
     Scale,
-    Tick,
     area,
     axes,
     drawing,
@@ -23,18 +22,7 @@ from pilotlight.tools.report.pages.svg import (
     round_ticks,
     steps,
 )
-from pilotlight.units import HOUR, Seconds, Usd, human
-
-DAY = 24 * HOUR
-Series = Mapping[str, Sequence[Point]]
-"""Samples over time by policy, Pilotlight's among them; a sample holds until the next one."""
-
-
-SEEN = 0.02
-"""The part of the most GPUs in use below which a chart shows nothing: some pixels."""
-
-MUCH = 0.9
-"""An axis is cut where that takes away at least a tenth of it."""
+from pilotlight.units import Seconds, Usd, human
 
 WIDE, NARROW = Frame(860, 330, 58, 850, 28, 296), Frame(340, 240, 60, 332, 28, 206)
 """Every chart is drawn for a wide window and for a narrow one, so that letters keep their size."""
@@ -53,62 +41,6 @@ class Chart(NamedTuple):
     wide: Markup
     narrow: Markup
     legend: tuple[tuple[str, str], ...] = ()
-
-
-class Bucket(NamedTuple):
-    """A stretch of a run: mean GPUs paid and used in it, dollars and waiting jobs at its end."""
-
-    start: Seconds
-    end: Seconds
-    paid: float
-    used: float
-    usd: float
-    waiting: int
-
-
-def resample(points: Sequence[Point], most: int) -> list[Bucket]:
-    """The run in at most ``most`` equal stretches. GPU counts are means over time, so areas stay true."""
-    if len(points) < 2 or points[-1].t <= points[0].t:
-        return []
-    start, end = points[0].t, points[-1].t
-    width = (end - start) / most
-    edges = [start + i * width for i in range(most)] + [end]
-    paid, used = _integral(points, "gpus_paid", edges), _integral(points, "gpus_used", edges)
-    times = [p.t for p in points]
-    last = [points[bisect_right(times, edge) - 1] for edge in edges[1:]]
-    return [
-        Bucket(a, b, (paid[i + 1] - paid[i]) / (b - a), (used[i + 1] - used[i]) / (b - a), float(p.usd), p.waiting)
-        for i, (a, b, p) in enumerate(zip(edges, edges[1:], last, strict=False))
-    ]
-
-
-def busy_until(points: Sequence[Point]) -> Seconds:
-    """Where an axis may end: the last moment at which GPUs in use are not too few to be seen, and a little more.
-
-    The end of the run where that is not much later: a few long jobs would else leave most of an axis blank.
-    """
-    seen = SEEN * max((p.gpus_used for p in points), default=0)
-    start, end = points[0].t, points[-1].t
-    last = max((q.t for p, q in pairwise(points) if p.gpus_used > seen), default=end)
-    ends = last + 0.02 * (last - start)
-    return ends if ends - start < MUCH * (end - start) else end
-
-
-def cut(points: Sequence[Point], end: Seconds) -> list[Point]:
-    """The samples up to a moment, the last of which holds at it."""
-    kept = [p for p in points if p.t <= end]
-    return [*kept, msgspec.structs.replace(kept[-1], t=end)] if kept else []
-
-
-def _integral(points: Sequence[Point], name: str, edges: Sequence[float]) -> list[float]:
-    """The area below a step function from its begin to each of the (sorted) edges."""
-    areas, total, i = [], 0.0, 0
-    for edge in edges:
-        while i + 1 < len(points) and points[i + 1].t <= edge:
-            total += getattr(points[i], name) * (points[i + 1].t - points[i].t)
-            i += 1
-        areas.append(total + getattr(points[i], name) * (edge - points[i].t))
-    return areas
 
 
 def gpus(policy: str, buckets: Sequence[Bucket], *, top: float) -> Chart:
@@ -130,7 +62,7 @@ def _gpus(policy: str, buckets: Sequence[Bucket], top: float, frame: Frame) -> M
         f"{policy}: GPUs paid for and in use",
         f"Over {human(buckets[-1].end - buckets[0].start)}, on average "
         f"{_mean([b.paid for b in buckets]):,.1f} paid for and {_mean([b.used for b in buckets]):,.1f} in use.",
-        axes(frame, x, y, _days(x, _ticks(frame)), [(v, f"{v:,g}") for v in round_ticks(top)], "GPUs"),
+        axes(frame, x, y, day_ticks(x, _ticks(frame)), [(v, f"{v:,g}") for v in round_ticks(top)], "GPUs"),
         el("path", class_="paid", d=area(paid, frame.bottom)),
         el("path", class_="used", d=area(used, frame.bottom)),
         group(hover),
@@ -146,7 +78,7 @@ def _held(points: list[tuple[float, float]], frame: Frame) -> list[tuple[float, 
     return [*points, (frame.right, points[-1][1])]
 
 
-def beside(policy: str, theirs: Sequence[Bucket], ours: Sequence[Bucket]) -> Chart:
+def peer_difference(policy: str, theirs: Sequence[Bucket], ours: Sequence[Bucket]) -> Chart:
     """GPUs that a peer paid for beyond Pilotlight's, above a line for more and below it for fewer, on its own scale."""
     apart_ = [b.paid - o.paid for b, o in zip(theirs, ours, strict=True)]
     wide, narrow = (_beside(policy, theirs, apart_, frame) for frame in (WIDE, NARROW))
@@ -170,7 +102,7 @@ def _beside(policy: str, theirs: Sequence[Bucket], gaps: Sequence[float], frame:
         frame,
         f"{policy}: GPUs paid for beyond Pilotlight's",
         f"On average {_mean(gaps):+,.1f}, at most {max(gaps):+,.1f}, at least {min(gaps):+,.1f}.",
-        axes(frame, x, y, _days(x, _ticks(frame)), ticks, "GPUs"),
+        axes(frame, x, y, day_ticks(x, _ticks(frame)), ticks, "GPUs"),
         el("path", class_="more", d=area(more, y(0))),
         el("path", class_="less", d=area(fewer, y(0))),
         _across("zero", frame, y(0)),
@@ -226,7 +158,7 @@ def _dollars(
         frame,
         "Dollars paid beyond Pilotlight's",
         "; ".join(f"{name} {dollars_apart(gap[-1])}" for name, gap in gaps.items()) + ".",
-        axes(frame, x, y, _days(x, _ticks(frame)), shown, "dollars beyond Pilotlight"),
+        axes(frame, x, y, day_ticks(x, _ticks(frame)), shown, "dollars beyond Pilotlight"),
         _across("bound", frame, y(bound)) if bound is not None else Markup(),
         _across("line c0", frame, y(0)),
         group(reversed(lines)),
@@ -270,7 +202,7 @@ def _waits(ordered: Mapping[str, Sequence[Seconds]], frame: Frame) -> Markup:
         for i, (name, w) in enumerate(ordered.items())
     ]
     share_ticks = [(1 - below, f"{1 - below:.0%}") for below in round_ticks(1 - low)]
-    x_ticks = with_room([(v, t) for v, t in _WAIT_TICKS if v <= longest], x, 58.0)
+    x_ticks = labels_with_room([(v, t) for v, t in WAIT_TICKS if v <= longest], x, 58.0)
     return drawing(
         frame,
         "Share of jobs that waited at most so long",
@@ -284,63 +216,19 @@ def idle_hours(hours: Sequence[IdleHour]) -> list[tuple[str, str, float]]:
     """The given hours, costliest first: when, what was idle, and the length of a bar in percent."""
     ranked = sorted(hours, key=lambda h: (-h.usd, h.start))
     most = float(ranked[0].usd) or 1.0
-    return [(when(h.start), f"${h.usd:,.2f} for {h.gpus:,.1f} idle GPUs", 100 * float(h.usd) / most) for h in ranked]
-
-
-def when(t: Seconds) -> str:
-    """A moment of a run as "day 3, 14:00"."""
-    day, rest = divmod(t, DAY)
-    return f"day {day + 1:.0f}, {rest // HOUR:02.0f}:{rest % HOUR // 60:02.0f}"
-
-
-_WAIT_TICKS: list[Tick] = [
-    (0, "0"), (1, "1 s"), (10, "10 s"), (60, "1 min"), (180, "3 min"), (600, "10 min"),
-    (HOUR, "1 h"), (6 * HOUR, "6 h"), (DAY, "1 day"), (7 * DAY, "1 week"),
-]  # fmt: skip
-
-
-def _days(x: Scale, most: int) -> list[Tick]:
-    """Ticks at whole days where there are two or more, else at hours."""
-    unit, name = (DAY, "day") if x.hi - x.lo >= 2 * DAY else (HOUR, "hour")
-    count = int((x.hi - x.lo) / unit) + 1
-    every = max(1, math.ceil(count / most))
-    ticks = [(x.lo + i * unit, f"{name} {i + 1}") for i in range(0, count, every)]
-    return [(v, label) for v, label in ticks if x(v) <= x.end - HALF_A_LABEL]
+    return [
+        (day_and_hour(h.start), f"${h.usd:,.2f} for {h.gpus:,.1f} idle GPUs", 100 * float(h.usd) / most) for h in ranked
+    ]
 
 
 def _ticks(frame: Frame) -> int:
     return 9 if frame is WIDE else 4
 
 
-TINY = 1e-9
-"""What an axis of differences cannot show."""
-
-HALF_A_LABEL = 26.0
-"""Pixels that a label in the middle of its tick takes to either side."""
-
-
-def with_room(ticks: Iterable[Tick], x: Scale, each: float) -> list[Tick]:
-    """The ticks whose labels have so many pixels each, the first first, none beyond the edge."""
-    kept: list[Tick] = []
-    for value, label in ticks:
-        at = x(value)
-        if at <= x.end - each / 2 + 4 and (not kept or at - x(kept[-1][0]) >= each):
-            kept.append((value, label))
-    return kept
-
-
-def signed_ticks(low: float, high: float, form: str, least: float) -> list[Tick]:
-    """Round values on both sides of zero, which is one of them; of the shorter side those that are not too near."""
-    longer = max(high, -low)
-    unit = round_ticks(longer, 4)[1] if longer > TINY else 1.0
-    counts = range(math.ceil(low / unit), math.floor(high / unit) + 1)
-    return [(n * unit, form.format(n * unit) if n else "0") for n in counts if n == 0 or abs(n * unit) >= least]
-
-
 def _hover(frame: Frame, x: Scale, at: Bucket, text: str) -> Markup:
     return el(
         "rect",
-        el("title", f"{when(at.start)}: {text}"),
+        el("title", f"{day_and_hour(at.start)}: {text}"),
         class_="hover",
         x=x(at.start),
         width=x(at.end) - x(at.start),

@@ -9,6 +9,14 @@ from markupsafe import Markup
 
 from pilotlight.tools.replay.traces.trace_job import IdleHour, Result
 from pilotlight.tools.report.pages import replay_charts as charts
+from pilotlight.tools.report.pages.replay_samples import (
+    Bucket,
+    Series,
+    busy_until,
+    day_and_hour,
+    resample,
+    samples_until,
+)
 from pilotlight.tools.report.tables.replay_table import columns_for, usd, wait
 from pilotlight.units import Seconds
 
@@ -18,7 +26,7 @@ _ACROSS = 240
 
 def page(
     results: Sequence[Result],
-    series: charts.Series,
+    series: Series,
     waits: Mapping[str, Sequence[Seconds]],
     idle_hours: Sequence[IdleHour],
     *,
@@ -109,24 +117,24 @@ def _tiles(ours: Result) -> list[tuple[str, str]]:
 class _Runs(NamedTuple):
     """Every policy's stretches up to one moment, and what is said of what comes after it."""
 
-    drawn: dict[str, list[charts.Bucket]]
+    drawn: dict[str, list[Bucket]]
     after: str = ""
 
 
-def _runs(results: Sequence[Result], series: charts.Series) -> _Runs:
+def _runs(results: Sequence[Result], series: Series) -> _Runs:
     """Where the few last GPUs would leave most of an axis blank, it ends before them and says so."""
     named = {name: points for name, points in _named(results, series).items() if len(points) > 1}
     ours = named.get(results[0].policy)
     if not ours:
         return _Runs({})
-    end = charts.busy_until(ours)
-    kept = {name: charts.resample(charts.cut(points, end), _ACROSS) for name, points in named.items()}
+    end = busy_until(ours)
+    kept = {name: resample(samples_until(points, end), _ACROSS) for name, points in named.items()}
     drawn = {name: buckets for name, buckets in kept.items() if buckets}
     late = [p.gpus_used for p in ours if p.t >= end]
     if end >= ours[-1].t or not late:
         return _Runs(drawn)
     said = (
-        f"The axes end at {charts.when(end)}: from then until {charts.when(ours[-1].t)} at most {max(late):,.0f} GPUs"
+        f"The axes end at {day_and_hour(end)}: from then until {day_and_hour(ours[-1].t)} at most {max(late):,.0f} GPUs"
     )
     return _Runs(drawn, f"{said} were in use. They are in every figure, and not drawn.")
 
@@ -137,7 +145,9 @@ def _peers(results: Sequence[Result], runs: _Runs) -> list[tuple[str, charts.Cha
     if ours is None:
         return []
     return [
-        (name, charts.beside(name, theirs, ours)) for name, theirs in runs.drawn.items() if name != results[0].policy
+        (name, charts.peer_difference(name, theirs, ours))
+        for name, theirs in runs.drawn.items()
+        if name != results[0].policy
     ]
 
 
