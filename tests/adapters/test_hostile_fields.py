@@ -16,8 +16,8 @@ from api_store import Json
 from hostile_site import HostileSite, stranger
 from hostile_values import Case, cases, written
 
+from pilotlight.codec.kubernetes.device_objects import ResourceClaim, ResourceClaimTemplate
 from pilotlight.codec.kubernetes.kueue_workloads import Workload
-from pilotlight.codec.kubernetes.nodes.devices import ResourceClaim, ResourceClaimTemplate
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.facts import labels
 from pilotlight.facts.fit import matching

@@ -30,8 +30,8 @@ from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
-from pilotlight.world.simulation import Change
 from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_events import Change
 
 RUN_S: Seconds = 3600.0
 CALM_S: Seconds = 900.0

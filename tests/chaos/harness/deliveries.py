@@ -14,7 +14,7 @@ from pilotlight.doorway import Function
 from pilotlight.facts.messages import Outgoing
 from pilotlight.settings import EMBEDDED_CLUSTER
 from pilotlight.units import Seconds
-from pilotlight.world.simulation import Change
+from pilotlight.world.world_events import Change
 
 TICK_S = 60.0
 ATTEMPTS = 5

@@ -26,7 +26,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.workload import Finding
 
 if TYPE_CHECKING:
-    from pilotlight.codec.kubernetes.nodes.devices import Devices
+    from pilotlight.codec.kubernetes.device_objects import Devices
 
 T = TypeVar("T")
 N = TypeVar("N", Pod, KubeNode)
@@ -120,13 +120,13 @@ def read_objects(files: Sequence[tuple[bytes, str]]) -> Objects:
 
 
 def _devices(found: Sequence[tuple[str, msgspec.Raw, str, str]]) -> "Devices":
-    from pilotlight.codec.kubernetes.nodes import devices
+    from pilotlight.codec.kubernetes import device_objects
 
     models: Mapping[str, tuple[str, type[Any], bool]] = {
-        "ResourceSlice": ("slices", devices.ResourceSlice, False),
-        "DeviceClass": ("classes", devices.DeviceClass, False),
-        "ResourceClaim": ("claims", devices.ResourceClaim, True),
-        "ResourceClaimTemplate": ("templates", devices.ResourceClaimTemplate, True),
+        "ResourceSlice": ("slices", device_objects.ResourceSlice, False),
+        "DeviceClass": ("classes", device_objects.DeviceClass, False),
+        "ResourceClaim": ("claims", device_objects.ResourceClaim, True),
+        "ResourceClaimTemplate": ("templates", device_objects.ResourceClaimTemplate, True),
     }
     out: dict[str, Any] = {field: {} for field, *_ in models.values()}
     for kind, raw, where, path in found:
@@ -134,7 +134,7 @@ def _devices(found: Sequence[tuple[str, msgspec.Raw, str, str]]) -> "Devices":
         value = _decode(raw, model, where, path)
         meta: Metadata = value.metadata
         out[field][f"{meta.namespace}/{meta.name}" if spaced else meta.name] = value
-    return devices.Devices(**out)
+    return device_objects.Devices(**out)
 
 
 def _all_of(kind: str, model: type[N], text: bytes, where: str) -> tuple[N, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pilotlight.codec.kubernetes.pods.pods import UNREAD
+from pilotlight.codec.kubernetes.pods.requests import UNREAD
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus, Wire
 from pilotlight.facts.workload import Finding
 from pilotlight.units import one_line

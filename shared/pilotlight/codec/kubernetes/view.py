@@ -26,7 +26,8 @@ from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded, uses_near
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
-from pilotlight.codec.kubernetes.pods.pods import Asked, daemon_of, demand_of, read_request, waits
+from pilotlight.codec.kubernetes.pods.pods import daemon_of, demand_of, waits
+from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.pods.volumes import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settled
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
@@ -37,7 +38,8 @@ from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
 from pilotlight.units import EPOCH, Seconds, one_line
 
 if TYPE_CHECKING:
-    from pilotlight.codec.kubernetes.nodes.devices import Devices, OnNode
+    from pilotlight.codec.kubernetes.device_objects import Devices
+    from pilotlight.codec.kubernetes.nodes.devices import OnNode
 
 
 def view_of(
@@ -83,15 +85,16 @@ def _with_devices(
     asked: Sequence[Asked], nodes: Sequence[KubeNode], devices: "Devices"
 ) -> tuple[list[Asked], dict[str, "OnNode"]]:
     """What pods ask for with their claims read, and each node's devices that drivers publish."""
-    from pilotlight.codec.kubernetes.nodes import devices as claims
+    from pilotlight.codec.kubernetes.nodes.devices import allocated_devices, node_devices, slices_by_node
+    from pilotlight.codec.kubernetes.pods.device_claims import with_claims
 
-    slices, gone = claims.on_nodes(devices), claims.taken(devices)
+    slices, gone = slices_by_node(devices), allocated_devices(devices)
     on_nodes = {
-        name: claims.node_devices(slices[name], gone, plugins_of(node), devices)
+        name: node_devices(slices[name], gone, plugins_of(node), devices)
         for node in nodes
         if (name := node.metadata.name) in slices
     }
-    return claims.with_claims(asked, on_nodes, devices), on_nodes
+    return with_claims(asked, on_nodes, devices), on_nodes
 
 
 def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATCH
+from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
 from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import open_all
-from pilotlight.adapters.cluster.kubernetes.reads import KUEUES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.kueue_workloads import CHECK
 from pilotlight.errors import BadInput

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.reads import NODES
+from pilotlight.adapters.cluster.kubernetes.listing import NODES
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.reads import NAMESPACES
+from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
 from pilotlight.errors import Conflict

@@ -20,7 +20,8 @@ from pilotlight.tools.replay.unfinished_jobs import reasons
 from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
-from pilotlight.world.simulation import Change, World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_events import Change
 
 TICK_S = 60.0
 """A schedule ticks once a minute: what was done is looked at by then."""

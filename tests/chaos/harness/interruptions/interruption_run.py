@@ -22,8 +22,8 @@ from pilotlight.ports import OPEN, Gate
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import app
-from pilotlight.world.simulation import Change
 from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_events import Change
 from pilotlight.world.world_nodes import WorldJob, WorldNode
 from pilotlight.world.world_pools import WorldPools
 

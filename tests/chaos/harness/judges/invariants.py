@@ -54,7 +54,8 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
-from pilotlight.world.simulation import Change, World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_events import Change
 
 Kind = Literal[
     "double_buys",

@@ -18,7 +18,8 @@ from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHIN
 from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms, tolerations
-from pilotlight.codec.kubernetes.pods.pods import other_demand, read_request
+from pilotlight.codec.kubernetes.pods.pods import other_demand
+from pilotlight.codec.kubernetes.pods.requests import read_request
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden

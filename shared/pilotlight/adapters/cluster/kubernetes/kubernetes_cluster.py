@@ -13,7 +13,8 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import is_closed
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.pods import Asked, bound_pod, is_daemon, is_mirror, read_request
+from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon, is_mirror
+from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify

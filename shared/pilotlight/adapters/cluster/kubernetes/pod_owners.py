@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import keda_pause
-from pilotlight.adapters.cluster.kubernetes.reads import pod_path
+from pilotlight.adapters.cluster.kubernetes.listing import pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
 from pilotlight.codec.kubernetes.typed_objects import Metadata

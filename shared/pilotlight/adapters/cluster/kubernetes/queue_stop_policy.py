@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.reads import KUEUES
+from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 
 BEFORE, WHY = "pilotlight.dev/stop-policy-before", "pilotlight.dev/stopped-because"

@@ -1,7 +1,7 @@
-"""What is read of a cluster: page by page into the few fields needed, and of the pods only those that matter.
+"""Reads of a cluster into the few fields needed, and of the pods only those that matter.
 
-Every list is one consistent read (no ``resourceVersion``), so what was written before it is in it. Pods that wait are
-read first: one that is bound meanwhile is then seen in both reads, never in none, and where it is bound counts.
+Pods that wait are read first: one that is bound meanwhile is then seen in both reads, never in none, and where it
+is bound counts.
 """
 
 import time
@@ -11,7 +11,25 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, Missing, TooLarge
+from pilotlight.adapters.cluster.kubernetes.listing import (
+    BUDGETS,
+    CLAIMS,
+    CSI_NODES,
+    DAEMON_SETS,
+    KAI_GROUPS,
+    KUEUES,
+    LEADER_WORKER_SETS,
+    NAMESPACES,
+    NODES,
+    OWN_GROUPS,
+    POD_GROUPS,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Lists,
+    pod_path,
+)
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.codec.kubernetes.companions import (
     CsiNode,
     DaemonSet,
@@ -35,57 +53,32 @@ from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
     scaler_of_status,
 )
 from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node, plugins_of
-from pilotlight.codec.kubernetes.pages import ListOf, listing
+from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.pods.near import keeps_away, uses_near
 from pilotlight.codec.kubernetes.pods.pod_groups import OF_KAI, gang_key, in_set
-from pilotlight.codec.kubernetes.pods.pods import read_request, waits
-from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, asked
+from pilotlight.codec.kubernetes.pods.pods import waits
+from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, asked, read_request
 from pilotlight.codec.kubernetes.pods.volumes import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.errors import Forbidden
 from pilotlight.facts.cluster_view import Scaler
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.codec.kubernetes.nodes.devices import Devices
+    from pilotlight.codec.kubernetes.device_objects import Devices
 
 T = TypeVar("T")
 
-PAGE = 500
-"""Objects a page, as kubectl asks."""
 
-SMALLER = 8
-"""Objects may be so large that a page of them is not taken: a page so many times smaller is asked for then."""
-RESTARTS = 3
-"""A list whose pages expired is begun again so often."""
 FEW_NODES = 8
 """Up to so many GPU nodes are asked for their pods one by one; the pods of the rest of the cluster stay unread."""
 
 ASK_AGAIN_S: Seconds = 600
 """A cluster without Kueue is asked so often whether it has it now."""
 
-PODS, NODES, NAMESPACES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"
-CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
-STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
-CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
-KUEUES = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
-"""The versions of Kueue's interface, the one that is stored first."""
-DAEMON_SETS = "/apis/apps/v1/daemonsets"
-BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 STATUS = f"{NAMESPACES}/{AUTOSCALER_NAMESPACE}/configmaps/{AUTOSCALER_STATUS}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{AUTOSCALER_NAMESPACE}/leases/{AUTOSCALER_LEASE}"
-DEVICES = "/apis/resource.k8s.io/v1"
-POD_GROUPS = (
-    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
-    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
-)
-
-
-KAI_GROUPS, OWN_GROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups", "/apis/scheduling.k8s.io/v1alpha2/podgroups"
-"""PodGroups of KAI and of Kubernetes 1.36: asked for only where a pod names one."""
-LEADER_WORKER_SETS = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -120,16 +113,15 @@ class Found(NamedTuple):
     objects: Objects
 
 
-class Reads:
+class Reads(Lists):
     """The reads of one cluster."""
 
     def __init__(self, api: Api, policy: Policy) -> None:
-        self._api, self._policy = api, policy
+        super().__init__(api)
+        self._policy = policy
         self._kueues: Sequence[str] = KUEUES
         self._ask_kueue_at = 0.0
         self._ask_devices_at = 0.0
-        self._unread: list[Finding] = []
-        self._bare: Callable[[Any], Any] | None = None
 
     @property
     def kueue(self) -> str:
@@ -242,43 +234,6 @@ class Reads:
     def pod(self, namespace: str, name: str) -> Metadata:
         """What a pod is called and carries. Raises ``Missing``."""
         return self._api.get(pod_path(namespace, name), OBJECT).metadata
-
-    def all(
-        self,
-        path: str,
-        decoder: Decodes[ListOf[T]],
-        keep: Callable[[T], T | None] = lambda item: item,
-        **query: str,
-    ) -> list[T]:
-        """Every object of a list as ``keep`` makes it, page by page; None is left out."""
-        for _ in range(RESTARTS):
-            try:
-                return self._pages(path, decoder, keep, query)
-            except Expired as expired:
-                last = expired
-        raise last
-
-    def _pages(
-        self, path: str, decoder: Decodes[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
-    ) -> list[T]:
-        found: list[T] = []
-        after, size = "", PAGE
-        while True:
-            try:
-                page = self._api.get(path, decoder, limit=str(size), **{"continue": after}, **query)
-            except TooLarge:
-                if size == 1:
-                    raise
-                size = max(1, size // SMALLER)
-                continue
-            items = page.items or ()
-            if self._bare is not None:
-                items = [left for item in items if (left := self._bare(item)) is not None]
-            found += (kept for item in items if (kept := keep(item)) is not None)
-            self._unread += page.unread
-            after = page.metadata.next
-            if not after:
-                return found
 
     def _bound(self, nodes: set[str], gangs: set[str], near: Callable[[Pod], bool] | None) -> list[Pod]:
         """The pods on these nodes, and wherever else members of these gangs, and those that are ``near``, are."""
@@ -403,8 +358,3 @@ def _groups_of(pods: Sequence[Pod]) -> list[str]:
 
 def _finished(workload: Workload) -> bool:
     return any(c.type == "Finished" and c.status == "True" for c in workload.status.conditions)
-
-
-def pod_path(namespace: str, name: str) -> str:
-    """Where a pod is."""
-    return f"{NAMESPACES}/{quote(namespace)}/pods/{quote(name)}"

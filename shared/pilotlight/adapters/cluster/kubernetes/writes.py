@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.reads import NODES, OBJECT, pod_path
+from pilotlight.adapters.cluster.kubernetes.listing import NODES, pod_path
+from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden

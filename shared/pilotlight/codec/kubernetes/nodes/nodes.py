@@ -14,8 +14,8 @@ from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
 from pilotlight.codec.kubernetes.pods.near import host_ports
-from pilotlight.codec.kubernetes.pods.pods import UNREAD, Asked, bound_pod, is_daemon
-from pilotlight.codec.kubernetes.pods.requests import Request, other_resources, read_amounts, whole_units
+from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon
+from pilotlight.codec.kubernetes.pods.requests import UNREAD, Asked, Request, other_resources, read_amounts, whole_units
 from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached
 from pilotlight.codec.kubernetes.typed_objects import Condition, KubeNode, Pod
 from pilotlight.facts import labels

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,10 +15,10 @@ from pilotlight.codec.kubernetes.pods.near import host_ports
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
 from pilotlight.codec.kubernetes.pods.pod_placement import Terms, pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods.requests import (
-    Request,
-    effective_request,
+    Asked,
     gpu_request,
     other_resources,
+    read_request,
     whole_units,
 )
 from pilotlight.codec.kubernetes.pods.volumes import attached, reach_of
@@ -28,7 +27,6 @@ from pilotlight.codec.kubernetes.typed_objects import Container, Pod, WireTolera
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import Daemon
-from pilotlight.facts.fit.claimed_devices import Claimed
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
     Due,
@@ -44,47 +42,9 @@ from pilotlight.facts.workload import (
 )
 
 NO_GPU = GpuRequest(count=0, resource="")
-UNREAD = "unreadable-object"
-"""The code of a finding about a pod or node that is not what its kind is."""
 MIRROR = "kubernetes.io/config.mirror"
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
-
-
-class Asked(NamedTuple):
-    """A pod with what it asks for. ``problem`` is why its GPUs, or all of it, cannot be read.
-
-    ``claimed`` are devices that it asks for by claim; ``claims_read`` tells whether that was looked up.
-    """
-
-    pod: Pod
-    request: Request
-    gpu: GpuRequest | None
-    problem: Unreadable | None = None
-    claimed: Claimed | None = None
-    claims_read: bool = False
-
-    @property
-    def holds_gpu(self) -> bool:
-        """Whether it has GPUs once placed. In doubt it has: its node is never given back."""
-        return bool(self.gpu or self.problem or (self.pod.spec.resource_claims and not self.claims_read))
-
-    @property
-    def wants_gpu(self) -> bool:
-        """Whether it asks for GPUs, or for devices that may be some."""
-        return self.gpu is not None or self.claimed is not None
-
-
-def read_request(pod: Pod) -> Asked:
-    """What a pod asks for; never raises."""
-    request: Request = {}
-    if pod.unread:
-        return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
-    try:
-        request = effective_request(pod.spec)
-        return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))
-    except Unreadable as problem:
-        return Asked(pod, request, None, problem)
 
 
 def waits(pod: Pod) -> bool:

@@ -8,10 +8,13 @@ Limits stand in for absent requests. Pod-level requests replace the sum of the c
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from typing import NamedTuple
 
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import Unreadable
-from pilotlight.codec.kubernetes.typed_objects import Container, PodSpec, ResourceLists
+from pilotlight.codec.kubernetes.typed_objects import Container, Pod, PodSpec, ResourceLists
+from pilotlight.facts import labels
+from pilotlight.facts.fit.claimed_devices import Claimed
 from pilotlight.facts.workload import NVIDIA, WHOLE_DEVICES, GpuRequest, is_gpu
 from pilotlight.units import MILLI_PER_GPU, milli, quantity
 
@@ -22,8 +25,47 @@ POD_LEVEL, HUGE_PAGES = ("cpu", "memory"), "hugepages-"
 """What may be asked for on a pod's own level (Kubernetes 1.34)."""
 
 
+UNREAD = "unreadable-object"
+"""The code of a finding about a pod or node that is not what its kind is."""
+
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """A resource of this name, less this, is a DeviceClass by which a container asks for devices."""
+
+
+class Asked(NamedTuple):
+    """A pod with what it asks for. ``problem`` is why its GPUs, or all of it, cannot be read.
+
+    ``claimed`` are devices that it asks for by claim; ``claims_read`` tells whether that was looked up.
+    """
+
+    pod: Pod
+    request: Request
+    gpu: GpuRequest | None
+    problem: Unreadable | None = None
+    claimed: Claimed | None = None
+    claims_read: bool = False
+
+    @property
+    def holds_gpu(self) -> bool:
+        """Whether it has GPUs once placed. In doubt it has: its node is never given back."""
+        return bool(self.gpu or self.problem or (self.pod.spec.resource_claims and not self.claims_read))
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether it asks for GPUs, or for devices that may be some."""
+        return self.gpu is not None or self.claimed is not None
+
+
+def read_request(pod: Pod) -> Asked:
+    """What a pod asks for; never raises."""
+    request: Request = {}
+    if pod.unread:
+        return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
+    try:
+        request = effective_request(pod.spec)
+        return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))
+    except Unreadable as problem:
+        return Asked(pod, request, None, problem)
 
 
 def effective_request(spec: PodSpec) -> Request:

@@ -9,7 +9,8 @@ from pilotlight.errors import Denied
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.scheduler import Need
-from pilotlight.world.simulation import Change, World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_events import Change
 from pilotlight.world.world_nodes import WorldNode
 
 

@@ -6,7 +6,8 @@ from pilotlight.tools.replay.peers.base import Bin, Market, Pod, release_idle, u
 from pilotlight.units import Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.scheduler import Need
-from pilotlight.world.simulation import Change, World
+from pilotlight.world.simulation import World
+from pilotlight.world.world_events import Change
 from pilotlight.world.world_nodes import WorldNode
 
 BATCH_IDLE_S = 1.0

@@ -1,0 +1,88 @@
+"""Lists of a cluster's objects, page by page, and the paths that they stand at.
+
+Every list is one consistent read (no ``resourceVersion``), so what was written before it is in it.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, TooLarge
+from pilotlight.codec.kubernetes.pages import ListOf
+from pilotlight.facts.workload import Finding
+
+T = TypeVar("T")
+
+PAGE = 500
+"""Objects a page, as kubectl asks."""
+SMALLER = 8
+"""Objects may be so large that a page of them is not taken: a page so many times smaller is asked for then."""
+RESTARTS = 3
+"""A list whose pages expired is begun again so often."""
+PODS, NODES, NAMESPACES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"
+CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
+STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
+KUEUES = ("/apis/kueue.x-k8s.io/v1beta2", "/apis/kueue.x-k8s.io/v1beta1")
+"""The versions of Kueue's interface, the one that is stored first."""
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+DEVICES = "/apis/resource.k8s.io/v1"
+POD_GROUPS = (
+    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+)
+KAI_GROUPS, OWN_GROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups", "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+"""PodGroups of KAI and of Kubernetes 1.36: asked for only where a pod names one."""
+LEADER_WORKER_SETS = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+
+
+class Lists:
+    """Lists of one cluster. ``unread`` tells of the objects that could not be read."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._unread: list[Finding] = []
+        self._bare: Callable[[Any], Any] | None = None
+
+    def all(
+        self,
+        path: str,
+        decoder: Decodes[ListOf[T]],
+        keep: Callable[[T], T | None] = lambda item: item,
+        **query: str,
+    ) -> list[T]:
+        """Every object of a list as ``keep`` makes it, page by page; None is left out."""
+        for _ in range(RESTARTS):
+            try:
+                return self._pages(path, decoder, keep, query)
+            except Expired as expired:
+                last = expired
+        raise last
+
+    def _pages(
+        self, path: str, decoder: Decodes[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
+    ) -> list[T]:
+        found: list[T] = []
+        after, size = "", PAGE
+        while True:
+            try:
+                page = self._api.get(path, decoder, limit=str(size), **{"continue": after}, **query)
+            except TooLarge:
+                if size == 1:
+                    raise
+                size = max(1, size // SMALLER)
+                continue
+            items = page.items or ()
+            if self._bare is not None:
+                items = [left for item in items if (left := self._bare(item)) is not None]
+            found += (kept for item in items if (kept := keep(item)) is not None)
+            self._unread += page.unread
+            after = page.metadata.next
+            if not after:
+                return found
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Where a pod is."""
+    return f"{NAMESPACES}/{quote(namespace)}/pods/{quote(name)}"
