@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from typer.testing import CliRunner
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, Api, Missing
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy

@@ -75,7 +75,7 @@ def _official(url: str) -> Callable[[], object]:
 
 def _ours(way: str, url: str) -> Callable[[], object]:
     from pilotlight.adapters.clocks import SystemClock
-    from pilotlight.adapters.cluster.kubernetes.access import Access
+    from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
     from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
     from pilotlight.adapters.cluster.kubernetes.reads import Reads
     from pilotlight.adapters.cluster.kubernetes.transport import Api

@@ -141,7 +141,7 @@ def cluster_at(
 ) -> "KubernetesCluster":
     """A real cluster; of AWS as ``role`` where one is named. Nothing is called yet. Raises ``BadInput``."""
     try:
-        from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+        from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
         from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
         from pilotlight.adapters.cluster.kubernetes.transport import Api
     except ImportError as error:

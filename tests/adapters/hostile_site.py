@@ -12,7 +12,7 @@ from api_store import Json, Refused, Resource
 from small_cloud import CATALOG, pod, world
 from world_as_kubernetes import OF_WORLD, WorldApi, waiting_pod
 
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.http import HttpAnswer

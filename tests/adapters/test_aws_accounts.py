@@ -9,7 +9,7 @@ from small_cloud import world
 
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.signing import Keys
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.errors import Forbidden
 from pilotlight.ports import CloudAccount
 from pilotlight.tools.install import asg_handover

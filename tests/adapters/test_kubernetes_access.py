@@ -16,9 +16,9 @@ from certificates import Authority
 from kubeconfigs import b64, config
 from odd_server import talking
 
-from pilotlight.adapters.cluster.kubernetes import addresses, eks, gke
-from pilotlight.adapters.cluster.kubernetes.access import Source
-from pilotlight.adapters.cluster.kubernetes.incluster import InCluster
+from pilotlight.adapters.cluster.kubernetes.access import addresses, eks, gke
+from pilotlight.adapters.cluster.kubernetes.access.in_cluster import InCluster
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
 
@@ -367,7 +367,7 @@ def test_eks_without_credentials(amazon: dict[str, Any], monkeypatch: pytest.Mon
 READ = """
 import sys
 from pilotlight.adapters.clocks import SystemClock
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.policy import Policy

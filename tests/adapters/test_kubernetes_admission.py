@@ -15,7 +15,7 @@ from api_store import Json
 from test_kubernetes_reads import node, workload
 
 from pilotlight.adapters.cluster.kubernetes import kueue_check_status
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file, source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file, source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.decide.demand.queue_admission import answers

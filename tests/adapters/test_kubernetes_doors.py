@@ -12,7 +12,7 @@ from test_kubernetes_reads import POLICY, node, pod
 from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes import closing_lease
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.tools.cli.main import build

@@ -20,8 +20,8 @@ from kubeconfigs import b64, config
 from odd_server import Line, talking
 
 from fleet import free_port
-from pilotlight.adapters.cluster.kubernetes import addresses, logins
-from pilotlight.adapters.cluster.kubernetes.access import Source
+from pilotlight.adapters.cluster.kubernetes.access import addresses, logins
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Patience
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 

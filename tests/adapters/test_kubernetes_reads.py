@@ -8,7 +8,7 @@ from api_server import ApiServer, api_server
 from api_store import Json
 
 from pilotlight.adapters.cluster.kubernetes import reads, transport
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.doorway.blame import Suspects

@@ -8,7 +8,7 @@ import pytest
 from api_server import Access, ApiServer, api_server
 from manifests import HERE, Json, allows, grants, objects, role
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_LEASE, AUTOSCALER_STATUS

@@ -9,7 +9,7 @@ from api_server import Access as Review
 from api_server import ApiServer, api_server
 from odd_server import Line, talking
 
-from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, REVIEWS, Api, Expired, Missing, Patience
 from pilotlight.codec.kubernetes.pages import listing

@@ -67,7 +67,7 @@ def test_it_makes_the_account_its_rights_and_a_token(api: ApiServer, tmp_path: P
 
 def test_the_new_credential_works(api: ApiServer, tmp_path: Path) -> None:
     """What it wrote is a kubeconfig that the API server takes."""
-    from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
     from pilotlight.adapters.cluster.kubernetes.listing import NODES
     from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 

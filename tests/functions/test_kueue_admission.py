@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from api_server import ApiServer, api_server
 
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.outbox.local import MemoryOutbox

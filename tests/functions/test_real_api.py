@@ -12,7 +12,7 @@ from stage import MINUTE, Stage
 from world_as_kubernetes import WorldApi
 
 from pilotlight.adapters import logs
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Patience
 from pilotlight.codec.events import encode

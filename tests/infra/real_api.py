@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from cel import value_of
 from celpy.adapter import json_to_cel
 from manifests import ROOT, Json
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.decide.offers.offerings import catalog_pools, offerings

@@ -19,7 +19,7 @@ import yaml
 from helm import CHART, Json, calls, needs_helm
 from test_connect_live import eventually
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.codec.policy_file import read_policy
 

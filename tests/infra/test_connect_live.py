@@ -18,7 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.errors import BadRequest
 from pilotlight.tools.cli.install import connect_command

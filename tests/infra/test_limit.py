@@ -12,7 +12,7 @@ from api_store import Json
 from cel import refusals
 from manifests import HERE, objects
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.policy import Policy, PoolPolicy

@@ -22,8 +22,8 @@ import yaml
 from manifests import HERE
 
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.access import Access
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Forbidden, Retry

@@ -10,7 +10,7 @@ import pytest
 from api_server import ApiServer, api_server
 from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.facts.money.budgets import Ladder, Rung, StepInForce

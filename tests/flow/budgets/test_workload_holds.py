@@ -12,7 +12,7 @@ import pytest
 from api_server import ApiServer, api_server
 from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.labels import INSTANCE_TYPE, POOL

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes.addresses import of_file
+from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING, Api
 from pilotlight.facts.labels import DRAINING, INSTANCE_TYPE, OPT_IN, POOL

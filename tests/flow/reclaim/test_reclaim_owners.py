@@ -11,7 +11,7 @@ from api_server import ApiServer, api_server
 from stage import Stage
 
 from pilotlight.adapters.cluster.kubernetes import pod_owners
-from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.errors import BadRequest, Conflict, Forbidden, Unavailable
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL

@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.access import Source
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
+from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.closing_lease import watched
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
-from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.access import Access, Source
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
+from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.listing import NODES
-from pilotlight.adapters.cluster.kubernetes.tokens import token_of
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.codec.kubernetes.pages import listing

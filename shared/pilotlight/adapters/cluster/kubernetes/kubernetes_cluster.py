@@ -47,7 +47,7 @@ class KubernetesCluster:
 
     def credential(self) -> "Token | None":
         """What the credential in use says of itself; None where it says nothing."""
-        from pilotlight.adapters.cluster.kubernetes.tokens import token_of
+        from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
 
         return token_of(self._api.token())
 

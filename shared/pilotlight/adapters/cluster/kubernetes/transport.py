@@ -24,7 +24,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.cluster.kubernetes.access import Access, Source
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
 from pilotlight.units import Seconds
@@ -235,7 +235,7 @@ class Api:
         name, connect_s = access.server_name, self._patience.connect
         if not access.proxy:
             return Site(access.server, context=context, server_name=name, connect_s=connect_s)
-        from pilotlight.adapters.cluster.kubernetes.tunnels import TunnelledSite
+        from pilotlight.adapters.cluster.kubernetes.access.tunnels import TunnelledSite
 
         return TunnelledSite(access.server, access.proxy, context=context, server_name=name, connect_s=connect_s)
 

@@ -47,7 +47,7 @@ def connect(
     With --actor and --reader it binds users that the cluster knows by themselves, and makes no token.
     Example: [bold]pilotlight connect --context prod[/bold]
     """
-    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.install import connect_account
 

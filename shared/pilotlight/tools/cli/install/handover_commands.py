@@ -185,7 +185,7 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
 
 
 def _api(settings: Settings) -> "Api":
-    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
     return Api(source_of(settings.api, settings.environ, settings.role_arn))

@@ -64,7 +64,7 @@ def handback(
 
 
 def _api(context: str, kubeconfig: str) -> "Api":
-    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
     settings = settings_for(context, kubeconfig)

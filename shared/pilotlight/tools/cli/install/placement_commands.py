@@ -73,7 +73,7 @@ def lift(
     Example: [bold]pilotlight placement lift --context prod --dry-run[/bold]
     """
     from pilotlight.adapters.cluster.kubernetes import closing_lease
-    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 
     settings = settings_for(context, kubeconfig)

@@ -40,7 +40,7 @@ def uninstall(
 
     Example: [bold]pilotlight uninstall --context prod --dry-run[/bold]
     """
-    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
     settings = settings_for(context, kubeconfig)

@@ -127,7 +127,7 @@ def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]
 
 def look(site: "App", now: datetime) -> Survey:
     """The survey of the cluster that the settings name."""
-    from pilotlight.adapters.cluster.kubernetes.addresses import source_of
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.checkup.account_limits import listed
     from pilotlight.tools.checkup.survey import survey

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.errors import BadInput
 from pilotlight.units import Seconds
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.errors import BadInput
 from pilotlight.units import Seconds
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
-from pilotlight.adapters.cluster.kubernetes.kubeconfig import READ_AGAIN_S, Table
-from pilotlight.adapters.cluster.kubernetes.tokens import token_of
+from pilotlight.adapters.cluster.kubernetes.access.kubeconfig import READ_AGAIN_S, Table
+from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 from pilotlight.units import Seconds
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, fetch
 from pilotlight.errors import BadInput, Forbidden, Unavailable

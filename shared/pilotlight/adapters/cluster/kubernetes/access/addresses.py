@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pilotlight.adapters.cluster.kubernetes.access import Source
-from pilotlight.adapters.cluster.kubernetes.incluster import InCluster
-from pilotlight.adapters.cluster.kubernetes.kubeconfig import Kubeconfig, Table
+from pilotlight.adapters.cluster.kubernetes.access.in_cluster import InCluster
+from pilotlight.adapters.cluster.kubernetes.access.kubeconfig import Kubeconfig, Table
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
 from pilotlight.errors import BadInput
 from pilotlight.units import Seconds
 
@@ -37,12 +37,12 @@ def source_of(address: str, environ: Mapping[str, str], role: str = "") -> Sourc
             name, _, context = rest.partition("#")
             return of_variable(name, environ, context)
         case "gke" if re.fullmatch(r"projects/[^/]+/locations/[^/]+/clusters/[^/?]+(\?dns)?", rest):
-            from pilotlight.adapters.cluster.kubernetes.gke import GkeCluster
+            from pilotlight.adapters.cluster.kubernetes.access.gke import GkeCluster
 
             file = bool(environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
             return GkeCluster(rest.removesuffix("?dns"), dns=rest.endswith("?dns"), credentials_file=file)
         case "eks" if re.fullmatch(r"[a-z0-9-]+/[^/]+", rest):
-            from pilotlight.adapters.cluster.kubernetes.eks import EksCluster
+            from pilotlight.adapters.cluster.kubernetes.access.eks import EksCluster
 
             region, _, name = rest.partition("/")
             return EksCluster(region, name, environ, role)
@@ -53,7 +53,7 @@ def of_file(path: Path, context: str = "", environ: Mapping[str, str] = {}) -> K
     """A kubeconfig file's context, its current one where none is named: with its login and its proxy."""
 
     def login(name: str, user: Table, cluster: Table) -> tuple[dict[str, str], Seconds]:
-        from pilotlight.adapters.cluster.kubernetes.logins import log_in
+        from pilotlight.adapters.cluster.kubernetes.access.logins import log_in
 
         return log_in(path, name, user, cluster, environ.get("REQUESTS_CA_BUNDLE", ""))
 

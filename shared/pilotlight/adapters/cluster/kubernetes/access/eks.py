@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.cluster.kubernetes.access import Access
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
 from pilotlight.units import Seconds
