@@ -158,13 +158,13 @@ BUGS = {
         "facts.fit.matching:holds",
         "value is None or value not in requirement.values",
         "value is not None and value in requirement.values",
-        test="tests/decide/test_fit.py",
+        test="tests/decide/fit/test_fit.py",
     ),
     "Gt and Lt are swapped": Bug(
         "facts.fit.matching:holds",
         'requirement.operator == "Gt" else',
         'requirement.operator == "Lt" else',
-        test="tests/decide/test_fit.py",
+        test="tests/decide/fit/test_fit.py",
     ),
     "only the first address of a host is looked at": Bug(
         "adapters.webhook_post:Poster._addresses",

@@ -11,6 +11,7 @@ import pytest
 from mutations import Module, named
 
 ROOT = Path(__file__).resolve().parents[2]
+NOTICES = "tests/decide/interruption/test_verify_notice.py"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_mutants_of_a_room(tmp_path: Path) -> None:
         "--only",
         "decide/interruption/verify_notice",
         "--tests",
-        "tests/decide/test_verify.py",
+        NOTICES,
         "--seed",
         "1",
         "--count",
@@ -86,7 +87,7 @@ def test_mutants_of_a_room(tmp_path: Path) -> None:
     _, first, _ = run(tmp_path, *arguments)
     assert first["mutants"] == 8
     assert first["survived"] <= 3
-    assert all(row["killed"].startswith("tests/decide/test_verify.py::") for row in first["rows"] if row["killed"])
+    assert all(row["killed"].startswith(f"{NOTICES}::") for row in first["rows"] if row["killed"])
     _, again, said = run(tmp_path, *arguments)
     assert again["rows"] == first["rows"]
     assert "0/0" in said
@@ -94,9 +95,7 @@ def test_mutants_of_a_room(tmp_path: Path) -> None:
 
 def test_a_survivor_is_told_with_why(tmp_path: Path) -> None:
     """A room that no test enters fails the run, and each mutant of it says so."""
-    code, told, _ = run(
-        tmp_path, "--only", "records/lease", "--tests", "tests/decide/test_verify.py", "--seed", "1", "--count", "3"
-    )
+    code, told, _ = run(tmp_path, "--only", "records/lease", "--tests", NOTICES, "--seed", "1", "--count", "3")
     assert code == 1
     assert [row["why"] for row in told["survivors"]] == ["no test enters it"] * 3
 

@@ -128,8 +128,8 @@ def test_more_interruptions_never_take_less_time(run: float, rate: float, more: 
     assert expected_h(run, rate) <= expected_h(run * more, rate)
 
 
-POLICIES = sorted((Path(__file__).parents[2] / "policies").glob("*.yaml"))
-CATALOG = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"
+POLICIES = sorted((Path(__file__).parents[3] / "policies").glob("*.yaml"))
+CATALOG = Path(__file__).parents[3] / "data" / "catalogs" / "articles.yaml"
 
 
 @pytest.mark.parametrize("path", POLICIES, ids=[p.stem for p in POLICIES])

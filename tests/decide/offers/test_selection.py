@@ -18,7 +18,7 @@ from pilotlight.facts.money.money_policy import Prices
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, WorkloadClass
 
-ARTICLES = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"
+ARTICLES = Path(__file__).parents[3] / "data" / "catalogs" / "articles.yaml"
 S3_TYPES = ("p3.2xlarge", "p3.8xlarge", "p4d.24xlarge", "g4dn.xlarge")
 
 GPU_TAINT = (Taint(key="gpu", value="true", effect="NoSchedule"),)

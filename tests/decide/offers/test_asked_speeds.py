@@ -11,7 +11,7 @@ from pilotlight.facts.offers.catalog import speeds
 from pilotlight.facts.place.pod_verdicts import Rejected
 from pilotlight.facts.workload import WorkloadClass
 
-CATALOG = Path(__file__).parents[2] / "data" / "catalogs" / "articles.yaml"
+CATALOG = Path(__file__).parents[3] / "data" / "catalogs" / "articles.yaml"
 SHIPPED = read_catalog(CATALOG.read_bytes(), CATALOG.name).throughput
 MODELS = ("T4", "A10G", "L4", "L40S", "V100", "A100", "H100", "H200")
 ASKS = re.compile(

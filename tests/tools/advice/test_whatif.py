@@ -9,7 +9,7 @@ import pytest
 from pilotlight.tools.advice.whatif import CASES, Figure
 from pilotlight.tools.advice.whatif_cases import read_cases
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "whatif" / "articles.yaml"
+DATA = Path(__file__).resolve().parents[3] / "data" / "whatif" / "articles.yaml"
 INPUTS = {name: case.inputs for name, case in read_cases(DATA.read_bytes(), str(DATA)).items()}
 FIGURES: dict[str, dict[str, Figure]] = {
     name: {figure.name: figure for figure in CASES[name](inputs)} for name, inputs in INPUTS.items()

@@ -15,7 +15,7 @@ from pilotlight.decide.offers.offerings import offerings, too_old
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog, Price, ToldPrices
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "catalogs"
+FOLDER = Path(__file__).resolve().parents[3] / "data" / "catalogs"
 FILE = FOLDER / "aws-us-east-1.yaml"
 CATALOG = read_catalog(FILE.read_bytes(), FILE.name)
 REGIONS = sorted(path.stem.removeprefix("aws-") for path in FOLDER.glob("aws-*.yaml"))

@@ -24,7 +24,7 @@ from pilotlight.facts.messages import NoticeKind
 from pilotlight.facts.nodes.pool_state import InstanceState
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "spot.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "spot.md"
 CLOUDS: tuple[NoticeCloud, ...] = get_args(NoticeCloud)
 BOUGHT = {frozenset(("spot",)): "spot", frozenset(("on-demand", "reserved")): "on-demand, reserved"}
 
