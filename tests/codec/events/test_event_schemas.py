@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight.facts.messages import TYPES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EVENTS = ROOT / "events"
 
 

@@ -33,7 +33,7 @@ from pilotlight.facts.messages import (
     Tick,
 )
 
-SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "events" / "samples"
 
 
 def _good(body: bytes, headers: Mapping[str, str]) -> list[Delivery]:

@@ -17,7 +17,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CLAIM_REFUSED
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "cluster"
 
 
 def test_a_real_clusters_answers() -> None:

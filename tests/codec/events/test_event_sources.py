@@ -22,7 +22,7 @@ from pilotlight.facts.messages import (
     Tick,
 )
 
-SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
+SAMPLES = Path(__file__).resolve().parents[3] / "events" / "samples"
 
 
 def _found(body: object, headers: Mapping[str, str] | None = None) -> list[Message | Ignored]:
