@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tests" / part) for part in ("world", "adapters")]
+sys.path += [str(ROOT / "tests" / part) for part in ("world", "stand_ins")]
 
 from civo_server import CLUSTER, Civo  # noqa: E402
 from small_cloud import world  # noqa: E402

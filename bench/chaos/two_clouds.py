@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "adapters"), str(ROOT / "tests" / "world")]
+sys.path[:0] = [str(ROOT / "tests" / "stand_ins"), str(ROOT / "tests" / "world")]
 
 import aws_server  # noqa: E402
 import civo_server  # noqa: E402

@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "adapters"), str(ROOT / "tests" / "world")]
+sys.path[:0] = [str(ROOT / "tests" / "stand_ins"), str(ROOT / "tests" / "world")]
 
 from api_server import ApiServer, api_server  # noqa: E402
 from aws_server import EKS, Aws  # noqa: E402

@@ -170,7 +170,7 @@ BUGS = {
         "adapters.webhook_post:Poster._addresses",
         "for address in addresses:",
         "for address in addresses[:1]:",
-        test="tests/adapters/test_hook_addresses.py",
+        test="tests/adapters/channels/test_hook_addresses.py",
     ),
 }
 

@@ -17,7 +17,7 @@ from pilotlight.tools.cli.install.notice_agent_command import poster, relay
 from pilotlight.tools.node_agent.metadata_notices import AzureMetadata, GcpMetadata
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-SAMPLE = Path(__file__).parents[2] / "events" / "samples" / "azure" / "imds_scheduled_events.json"
+SAMPLE = Path(__file__).parents[3] / "events" / "samples" / "azure" / "imds_scheduled_events.json"
 
 
 class Server:

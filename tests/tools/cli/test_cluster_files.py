@@ -8,7 +8,7 @@ from pilotlight.errors import Reject
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools
 
-FOLDER = Path(__file__).parents[2] / "examples" / "cluster"
+FOLDER = Path(__file__).parents[3] / "examples" / "cluster"
 
 
 @pytest.fixture

@@ -270,7 +270,7 @@ def test_rabbitmq_itself_is_read(rabbitmq: str) -> None:
         length(source, "guest:wrong")
 
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WORKER, PYTHON = ROOT / "examples" / "worker", ROOT / "build" / "worker" / "bin" / "python"
 
 

@@ -10,7 +10,7 @@ from aws_server import EKS, REGION, ZONE, Aws, serving
 from civo_server import Fault
 from msgspec.structs import replace
 from small_cloud import CATALOG
-from test_asg_paid import told, wish
+from test_asg_reservations import told, wish
 
 from pilotlight.adapters.aws_api import rest
 from pilotlight.adapters.pools import asg

@@ -22,7 +22,7 @@ from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PODS = "/api/v1/pods"
 AUTHORITY = Authority()
 

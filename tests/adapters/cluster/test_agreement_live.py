@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "bench" / "scheduler"))
+sys.path.append(str(Path(__file__).resolve().parents[3] / "bench" / "scheduler"))
 
 import agreement
 from agreement_shapes import every

@@ -2,7 +2,7 @@
 
 ``api_fields.txt`` has a line a definition: its name and its fields, as "name:type", a required one as "name!:type".
 "[T]" is a list and "{T}" a map of T. Written from the schemas of Kubernetes 1.36 in the package kubernetes-validate by
-``python tests/adapters/api_fields.py``; Kueue's own are below, from the Workload CRD of v0.20 (v1beta2).
+``python tests/adapters/cluster/api_fields.py``; Kueue's own are below, from the Workload CRD of v0.20 (v1beta2).
 """
 
 import json
