@@ -46,7 +46,7 @@ from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.world_clock import VirtualClock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "flow")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "flow"), str(ROOT / "tests" / "tools" / "serve")]
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 NODES, PODS, WAITING, DECISIONS = 500, 5_000, 200, 40

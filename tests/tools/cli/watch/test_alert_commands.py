@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from pilotlight.errors import BadInput, Failed
 from pilotlight.tools.cli.main import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 SAMPLE = str(ROOT / "events" / "samples" / "pilotlight" / "alert.json")
 SECRET = "s3cr3t-path"
 

@@ -23,7 +23,7 @@ ALL = ("always-on", *LOOPS)
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
     """The five types of the published figures."""
-    path = Path(__file__).resolve().parents[2] / "data/catalogs/replay.yaml"
+    path = Path(__file__).resolve().parents[3] / "data/catalogs/replay.yaml"
     return read_catalog(path.read_text(), path.name)
 
 

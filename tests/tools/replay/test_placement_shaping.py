@@ -15,7 +15,7 @@ from pilotlight.tools.replay.traces.trace_job import Job, Point
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
     """The replay's five types."""
-    path = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
+    path = Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml"
     return read_catalog(path.read_bytes(), path.name)
 
 

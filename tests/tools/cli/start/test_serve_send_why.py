@@ -20,7 +20,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.flow.records.lease import acquire
 from pilotlight.state_schema.marks import LOOK_AGAIN
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 SAMPLES = ROOT / "events" / "samples"
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 POD = SAMPLES / "kubernetes" / "pod_unschedulable.json"

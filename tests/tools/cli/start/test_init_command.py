@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.start import init_command, plan_command, policy_commands
 
-CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+CLUSTER = Path(__file__).parents[4] / "examples" / "cluster"
 FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json")]
 
 

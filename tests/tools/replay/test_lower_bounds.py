@@ -15,7 +15,7 @@ from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 
-CATALOG_FILE = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
+CATALOG_FILE = Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml"
 CATALOG = read_catalog(CATALOG_FILE.read_bytes(), CATALOG_FILE.name)
 HOUR = 3600.0
 

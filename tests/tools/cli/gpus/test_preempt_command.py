@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pilotlight.errors import Failed
 from pilotlight.tools.cli.main import build
 
-CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+CLUSTER = Path(__file__).parents[4] / "examples" / "cluster"
 POLICY = """
 version: 1
 value_of_wait: 4

@@ -15,7 +15,7 @@ from shell import free_port
 
 from pilotlight.tools.cli.main import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HANGS_S = 300.0
 TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na,700000,600,1,1000,,team,,\n"
 ORIGINAL = (

@@ -13,7 +13,7 @@ from pilotlight.errors import BadInput
 from pilotlight.tools.cli.start.plan_command import register
 from pilotlight.tools.report.tables.offers_table import _safe
 
-CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+CLUSTER = Path(__file__).parents[4] / "examples" / "cluster"
 FILES = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json"), "--at", "2026-11-21T01:00:00Z"]
 
 

@@ -12,7 +12,7 @@ from pilotlight.tools.replay.traces.public_traces import convert_openb, convert_
 from pilotlight.tools.replay.traces.trace_file import read_trace, write_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 
-CATALOG_FILE = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
+CATALOG_FILE = Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml"
 CATALOG = read_catalog(CATALOG_FILE.read_bytes(), CATALOG_FILE.name)
 OPENB = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"

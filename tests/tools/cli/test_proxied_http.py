@@ -17,7 +17,7 @@ from fleet import free_port
 from pilotlight.errors import BadInput, Failed, PilotlightError, Unavailable
 from pilotlight.tools.cli.main import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TICK = ROOT / "events/samples/google/scheduler_tick.json"
 PRICES = """
 name: aws-eu-west-1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _run(home: Path, *words: object) -> subprocess.CompletedProcess[bytes]:

@@ -69,7 +69,7 @@ def changes(api: ApiServer) -> list[str]:
 
 def test_a_plan_of_a_cluster_is_that_of_its_files(api: ApiServer) -> None:
     """What the API server answers and what kubectl printed of it lead to the same plan."""
-    samples = Path(__file__).parents[2] / "examples" / "cluster"
+    samples = Path(__file__).parents[3] / "examples" / "cluster"
     at = ("--at", "2026-11-21T01:00:00Z", "--json")
     of_files = run("plan", "--pods", str(samples / "pods.json"), "--nodes", str(samples / "nodes.json"), *at)
     assert run("plan", "--context", "test", *at) == of_files

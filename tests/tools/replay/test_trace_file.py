@@ -12,7 +12,7 @@ from pilotlight.errors import BadInput
 from pilotlight.tools.replay.traces.trace_file import COLUMNS, read_trace, types_for, window, write_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 
-CATALOG = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
+CATALOG = Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml"
 HEADER = ",".join(COLUMNS)
 GOOD = "j1,10,60,1,1000,T4|A100,team,LS,g"
 

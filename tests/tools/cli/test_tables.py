@@ -18,7 +18,7 @@ from pilotlight.state_schema.billing_records import METER
 from pilotlight.tools.cli.main import COMMANDS, build
 from pilotlight.units import EPOCH
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "events" / "samples"
 TODAY = datetime.now(EPOCH.tzinfo).date().replace(day=1)
 MONEY = re.compile(r"\$[\d,]+(?:\.\d+)?")
@@ -60,7 +60,7 @@ ELSEWHERE = {
     "plan": "test_plan_command.py",
     "queues": "test_queue_commands.py",
     "reclaim": "test_reclaim_commands.py",
-    "shadow": "test_shadow_command.py",
+    "shadow": "test_shadow_commands.py",
     "spot": "test_spot_command.py",
 }
 """Commands whose tables are tried where there is a Prometheus, a queue, or a record of what others did, for them."""

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.tools.cli.start.policy_commands import register
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "policy.yaml"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "policy.yaml"
 
 
 def run(*words: str) -> Result:

@@ -11,7 +11,7 @@ from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.traces.trace_stats import BURST_JOBS, SLOT_S, Stats, measure, read_stats, write_stats
 
-WEEK = Path(__file__).parents[2] / "data" / "philly_week.stats.json"
+WEEK = Path(__file__).parents[3] / "data" / "philly_week.stats.json"
 
 
 def jobs_at(*submits: float, run_s: float = 100, gpus: int = 1, team: str = "blue") -> list[Job]:

@@ -27,7 +27,7 @@ from pilotlight.tools.node_agent.kubelet import METHOD, holders
 from pilotlight.tools.node_agent.nvml import RecordedNvml, readings
 from pilotlight.tools.node_agent.pod_resources import decode_holders
 
-RECORDED = Path(__file__).resolve().parents[2] / "examples" / "cluster" / "gpu_looks.json"
+RECORDED = Path(__file__).resolve().parents[4] / "examples" / "cluster" / "gpu_looks.json"
 
 
 def field(number: int, value: bytes | str) -> bytes:

@@ -27,7 +27,7 @@ HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n
 @pytest.fixture(scope="module")
 def catalog() -> Catalog:
     """The replay's five types."""
-    path = Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml"
+    path = Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml"
     return read_catalog(path.read_bytes(), path.name)
 
 

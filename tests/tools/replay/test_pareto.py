@@ -10,7 +10,7 @@ import pareto
 from judge import Books, read_jobs, read_types
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
-TYPES = read_types(Path(__file__).parents[2] / "data" / "catalogs" / "replay.yaml")
+TYPES = read_types(Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml")
 T4 = {"event": "launch", "node": "n1", "type": "g4dn.xlarge", "capacity_type": "on-demand"}
 
 

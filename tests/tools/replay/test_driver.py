@@ -28,7 +28,7 @@ from pilotlight.tools.replay.traces.trace_file import read_trace, window, write_
 from pilotlight.tools.replay.traces.trace_job import Job, Result
 from pilotlight.tools.replay.traces.trace_stats import read_stats
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "policy.yaml"
 SCENARIOS = {
     "on-demand, taint": Scenario(),

@@ -14,7 +14,7 @@ from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.traces.trace_stats import measure, read_stats
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 WEEK = read_stats((DATA / "philly_week.stats.json").read_bytes(), "week")
 CATALOG = read_catalog((DATA / "catalogs" / "replay.yaml").read_bytes(), "replay.yaml")
 SEEDS = (0, 1, 2)

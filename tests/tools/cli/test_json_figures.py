@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pilotlight.tools.cli.main import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = ROOT / "examples" / "cluster"
 LONG = re.compile(r"[\w\" :]*\d\.\d{10,}")
 TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n" + "".join(
