@@ -23,7 +23,7 @@ from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Rules
-from pilotlight.decide.money.reconciliation import awaited, compared, corrections
+from pilotlight.decide.money.reconciliation import awaited_bills, compare_with_bill, corrections
 from pilotlight.decide.money.spend import books
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import BillExported, PodPending, Tick
@@ -139,13 +139,13 @@ class Cluster:
         """Bill beside meter by day and pool, what is learnt of it, and what metered days will come to."""
         state = self.deps.state
         known = books(meter_nodes.days(state, self.name, first, last), billed_days.days(state, self.name, first, last))
-        days = compared(known.metered, known.billed)
+        days = compare_with_bill(known.metered, known.billed)
         learnt = corrections(days)
         only = [day for on, day in known.metered.items() if on not in known.billed]
         return {
             "more": {f"{one.day} {one.pool}": one.more for one in days},
             "learnt": {one.pool: one.factor for one in learnt},
-            "awaited": {pool: coming for pool, _, coming in awaited(only, learnt)},
+            "awaited": {pool: coming for pool, _, coming in awaited_bills(only, learnt)},
         }
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any, NamedTuple
 
-from pilotlight.decide.demand.queue_demand import REACTION_S, remembered, workers_in
+from pilotlight.decide.demand.queue_demand import REACTION_S, remember_reading, workers_in
 from pilotlight.facts.demand.worker_queues import QueueHistory, QueueReading, QueueRules
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.report.tables.sheet import Column, Sheet
@@ -145,7 +145,7 @@ def ours(rules: QueueRules, ready_s: float) -> Asks:
     def asks(now: float, length: int) -> int:
         nonlocal history
         moment = START + timedelta(seconds=now)
-        history = remembered(history, QueueReading(at=moment, length=length), rules.keep)
+        history = remember_reading(history, QueueReading(at=moment, length=length), rules.keep)
         wanted = workers_in(rules, history, moment, REACTION_S + ready_s)
         return wanted.count if wanted else rules.min
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agreement_bed import ONLY, POOLS
 from agreement_objects import Shape, node, pod, pods
-from pilotlight.decide.fit.device_templates import expected
+from pilotlight.decide.fit.device_templates import expected_devices
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.labels import POOL
@@ -27,7 +27,7 @@ FAMILY = "devices by claim"
 
 def slices_of(node: str, offering: Offering) -> Iterator[Object]:
     """A ResourceSlice for each driver of a node of an offering."""
-    kinds = expected(offering)
+    kinds = expected_devices(offering)
     for driver in sorted({kind.driver for kind in kinds}):
         yield slice_of(node, driver, [device for kind in kinds if kind.driver == driver for device in _devices(kind)])
 

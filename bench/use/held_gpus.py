@@ -23,7 +23,7 @@ from typing import Any
 from pilotlight.decide.utilisation.gpu_waste import WHOLE
 from pilotlight.decide.utilisation.idle_pods import AHEAD_S, UNDER, idle_pods
 from pilotlight.decide.utilisation.replicas import replicas
-from pilotlight.decide.utilisation.shared_devices import shared
+from pilotlight.decide.utilisation.shared_devices import share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.report.tables.sheet import Column, Sheet
@@ -82,7 +82,7 @@ def sharing(telemetry: Telemetry, device_mib: float) -> dict[str, Any]:
     whole = [one for one in telemetry.series if one.measured >= WHOLE * telemetry.samples]
     rows = {one.pod: one for one in whole}
     names = {one.pod for one in whole}
-    devices = shared([one for one in until(telemetry, half).series if one.pod in names], device_mib)
+    devices = share_devices([one for one in until(telemetry, half).series if one.pod in names], device_mib)
     full = over = samples = 0
     for device in devices:
         pods = [rows[name] for name in device.pods]

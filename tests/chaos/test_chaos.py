@@ -14,7 +14,7 @@ from harness.faults.luck import LEASE_S, Luck
 from harness.serial_run import run
 
 from pilotlight.decide.money import budget_balance
-from pilotlight.decide.money.metering import counted
+from pilotlight.decide.money.metering import count_day
 from pilotlight.decide.nodes import scale_down
 from pilotlight.decide.place import gangs
 from pilotlight.errors import Busy
@@ -162,7 +162,7 @@ def budgets_not_asked(patch: pytest.MonkeyPatch) -> None:
 
 def counted_anew(patch: pytest.MonkeyPatch) -> None:
     """Every look counts a node from its launch on."""
-    true = counted
+    true = count_day
 
     def anew(part: MeterPart, *rest: Any) -> MeterPart:
         nodes = {id: msgspec.structs.replace(node, until=node.since) for id, node in part.nodes.items()}

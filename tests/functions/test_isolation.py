@@ -42,7 +42,7 @@ def test_a_pod_with_an_endless_grace_costs_only_itself() -> None:
 
 OF_A_POD = {
     "how its node ends": "pilotlight.decide.money.node_end:ending",
-    "what its node is committed to": "pilotlight.decide.money.holds:committed",
+    "what its node is committed to": "pilotlight.decide.money.holds:commit_pods",
     "how its hold is moved on": "pilotlight.decide.money.holds:moved_on",
 }
 
@@ -126,8 +126,8 @@ def test_a_node_that_cannot_be_judged_is_kept(place: str) -> None:
 
 ON_A_HOLD = {
     "it is moved on": "pilotlight.decide.money.holds:moved_on",
-    "its commitment is worked out": "pilotlight.decide.money.holds:committed",
-    "it is summed up": "pilotlight.decide.money.budget_limits:held",
+    "its commitment is worked out": "pilotlight.decide.money.holds:commit_pods",
+    "it is summed up": "pilotlight.decide.money.budget_limits:held_amount",
     "it is cut": "pilotlight.flow.budgets.budget_room:BudgetRoom.cut",
     "its end is worked out": "pilotlight.decide.money.node_end:ending",
 }
@@ -178,7 +178,7 @@ def test_the_node_of_a_hold_that_cannot_be_judged_ends_with_it(at_hard_cap: Any,
 
 OF_A_NODE_NOBODY_BOUGHT = {
     "its classes are read": "pilotlight.decide.money.holds:as_bound",
-    "its commitment is worked out": "pilotlight.decide.money.holds:committed",
+    "its commitment is worked out": "pilotlight.decide.money.holds:commit_pods",
     "it is moved on": "pilotlight.decide.money.holds:moved_on",
 }
 
@@ -228,7 +228,7 @@ OF_A_STOP = {
     "its steps are planned": "pilotlight.decide.interruption.drain_plan:rescue",
     "its end is planned": "pilotlight.decide.interruption.drain_plan:_last",
     "who leaves together is worked out": "pilotlight.decide.interruption.drain_plan:groups",
-    "what is lost is worked out": "pilotlight.decide.interruption.drain_plan:unsaved",
+    "what is lost is worked out": "pilotlight.decide.interruption.drain_plan:unsaved_work",
 }
 
 
@@ -250,7 +250,7 @@ def test_a_stop_at_the_cap_that_cannot_be_worked_out_is_made_plainly(place: str,
 
 
 ON_THE_METER = {
-    "seen": "pilotlight.decide.money.metering:metered",
+    "seen": "pilotlight.decide.money.metering:metered_node",
     "counted": "pilotlight.decide.money.metering:_advance",
     "summed up": "pilotlight.decide.money.metering:_line",
     "shared out": "pilotlight.decide.money.gpu_shares:holdings",
@@ -277,8 +277,8 @@ def test_time_that_cannot_be_metered_is_not_lost(place: str) -> None:
 
 
 OF_A_GONE_NODE = {
-    "its life is counted": "pilotlight.decide.money.metering:metered",
-    "its life is read": "pilotlight.decide.money.metering:stopped",
+    "its life is counted": "pilotlight.decide.money.metering:metered_node",
+    "its life is read": "pilotlight.decide.money.metering:stopped_node",
     "its row is compared": "pilotlight.decide.money.metering:_timeless",
     "its cost is filed": "pilotlight.decide.money.node_cost:metered_usd",
 }

@@ -10,21 +10,21 @@ from msgspec.structs import replace
 from pilotlight.decide.fit.daemonset_room import with_daemons
 from pilotlight.decide.fit.fit import Bin, of_node, of_offering
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
-from pilotlight.decide.limits.plan_brakes import braked
+from pilotlight.decide.limits.plan_brakes import apply_brakes
 from pilotlight.decide.limits.policy_schedule import effective
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.nodes.failed_capacity import failed_capacity, in_doubt, resting
 from pilotlight.decide.nodes.idle_nodes import IdleNodes
-from pilotlight.decide.nodes.node_age import renewed
-from pilotlight.decide.nodes.scale_down import blocked, verdicts
-from pilotlight.decide.nodes.spares.demand_rates import learned, with_demand
+from pilotlight.decide.nodes.node_age import renew_aged_nodes
+from pilotlight.decide.nodes.scale_down import blocked_idle_nodes, verdicts
+from pilotlight.decide.nodes.spares.demand_rates import has_learned, with_demand
 from pilotlight.decide.nodes.spares.spare_nodes import spare_buys, spares_by_pool, spares_coming
 from pilotlight.decide.nodes.spares.standby import as_measured, standby
 from pilotlight.decide.offers.joined_nodes import as_learnt
 from pilotlight.decide.offers.offerings import relighting, stale_prices
-from pilotlight.decide.offers.reserved_capacity import beyond, unused, with_paid
+from pilotlight.decide.offers.reserved_capacity import beyond, unused_capacity, with_paid
 from pilotlight.decide.place.gangs import place_gang
-from pilotlight.decide.place.node_closing import closed, placement, steered, strays
+from pilotlight.decide.place.node_closing import placement, steered_pools, strays, tainted_nodes
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.place.purchase import Group, Headroom, in_units
 from pilotlight.facts.capacity import Node, Offering
@@ -86,7 +86,7 @@ def plan_cluster(
         from pilotlight.decide.limits.policy_rules import ruled_by
 
         policy, ruled = ruled_by(policy, view, memory, money, use, now)
-    shut = steered(view, policy, brakes) if policy.placement == "taint" else set()
+    shut = steered_pools(view, policy, brakes) if policy.placement == "taint" else set()
     offerings = _with_attach_limits(offerings, view.nodes)
     paid: dict[tuple[str, str], int] = {}
     if any(o.capacity_type == "reserved" for o in offerings):
@@ -99,9 +99,9 @@ def plan_cluster(
         offerings = as_lived(offerings, memory.lives, now)
     offerings = with_daemons(offerings, view.daemons, policy) if view.daemons else offerings
     if any(pod.shape.claimed is not None for pod in view.pending):
-        from pilotlight.decide.fit.device_claims import resolved
+        from pilotlight.decide.fit.device_claims import resolve_claims
 
-        view, offerings = resolved(view, offerings)
+        view, offerings = resolve_claims(view, offerings)
     by_pool = _first_by_pool(offerings)
     staying = [n for n in view.nodes if n.name not in leaving] if leaving else view.nodes
     failed: list[NodeVerdict] = []
@@ -134,7 +134,7 @@ def plan_cluster(
         now=now,
         steps=money.steps,
         steered=shut,
-        closed=closed(standing) if shut else (),
+        closed=tainted_nodes(standing) if shut else (),
         neighbours=Neighbours(view.around, (p.shape for p in view.pending)) if _minding(view) else NOBODY,
     )
     if ruled is not None:
@@ -154,7 +154,7 @@ def plan_cluster(
     counted_to = max((*known, *(pod.created_at for pod in view.pending)), default=None)
     memory = with_demand(memory, run.demands, counted_to, by_pool, now)
     relit = relighting(by_pool, pools)
-    spares = spares_by_pool(relit, policy, memory, now) if any(map(learned, memory.hits.values())) else {}
+    spares = spares_by_pool(relit, policy, memory, now) if any(map(has_learned, memory.hits.values())) else {}
     spares = {name: own for name, own in spares.items() if name not in ruled.released} if ruled is not None else spares
     buys = run.buys()
     stay = come = NOBODY_AHEAD
@@ -181,7 +181,7 @@ def plan_cluster(
         nodes, falls_due = standby(failed + nodes, pools, by_pool, policy, memory, now, explain)
         comes_of_age = None
         if any(pool.max_age or pool.drift == "replace" for pool in policy.pools.values()):
-            nodes, comes_of_age = renewed(nodes, others, pools, by_pool, policy, memory, reserved, now)
+            nodes, comes_of_age = renew_aged_nodes(nodes, others, pools, by_pool, policy, memory, reserved, now)
         look_again = min((t for t in (look_again, falls_due, comes_of_age) if t is not None), default=None)
     else:  # A gang that lacks a part goes back whoever looks.
         nodes = [f for f in failed if f.flight]
@@ -191,7 +191,7 @@ def plan_cluster(
     pods: Sequence[PodGroup] = run.outcomes
     if view.nodes:
         idle = IdleNodes(view.nodes, ready, no_room, memory, now)
-        pods = idle.told(pods, view.pending, {o.name: o for o in offerings})
+        pods = idle.explain_idle(pods, view.pending, {o.name: o for o in offerings})
     plan = Plan(
         buys=buys,
         pods=tuple(pods),
@@ -200,7 +200,7 @@ def plan_cluster(
             *view.findings,
             *run.findings,
             *unwell,
-            *(blocked(nodes) if nodes else ()),
+            *(blocked_idle_nodes(nodes) if nodes else ()),
             *stale_prices(policy, by_pool.values(), now),
             *(beyond(by_pool, pools, policy, now) if paid else ()),
         ),
@@ -211,11 +211,11 @@ def plan_cluster(
         ),
         demands=tuple(run.demands),
         counted_to=counted_to,
-        paid_idle=unused(by_pool, pools, policy, _bought(buys), now) if paid else (),
+        paid_idle=unused_capacity(by_pool, pools, policy, _bought(buys), now) if paid else (),
     )
     if ruled is not None:
-        plan = ruled.named(plan)
-    plan = braked(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
+        plan = ruled.name_rules(plan)
+    plan = apply_brakes(plan, brakes, unsettled, policy, sum(pool.desired for pool in pools), now)
     if run.homes is None and not memory.strays and not any(node.closed for node in view.nodes):
         return plan
     seen = strays(run.homes, view, memory, shut, now) if run.homes is not None else memory.strays

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, compared, followed
+from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, compare_with_advice, follow_advice
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -55,7 +55,7 @@ def after(seconds: float, *steps: tuple[tuple[Held, ...], ClusterView]) -> tuple
     """What is open and what has ended after looks so many seconds apart."""
     was, ended = OpenAdvice(), list[Advised]()
     for n, (held, seen) in enumerate(steps):
-        was, more = followed(was, held, seen, BOOTS, NOW + timedelta(seconds=n * seconds))
+        was, more = follow_advice(was, held, seen, BOOTS, NOW + timedelta(seconds=n * seconds))
         ended += more
     return was, ended
 
@@ -116,7 +116,7 @@ def advice(call: Any, end: Any, lasted_s: float, **more: Any) -> Advised:
 )
 def test_dollars_saved_and_advice_that_hurts(one: Advised, saved: str, hurts: str | None) -> None:
     """By what the node cost meanwhile, what lighting another costs, and what waiting is worth ($72 an hour)."""
-    [row] = compared([one], [], Decimal(72), NOW + timedelta(hours=1))
+    [row] = compare_with_advice([one], [], Decimal(72), NOW + timedelta(hours=1))
     assert row.saved_usd == Decimal(saved)
     assert [hurt.usd for hurt in row.hurt] == ([Decimal(hurts)] if hurts else [])
 
@@ -131,7 +131,7 @@ def test_a_pool_is_set_beside_what_it_cost() -> None:
     )
     day = MeterDay(day=date(2026, 11, 20), until=NOW, lines=lines)
     given = [advice("grow", "bound", 400, count=2), advice("release", "used", 9000), advice("grow", "", 0)]
-    other, row = compared(given, [day], Decimal(0), NOW + timedelta(hours=3))
+    other, row = compare_with_advice(given, [day], Decimal(0), NOW + timedelta(hours=3))
     assert (other.pool, other.usd, other.buys) == ("other", Decimal(1), 0)
     assert (row.usd, row.idle_usd, row.nodes, row.buys, row.releases) == (Decimal(8), Decimal(3), 1, 3, 1)
     assert (row.served, row.waited_s, row.would_s, row.added_s) == (1, 400, 100, 100)
@@ -139,5 +139,5 @@ def test_a_pool_is_set_beside_what_it_cost() -> None:
 
 def test_an_unknown_price_is_in_no_sum_and_is_counted() -> None:
     """It is never $0 in silence."""
-    [row] = compared([advice("release", "gone", 1000, usd_per_hour=None)], [], Decimal(0), NOW)
+    [row] = compare_with_advice([advice("release", "gone", 1000, usd_per_hour=None)], [], Decimal(0), NOW)
     assert (row.saved_usd, row.unpriced, row.usd) == (Decimal(0), 1, None)

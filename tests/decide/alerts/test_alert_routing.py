@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.alerts.alert_routing import counted, grouped, pause_s, quiet_until, wants
+from pilotlight.decide.alerts.alert_routing import count_alert, group_alerts, pause_s, quiet_until, wants
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.facts.alerts.channel_policy import Channel, QuietHours
 from pilotlight.facts.alerts.delivery_records import Burst
@@ -91,21 +91,21 @@ def test_a_window_counts_and_a_full_one_makes_the_next_full() -> None:
     """Counts grow within a window; a quiet one begins anew; one that follows on a full one holds all back."""
     burst: Burst | None = None
     for n in range(1, 6):
-        burst = counted(burst, NOW + timedelta(seconds=n), after=3, window_s=60)
+        burst = count_alert(burst, NOW + timedelta(seconds=n), after=3, window_s=60)
         assert burst.count == n
-    assert counted(burst, NOW + timedelta(seconds=65), after=3, window_s=60).count == 4
-    assert counted(burst, NOW + timedelta(seconds=200), after=3, window_s=60).count == 1
+    assert count_alert(burst, NOW + timedelta(seconds=65), after=3, window_s=60).count == 4
+    assert count_alert(burst, NOW + timedelta(seconds=200), after=3, window_s=60).count == 1
 
 
 def test_a_group_names_the_most_common_and_adds_up_dollars() -> None:
     """Of a hundred alerts the ten most common texts are named with their counts, and sums are exact."""
     alerts = [_alert(fingerprint=str(n), what=f"pool {n % 12}", usd_per_hour="0.10", team="nlp") for n in range(100)]
     alerts[3] = _alert(fingerprint="x", what="pool 3", severity="critical", usd_per_hour="0.10", team="nlp")
-    one = grouped(alerts)
+    one = group_alerts(alerts)
     assert (one.what, one.usd_per_hour, one.severity, one.team) == ("100 refused alerts", "10.00", "critical", "nlp")
     assert one.why.splitlines()[0] == "pool 0 (9 times)"
     assert one.why.splitlines()[-1] == "and 2 others"
-    assert grouped(list(reversed(alerts))).fingerprint == one.fingerprint
+    assert group_alerts(list(reversed(alerts))).fingerprint == one.fingerprint
 
 
 def test_pauses_grow_within_bounds() -> None:

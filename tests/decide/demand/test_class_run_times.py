@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, node
 
-from pilotlight.decide.demand.class_run_times import LEAST, MOST, learned, typical
+from pilotlight.decide.demand.class_run_times import LEAST, MOST, learn_run_times, typical
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import Runs
 from pilotlight.facts.workload import GpuRequest
@@ -22,7 +22,7 @@ def looks(*seen: tuple[str, ...]) -> Runs:
     """What is learned from looks a minute apart at pods that run."""
     runs = Runs()
     for minute, uids in enumerate(seen):
-        runs = learned(runs, [node("n", pods=tuple(running(*uids)))], NOW + timedelta(minutes=minute))
+        runs = learn_run_times(runs, [node("n", pods=tuple(running(*uids)))], NOW + timedelta(minutes=minute))
     return runs
 
 

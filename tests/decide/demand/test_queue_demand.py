@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, T4, node, plan, pod, policy
 
-from pilotlight.decide.demand.queue_demand import KEPT, growth_per_s, nodes_ahead, remembered, workers, workers_in
+from pilotlight.decide.demand.queue_demand import KEPT, growth_per_s, nodes_ahead, remember_reading, workers, workers_in
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory, QueueReading, QueueRules
@@ -96,7 +96,7 @@ def test_missing_negative_and_doubled_readings_make_no_figure_up(lengths: list[f
     found = QueueHistory()
     for n, length in enumerate(lengths):
         reading = QueueReading(at=NOW + timedelta(seconds=n // (2 if doubled else 1)), length=length)
-        found = remembered(found, reading)
+        found = remember_reading(found, reading)
     kept = [one.length for one in found.readings]
     assert all(length in lengths for length in kept)
     assert len(kept) <= KEPT

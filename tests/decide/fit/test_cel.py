@@ -12,7 +12,7 @@ from celpy.evaluation import CELEvalError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.fit.cel import Absent, Unknown, Unread, chosen
+from pilotlight.decide.fit.cel import Absent, Unknown, Unread, evaluate_selector
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 
 GPU = "gpu.nvidia.com"
@@ -60,7 +60,7 @@ SAID: dict[str, tuple[str, object]] = {
 @pytest.mark.parametrize(("expression", "answer"), SAID.values(), ids=SAID.keys())
 def test_a_selector_is_answered(expression: str, answer: object) -> None:
     """A selector chooses a kind of devices, or not, or says what its answer depends on."""
-    assert chosen(expression, A100) == answer
+    assert evaluate_selector(expression, A100) == answer
 
 
 UNREAD = {
@@ -83,14 +83,14 @@ UNREAD = {
 def test_what_is_not_read_is_said(expression: str) -> None:
     """An expression that uses more than is read here is refused, never guessed."""
     with pytest.raises(Unread):
-        chosen(expression, A100)
+        evaluate_selector(expression, A100)
 
 
 def test_what_no_driver_published_is_unknown() -> None:
     """Of devices that nobody has seen an attribute that is not expected is unknown, not absent."""
     unseen = DeviceKind(driver=GPU, resource="nvidia.com/gpu", count=1, attributes={f"{GPU}/type": "gpu"}, seen=False)
-    assert chosen(f"{OF}.rack == 'r7'", unseen) == Unknown(f"{GPU}/rack")
-    assert chosen(f"has({OF}.rack)", unseen) == Unknown(f"{GPU}/rack")
+    assert evaluate_selector(f"{OF}.rack == 'r7'", unseen) == Unknown(f"{GPU}/rack")
+    assert evaluate_selector(f"has({OF}.rack)", unseen) == Unknown(f"{GPU}/rack")
 
 
 TEXTS = st.sampled_from(["'gpu'", "'mig'", "'NVIDIA A100'", f"{OF}.type", f"{OF}.productName"])
@@ -134,7 +134,7 @@ def _other(expression: str) -> object:
 @given(EXPRESSIONS)
 def test_it_says_what_another_implementation_says(expression: str) -> None:
     """On texts, numbers, lists and logic the answer is that of cel-python; where that has an error, ours has none."""
-    ours = chosen(expression, A100)
+    ours = evaluate_selector(expression, A100)
     assert (ours if isinstance(ours, bool) else None) == _other(expression)
 
 
@@ -166,11 +166,11 @@ def test_an_expression_of_any_length_and_depth_is_read_or_refused(text: str) -> 
     """Whatever a tenant writes in a selector ends in ``Unread`` with few words, and so does the next look at it."""
     for _ in range(2):
         with pytest.raises(Unread) as refused:
-            chosen(text, A100)
+            evaluate_selector(text, A100)
         assert len(str(refused.value)) < 200
 
 
 def test_a_long_chain_of_alternatives_is_read() -> None:
     """Fourteen hundred of them are one step, not fourteen hundred within each other."""
-    assert chosen("||".join(["false"] * 1399 + ["true"]), A100) is True
-    assert chosen("&&".join(["true"] * 1400), A100) is True
+    assert evaluate_selector("||".join(["false"] * 1399 + ["true"]), A100) is True
+    assert evaluate_selector("&&".join(["true"] * 1400), A100) is True

@@ -18,7 +18,7 @@ from pilotlight.decide.interruption.drain_plan import (
     deadline_of,
     groups,
     rescue,
-    unsaved,
+    unsaved_work,
     worth_moving,
 )
 from pilotlight.decide.interruption.notice_owner import owner_of
@@ -98,8 +98,8 @@ def test_whoever_loses_most_comes_first() -> None:
     on = four(safe, long, dear)
     assert [g.pods[0].name for g in groups(on, (on,), PRICE, NOW)] == ["dear", "long", "safe"]
     assert [m.subject for m in steps(notice(), on) if m.do == "evict"] == ["dear", "long", "safe"]
-    assert unsaved(dear, on, PRICE, NOW).usd == Decimal(6)
-    assert unsaved(safe, on, PRICE, NOW).usd == Decimal("0.05")
+    assert unsaved_work(dear, on, PRICE, NOW).usd == Decimal(6)
+    assert unsaved_work(safe, on, PRICE, NOW).usd == Decimal("0.05")
 
 
 def test_a_gang_moves_as_its_slowest_member() -> None:

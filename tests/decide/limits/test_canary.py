@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.limits.canary import Side, passed, side
+from pilotlight.decide.limits.canary import Side, passed_bound, side
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.facts.nodes.pool_state import InFlight
@@ -36,13 +36,13 @@ def figures(usd: str = "10", hours: str = "10", **more: Any) -> Side:
 )
 def test_a_bound_that_is_passed_is_told_with_its_figures(canary: Side, said: str) -> None:
     """Waits, refusals, dollars; nothing where all are within."""
-    found = passed(canary, figures(pool="old"), BOUNDS)
+    found = passed_bound(canary, figures(pool="old"), BOUNDS)
     assert (found == "") if said == "" else found.startswith(said)
 
 
 def test_a_control_without_work_is_no_measure() -> None:
     """Dollars are compared where both were used."""
-    assert passed(figures(usd="1000"), figures(pool="old", hours="0"), BOUNDS) == ""
+    assert passed_bound(figures(usd="1000"), figures(pool="old", hours="0"), BOUNDS) == ""
 
 
 def test_the_figures_are_the_pools_own() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.limits.plan_brakes import braked
+from pilotlight.decide.limits.plan_brakes import apply_brakes
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.brakes import ALL, Brakes
@@ -67,7 +67,7 @@ def policy(limits: Limits | None = None, over: ApproveOver | None = None) -> Pol
 )
 def test_a_pools_mode_says_what_may_be_done(mode: Mode, bought: int, released: int) -> None:
     """What it does not allow is held with the mode's name, and is not called bought."""
-    made = braked(plan(buy("a", 1), release("n")), Brakes(modes={"a": mode}), NOTHING, policy(), 1, NOW)
+    made = apply_brakes(plan(buy("a", 1), release("n")), Brakes(modes={"a": mode}), NOTHING, policy(), 1, NOW)
     assert (len(made.buys), len(made.releases)) == (bought, released)
     assert [held.code for held in made.held] == ["mode"] * (2 - bought - released)
     assert (made.pods[0].verdict == "bought") == bool(bought)
@@ -76,14 +76,16 @@ def test_a_pools_mode_says_what_may_be_done(mode: Mode, bought: int, released: i
 @pytest.mark.parametrize(("paused", "left"), [(ALL, []), ("a", ["b"]), ("c", ["a", "b"])])
 def test_a_pause_holds_its_pool_or_all(paused: str, left: list[str]) -> None:
     """With its reason."""
-    made = braked(plan(buy("a", 1), buy("b", 1)), Brakes(paused={paused: "price check"}), NOTHING, policy(), 0, NOW)
+    made = apply_brakes(
+        plan(buy("a", 1), buy("b", 1)), Brakes(paused={paused: "price check"}), NOTHING, policy(), 0, NOW
+    )
     assert [b.pool for b in made.buys] == left
     assert {held.why for held in made.held} <= {"price check"}
 
 
 def test_a_pool_whose_earlier_call_may_land_is_not_grown() -> None:
     """Releases of it are not touched by that."""
-    made = braked(plan(buy("a", 1), release("n")), Brakes(), {"a": "may still land"}, policy(), 1, NOW)
+    made = apply_brakes(plan(buy("a", 1), release("n")), Brakes(), {"a": "may still land"}, policy(), 1, NOW)
     assert ([h.code for h in made.held], len(made.releases)) == (["settling"], 1)
 
 
@@ -92,14 +94,14 @@ def test_a_pool_whose_earlier_call_may_land_is_not_grown() -> None:
 )
 def test_limits_do_not_keep_what_must_go(node: NodeVerdict) -> None:
     """Ten minutes without releases are for idle nodes."""
-    made = braked(plan(node, release("m")), Brakes(), NOTHING, policy(Limits(nodes_removed=0)), 2, NOW)
+    made = apply_brakes(plan(node, release("m")), Brakes(), NOTHING, policy(Limits(nodes_removed=0)), 2, NOW)
     assert [kept.node for kept in made.releases] == ["n"]
 
 
 def test_an_approval_covers_one_purchase_of_its_pool() -> None:
     """The next one in the same plan waits."""
     over = policy(over=ApproveOver(nodes=0))
-    made = braked(plan(buy("a", 2), buy("a", 2)), Brakes(approvals={"a": (("17", 2),)}), NOTHING, over, 0, NOW)
+    made = apply_brakes(plan(buy("a", 2), buy("a", 2)), Brakes(approvals={"a": (("17", 2),)}), NOTHING, over, 0, NOW)
     assert [(b.count, b.approval) for b in made.buys] == [(2, "17")]
     assert [held.code for held in made.held] == ["approval"]
 
@@ -107,24 +109,24 @@ def test_an_approval_covers_one_purchase_of_its_pool() -> None:
 def test_what_waits_for_approval_is_told_with_what_waits_before_it() -> None:
     """One approval covers both: the last one says the dollars and nodes of all. What is within the limit is bought."""
     for over, whole in ((ApproveOver(usd_per_hour=Decimal(2)), "$9.00"), (ApproveOver(nodes=0), "3 nodes")):
-        made = braked(plan(buy("a", 1, "3"), buy("a", 2, "3")), Brakes(), NOTHING, policy(over=over), 0, NOW)
+        made = apply_brakes(plan(buy("a", 1, "3"), buy("a", 2, "3")), Brakes(), NOTHING, policy(over=over), 0, NOW)
         assert whole in made.held[-1].why
     small = plan(buy("a", 1, "3"), buy("b", 1, "1"))
-    made = braked(small, Brakes(), NOTHING, policy(over=ApproveOver(usd_per_hour=Decimal(2))), 0, NOW)
+    made = apply_brakes(small, Brakes(), NOTHING, policy(over=ApproveOver(usd_per_hour=Decimal(2))), 0, NOW)
     assert [b.pool for b in made.buys] == ["b"]
 
 
 def test_an_approval_is_not_used_where_none_is_needed() -> None:
     """It stays for the purchase that needs it."""
     over = policy(over=ApproveOver(nodes=9))
-    made = braked(plan(buy("a", 2)), Brakes(approvals={"a": (("17", 2),)}), NOTHING, over, 0, NOW)
+    made = apply_brakes(plan(buy("a", 2)), Brakes(approvals={"a": (("17", 2),)}), NOTHING, over, 0, NOW)
     assert [b.approval for b in made.buys] == [""]
 
 
 def test_the_narrowest_approval_that_suffices_is_used() -> None:
     """A newer one for fewer nodes does not hide it, and one for more stays for what needs more."""
     given = {"a": (("15", 3), ("16", 2), ("17", 1))}
-    made = braked(plan(buy("a", 2)), Brakes(approvals=given), NOTHING, policy(over=ApproveOver(nodes=0)), 0, NOW)
+    made = apply_brakes(plan(buy("a", 2)), Brakes(approvals=given), NOTHING, policy(over=ApproveOver(nodes=0)), 0, NOW)
     assert [b.approval for b in made.buys] == ["16"]
 
 
@@ -153,7 +155,7 @@ turns = st.lists(
 def test_limits_hold_whatever_is_asked_and_was_done(calls: list[Buy], past: list[Turn], nodes: int, usd: int) -> None:
     """Law: in ten minutes this plan and those before add no more nodes and dollars an hour than the limits."""
     limits = Limits(nodes_added=nodes, usd_per_hour_added=Decimal(usd))
-    made = braked(plan(*calls), Brakes(turns=tuple(past)), NOTHING, policy(limits), 0, NOW)
+    made = apply_brakes(plan(*calls), Brakes(turns=tuple(past)), NOTHING, policy(limits), 0, NOW)
     recent = [turn for turn in past if NOW - turn.at < timedelta(minutes=10)]
     if made.buys:
         assert sum(b.count for b in made.buys) + sum(t.added for t in recent) <= nodes
@@ -164,7 +166,7 @@ def test_limits_hold_whatever_is_asked_and_was_done(calls: list[Buy], past: list
 @given(calls=purchases, nodes=st.integers(0, 12))
 def test_every_node_is_bought_or_held_and_money_adds_up(calls: list[Buy], nodes: int) -> None:
     """Law: nothing is lost between the plan and what brakes leave of it; dollars an hour are of what is bought."""
-    made = braked(plan(*calls, before=3), Brakes(), NOTHING, policy(Limits(nodes_added=nodes)), 3, NOW)
+    made = apply_brakes(plan(*calls, before=3), Brakes(), NOTHING, policy(Limits(nodes_added=nodes)), 3, NOW)
     for pool in "abc":
         asked = sum(b.count for b in calls if b.pool == pool)
         assert asked == sum(b.count for b in made.buys if b.pool == pool) + sum(
@@ -176,6 +178,6 @@ def test_every_node_is_bought_or_held_and_money_adds_up(calls: list[Buy], nodes:
 @given(calls=purchases, nodes=st.integers(0, 12))
 def test_a_gang_is_bought_whole_or_not_at_all(calls: list[Buy], nodes: int) -> None:
     """Law: where a part of a gang is held, no other part is bought."""
-    made = braked(plan(*calls), Brakes(), NOTHING, policy(Limits(nodes_added=nodes)), 0, NOW)
+    made = apply_brakes(plan(*calls), Brakes(), NOTHING, policy(Limits(nodes_added=nodes)), 0, NOW)
     held = {gang for h in made.held if h.buy is not None for gang in h.buy.gangs}
     assert held.isdisjoint(gang for b in made.buys for gang in b.gangs)

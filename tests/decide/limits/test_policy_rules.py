@@ -13,7 +13,7 @@ from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.policy_rules import holds
-from pilotlight.decide.utilisation.pool_utilisation import measured
+from pilotlight.decide.utilisation.pool_utilisation import measure_pool_use
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -91,7 +91,7 @@ def test_utilisation_is_as_measured_else_what_pods_hold(activity: list[float], f
     series = (GpuSeries(pod="ml/on-busy", activity=activity, memory=activity),)
     read = Telemetry(start_s=0, step_s=60, metric="UTIL", series=series)
     nodes = (BUSY, IDLE)
-    use = measured(read, nodes, NOW)
+    use = measure_pool_use(read, nodes, NOW)
     assert holds(rule(utilisation_below=0.6), ClusterView(nodes=nodes), money("0"), use, NOW) == figures
 
 

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.account import extended, forgotten, gave, reserved, settled, taken, took
-from pilotlight.decide.money.account import given as gives
+from pilotlight.decide.money.account import (
+    extend_hold,
+    forget_done,
+    gave,
+    reserve_amounts,
+    settle_hold,
+    take_room,
+    took,
+)
+from pilotlight.decide.money.account import give_room as gives
 from pilotlight.facts.money.budgets import Account
 
 TEN = Decimal(10)
@@ -21,14 +29,14 @@ def held(**ids: int) -> Account:
 def test_a_purchase_is_held_whole_or_not_at_all() -> None:
     """Where one node of two would fit, two are refused, and nothing is held."""
     account = held(other=5)
-    assert reserved(account, {"a": Decimal(4), "b": Decimal(4)}, TEN) is None
-    assert reserved(account, {"a": Decimal(4)}, TEN) == held(other=5, a=4)
+    assert reserve_amounts(account, {"a": Decimal(4), "b": Decimal(4)}, TEN) is None
+    assert reserve_amounts(account, {"a": Decimal(4)}, TEN) == held(other=5, a=4)
 
 
 def test_claiming_twice_is_claiming_once() -> None:
     """A purchase that is claimed again after a crash holds what it held, and nothing that is settled by now."""
-    account = settled(held(a=4, b=4), "a", Decimal(1))
-    assert reserved(account, {"a": Decimal(4), "b": Decimal(9)}, TEN) is account
+    account = settle_hold(held(a=4, b=4), "a", Decimal(1))
+    assert reserve_amounts(account, {"a": Decimal(4), "b": Decimal(9)}, TEN) is account
 
 
 MORE = {
@@ -42,16 +50,16 @@ MORE = {
 @pytest.mark.parametrize(("limit", "account", "wanted", "least", "granted"), MORE.values(), ids=MORE.keys())
 def test_moving_a_hold_on(limit: int, account: Account, wanted: int, least: int, granted: int) -> None:
     """A lit node's hold moves on where that fits; else it keeps what it has, or gets what is owed."""
-    after = extended(account, "h", Decimal(wanted), Decimal(limit), Decimal(least))
+    after = extend_hold(account, "h", Decimal(wanted), Decimal(limit), Decimal(least))
     assert after.held["h"] == granted
 
 
 def test_a_hold_is_settled_once() -> None:
     """What is held becomes the real cost; doing it again, or where nothing is held, changes nothing."""
-    once = settled(held(a=4), "a", Decimal("0.30"))
+    once = settle_hold(held(a=4), "a", Decimal("0.30"))
     assert (once.total, once.done) == (Decimal("0.30"), {"a": Decimal("0.30")})
-    assert settled(once, "a", Decimal("0.31")) is once
-    assert settled(once, "b", Decimal(1)) is once
+    assert settle_hold(once, "a", Decimal("0.31")) is once
+    assert settle_hold(once, "b", Decimal(1)) is once
 
 
 STEPS = st.lists(
@@ -66,12 +74,12 @@ def test_an_id_moves_one_way(steps: list[tuple[str, str, int]]) -> None:
     for what, id, figure in steps:
         usd = Decimal(figure)
         if what == "reserve":
-            account = reserved(account, {id: usd}, TEN) or account
+            account = reserve_amounts(account, {id: usd}, TEN) or account
         elif what == "extend":
-            account = extended(account, id, usd, TEN, Decimal(0))
+            account = extend_hold(account, id, usd, TEN, Decimal(0))
         else:
             costs |= {id: usd} if id in account.held else {}
-            account = settled(account, id, usd)
+            account = settle_hold(account, id, usd)
     assert account.settled == sum(costs.values(), Decimal(0))
     assert account.done == costs
     assert not account.held.keys() & account.done.keys()
@@ -79,15 +87,15 @@ def test_an_id_moves_one_way(steps: list[tuple[str, str, int]]) -> None:
 
 def test_what_is_forgotten_is_no_money() -> None:
     """A mark that leaves changes neither what is settled nor what is held."""
-    account = settled(held(a=4, b=2), "a", Decimal(1))
-    after = forgotten(account, "a")
+    account = settle_hold(held(a=4, b=2), "a", Decimal(1))
+    after = forget_done(account, "a")
     assert (after.total, after.done) == (account.total, {})
-    assert forgotten(after, "a") is after
+    assert forget_done(after, "a") is after
 
 
 def test_room_is_given_before_it_is_taken() -> None:
     """Between the two steps it is lost to both parts; taken twice it is taken once; then both forget it."""
-    first, second = gives(Account(), "0@1", 1, TEN), taken(Account(), "0@1", TEN)
+    first, second = gives(Account(), "0@1", 1, TEN), take_room(Account(), "0@1", TEN)
     assert (first.moved, second.moved) == (-TEN, TEN)
-    assert taken(second, "0@1", TEN) is second
+    assert take_room(second, "0@1", TEN) is second
     assert (gave(first, "0@1").giving, took(second, "0@1").taken) == ({}, ())

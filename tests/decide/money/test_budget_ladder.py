@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, bought, gang, offering, plan, pod, policy, verdict
 
-from pilotlight.decide.money.budget_ladder import MARGIN, climbed
-from pilotlight.decide.money.budget_limits import meters, unused
+from pilotlight.decide.money.budget_ladder import MARGIN, climb_ladder
+from pilotlight.decide.money.budget_limits import meters, unused_balances
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -33,7 +33,7 @@ def climb(*shares: str | Decimal, **fields: Any) -> list[Rung]:
     rungs: list[Rung] = []
     for n, share in enumerate(shares):
         before = rungs[-1] if rungs else None
-        rungs.append(climbed(before, standing(share, **fields), NOW + timedelta(minutes=n)))
+        rungs.append(climb_ladder(before, standing(share, **fields), NOW + timedelta(minutes=n)))
     return rungs
 
 
@@ -59,7 +59,7 @@ def test_a_dry_run_climbs_and_rules_nothing_out() -> None:
 def test_a_new_period_begins_at_the_foot() -> None:
     """What was spent yesterday is yesterday's, margin and all."""
     (before,) = climb("0.8")
-    after = climbed(before, standing("0.78", NOW + timedelta(days=1)), NOW + timedelta(days=1))
+    after = climb_ladder(before, standing("0.78", NOW + timedelta(days=1)), NOW + timedelta(days=1))
     assert (before.at, after.at) == (Decimal("0.8"), Decimal("0.5"))
 
 
@@ -82,7 +82,7 @@ def step(do: str, until: datetime = NOW + timedelta(hours=1), **scope: Any) -> M
     budget = Budget(name="b", usd=Decimal(10**6))
     on = BudgetScope(**scope) if scope else "all"
     made = StepInForce(budget="b", scope=on, do=do, why=WHY, until=until)  # type: ignore[arg-type]
-    return Money(balances=unused([budget], NOW).balances, steps=(made,))
+    return Money(balances=unused_balances([budget], NOW).balances, steps=(made,))
 
 
 def made(money: Money, *waiting: Any, **options: Any) -> Any:

@@ -12,17 +12,17 @@ from small_fleet import NOW, bought, gang, offering, plan, pod, policy
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_limits import (
     applies,
-    held,
+    held_amount,
     life,
     longest_run,
     meters,
-    opened,
+    open_hold,
     refusal,
-    unused,
-    used,
+    unused_balances,
+    used_amount,
     window,
 )
-from pilotlight.decide.money.holds import lit, match
+from pilotlight.decide.money.holds import lit_instances, match
 from pilotlight.decide.place.purchase import covers
 from pilotlight.facts.money.budgets import Meter, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -118,7 +118,7 @@ HELD = {
 @pytest.mark.parametrize(("of", "changed", "amount"), HELD.values(), ids=HELD.keys())
 def test_what_a_purchase_holds(of: Meter, changed: dict[str, object], amount: Decimal) -> None:
     """A purchase holds all that its node can cost if a pod binds at the last moment and runs the longest."""
-    assert held(of, opened("h", "d", terms(**changed), NOON)) == amount
+    assert held_amount(of, open_hold("h", "d", terms(**changed), NOON)) == amount
 
 
 def test_a_refusal_gives_the_figures() -> None:
@@ -170,10 +170,10 @@ def test_longest_runs(max_run_s: float, kind: object, expected: tuple[float, str
 @given(MOMENTS, st.integers(0, 80 * 3600), ZONES, PERIODS, st.sampled_from([1, 60, 3600]))
 def test_charges_add_up_to_the_bill(since: datetime, lived: int, zone: str, period: str, step: int) -> None:
     """Over all windows of its life a node is charged what the cloud bills for it, to the cent."""
-    hold = opened("h", "d", terms(minimum_s=60, increment_s=step), since)
+    hold = open_hold("h", "d", terms(minimum_s=60, increment_s=step), since)
     budget = Budget(name="b", usd=Decimal(1), period=period, timezone=zone)  # type: ignore[arg-type]
     until = since + timedelta(seconds=lived)
-    charges = [used(m, hold, until) for m in life([budget], hold, until)]
+    charges = [used_amount(m, hold, until) for m in life([budget], hold, until)]
     bill = per_hour(Decimal(2), max(60, -(-lived // step) * step))
     assert abs(sum(charges, Decimal(0)) - bill) < Decimal("0.0001")
 
@@ -181,10 +181,10 @@ def test_charges_add_up_to_the_bill(since: datetime, lived: int, zone: str, peri
 @given(MOMENTS, st.integers(0, 40 * 3600))
 def test_what_is_held_covers_the_longest_run(since: datetime, late: int) -> None:
     """Whatever binds before ``binds_until`` and runs its longest costs no more than is held, in every window."""
-    hold = opened("h", "d", terms(run_s=30 * HOUR), since)
+    hold = open_hold("h", "d", terms(run_s=30 * HOUR), since)
     bound = min(hold.binds_until, since + timedelta(seconds=late))
     now = meter(since)
-    assert used(now, hold, bound + timedelta(hours=30)) <= held(now, hold)
+    assert used_amount(now, hold, bound + timedelta(hours=30)) <= held_amount(now, hold)
 
 
 def test_a_plan_takes_from_its_purse() -> None:
@@ -193,11 +193,11 @@ def test_a_plan_takes_from_its_purse() -> None:
         Budget(name="mine", usd=Decimal(10), scope=RESEARCH),
         Budget(name="theirs", usd=Decimal(1), scope=BudgetScope(team="ads")),
     ]
-    purse = Purse(unused(both, NOON), NOON)
+    purse = Purse(unused_balances(both, NOON), NOON)
     assert [left for left, _ in purse.room(terms())] == [2]
     purse.take(terms(), 1)
     assert [left for left, _ in purse.room(terms())] == [1]
-    kept = purse.saved()
+    kept = purse.copy()
     purse.take(terms(), 1)
     ((left, why),) = purse.room(terms())
     assert (left, why.partition(" a month")[0]) == (0, "team research: $13.50 of $10.00")
@@ -207,7 +207,7 @@ def test_a_plan_takes_from_its_purse() -> None:
 def test_a_run_over_midnight_needs_room_in_both_days() -> None:
     """An hour of the run is today's and fits; what it takes of tomorrow is more than a day has: none is bought."""
     for usd, left in ((Decimal("2.2"), 0), (Decimal("2.7"), 1)):
-        purse = Purse(unused([Budget(name="b", period="day", usd=usd)], NOON), NOON + timedelta(hours=11))
+        purse = Purse(unused_balances([Budget(name="b", period="day", usd=usd)], NOON), NOON + timedelta(hours=11))
         assert min(room for room, _ in purse.room(terms())) == left
 
 
@@ -241,12 +241,12 @@ def test_no_hold_and_no_instance_is_matched_twice(
         bound = "" if instance in seen else instance
         seen.add(bound)
         since = NOON - timedelta(minutes=ago)
-        made.append(msgspec.structs.replace(opened(f"h{n}", "d", terms(), since), binds_until=since, instance=bound))
+        made.append(msgspec.structs.replace(open_hold(f"h{n}", "d", terms(), since), binds_until=since, instance=bound))
     booting = tuple(
         Booting(instance=f"n{n}", requested_at=NOON - timedelta(minutes=ago)) for n, ago in enumerate(instances)
     )
     pools = [PoolState(name="t4", desired=desired, booting=booting)]
-    found = match(made, lit([], pools), pools, NOON)
+    found = match(made, lit_instances([], pools), pools, NOON)
     assert sorted([h.id for h, _ in found.live] + [h.id for h in found.over]) == sorted(h.id for h in made)
     named = [one.instance for _, one in found.live if one] + [one.instance for one in found.strange]
     assert sorted(named) == sorted(b.instance for b in booting)
@@ -281,17 +281,17 @@ WAITING = st.lists(
 def test_no_plan_passes_a_budget(waiting: list[PodDemand], together: bool) -> None:
     """Whatever waits, alone or as a gang, what the purchases of a plan hold stays within every budget."""
     pending = (*waiting, *(gang("g", 2, team="red", max_run_s=HOUR) if together else ()))
-    made = plan(pending, rules=policy(budgets=BUDGETS), money=unused(BUDGETS, NOW))
-    for balance in unused(BUDGETS, NOW).balances:
-        own = [opened("", "", t, NOW) for buy in made.buys for t in buy.terms if applies(balance.meter, t)]
-        assert sum((held(balance.meter, hold) for hold in own), Decimal(0)) <= balance.meter.limit
+    made = plan(pending, rules=policy(budgets=BUDGETS), money=unused_balances(BUDGETS, NOW))
+    for balance in unused_balances(BUDGETS, NOW).balances:
+        own = [open_hold("", "", t, NOW) for buy in made.buys for t in buy.terms if applies(balance.meter, t)]
+        assert sum((held_amount(balance.meter, hold) for hold in own), Decimal(0)) <= balance.meter.limit
     assert all(len(buy.terms) == buy.count for buy in made.buys)
 
 
 @given(WAITING)
 def test_the_order_of_pods_changes_nothing(waiting: list[PodDemand]) -> None:
     """With budgets too, the order in which pods are listed does not change what is bought."""
-    money = unused(BUDGETS, NOW)
+    money = unused_balances(BUDGETS, NOW)
     there = plan(waiting, rules=policy(budgets=BUDGETS), money=money)
     back = plan(waiting[::-1], rules=policy(budgets=BUDGETS), money=money)
     assert there.buys == back.buys
@@ -300,7 +300,7 @@ def test_the_order_of_pods_changes_nothing(waiting: list[PodDemand]) -> None:
 def test_a_gang_is_held_for_whole_or_refused() -> None:
     """A gang whose nodes do not all fit a budget gets none, and the refusal gives the figures."""
     budget = Budget(name="all", usd_per_hour=Decimal(40))
-    made = plan(gang("g", 2), rules=policy(budgets=(budget,)), money=unused([budget], NOW))
+    made = plan(gang("g", 2), rules=policy(budgets=(budget,)), money=unused_balances([budget], NOW))
     assert made.buys == ()
     assert "budget all: $64.00 of $40.00 an hour would be held" in made.pods[0].why
 
@@ -310,7 +310,7 @@ def test_teams_do_not_share_a_node_that_is_bought() -> None:
     budget = Budget(name="all", usd=Decimal(10_000))
     big = offering("v100x4", "V100", 4, "12")
     two = [pod("a", 2, team="red"), pod("b", 2, team="blue")]
-    made = plan(two, offerings=[big], rules=policy([big], budgets=(budget,)), money=unused([budget], NOW))
+    made = plan(two, offerings=[big], rules=policy([big], budgets=(budget,)), money=unused_balances([budget], NOW))
     assert bought(made) == {"v100x4": 2}
     assert {t.team for t in made.buys[0].terms} == {"red", "blue"}
     assert bought(plan(two, offerings=[big], rules=policy([big]))) == {"v100x4": 1}

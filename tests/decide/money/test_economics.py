@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import offering
 
-from pilotlight.decide.money.economics import billed, billed_seconds, break_even_s, paid_until_s, usd_per_useful_hour
+from pilotlight.decide.money.economics import (
+    billed_cost,
+    billed_seconds,
+    break_even_s,
+    paid_until_s,
+    usd_per_useful_hour,
+)
 
 BY_SECOND = offering("s", "T4", 1, "3.60")
 BY_HOUR = offering("h", "T4", 1, "2", minimum_s=3600, increment_s=3600)
@@ -25,7 +31,7 @@ BILLS = {
 @pytest.mark.parametrize(("node", "seconds", "usd"), BILLS.values(), ids=BILLS.keys())
 def test_billing_steps(node: object, seconds: float, usd: str) -> None:
     """A node is billed at least its minimum and then by whole increments."""
-    assert billed(node, seconds) == Decimal(usd)  # type: ignore[arg-type]
+    assert billed_cost(node, seconds) == Decimal(usd)  # type: ignore[arg-type]
 
 
 @given(st.floats(0, 1e7), st.sampled_from([60, 3600]), st.sampled_from([1, 60, 3600]))

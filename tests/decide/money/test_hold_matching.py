@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from pilotlight.decide.money.budget_limits import opened
+from pilotlight.decide.money.budget_limits import open_hold
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, match
 from pilotlight.facts.money.budgets import Hold, Terms
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -19,7 +19,7 @@ def hold(name: str, pool: str = "one", at: datetime = NOON, decision: str = "d")
     terms = Terms(
         pool=pool, usd_per_hour=Decimal(1), gpus=1, boot_s=180, idle_s=300, run_s=3600, run_source="", typical_s=600
     )
-    return opened(name, decision, terms, at)
+    return open_hold(name, decision, terms, at)
 
 
 def pool(desired: int, name: str = "one") -> PoolState:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.hourly_costs import anomaly, begins, hour, mark, over, total
+from pilotlight.decide.money.hourly_costs import anomaly, begins, hour, hour_ended, mark, total
 from pilotlight.facts.money.bill import Anomaly, CostLine, HourCost, HourSums, LineKind, MeterDay
 
 MONDAY = datetime(2026, 11, 30, 10, tzinfo=UTC)
@@ -102,8 +102,8 @@ def test_a_span_in_which_nobody_looked_is_no_hour() -> None:
     two = hour(was, [day(MONDAY, line("9"))], MONDAY + 2 * HOUR)
     assert two is not None
     assert total(two) == 4
-    assert not over(was, MONDAY + timedelta(minutes=59))
-    assert over(was, MONDAY + HOUR)
+    assert not hour_ended(was, MONDAY + timedelta(minutes=59))
+    assert hour_ended(was, MONDAY + HOUR)
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.decimals(0, 99, places=2)), max_size=90))

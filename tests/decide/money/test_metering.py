@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_fleet import A100, T4, node, offering
 
-from pilotlight.decide.money.economics import billed
+from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.metering import Look, counted, cuts, day_start, lines, metered, stopped
-from pilotlight.decide.money.time_between_looks import told
+from pilotlight.decide.money.metering import Look, count_day, cuts, day_start, lines, metered_node, stopped_node
+from pilotlight.decide.money.time_between_looks import node_times
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.workload import SHARED, GpuRequest
@@ -45,16 +45,18 @@ class Ledger:
 
     def look(self, at: datetime, nodes: Sequence[Node] = (), lives: Sequence[Life] = ()) -> None:
         """One look at the nodes that are lit, with lives that are known to be over."""
-        lit = {n.instance: metered(Lit(n.instance, n.pool, n.created_at, n), self.fleet.get(n.pool)) for n in nodes}
-        over = {one.instance: stopped(one, self.fleet.get(one.pool)) for one in lives}
-        says = {n.instance: told(n, lit[n.instance].gpus) for n in nodes}
+        lit = {
+            n.instance: metered_node(Lit(n.instance, n.pool, n.created_at, n), self.fleet.get(n.pool)) for n in nodes
+        }
+        over = {one.instance: stopped_node(one, self.fleet.get(one.pool)) for one in lives}
+        says = {n.instance: node_times(n, lit[n.instance].gpus) for n in nodes}
         look = Look(at, lit, over, self.fleet, says, self.last)
         self.last = max(at, self.last or at)
         day = self.first or at.date()
         before: dict[str, MeteredNode] = {}
         while day <= at.date():
             empty = MeterPart(day=day, seen=day_start(day))
-            self.parts[day] = counted(self.parts.get(day, empty), before, look, cuts(day, self.zones))
+            self.parts[day] = count_day(self.parts.get(day, empty), before, look, cuts(day, self.zones))
             before, day = self.parts[day].nodes, day + DAY
         self.first = at.date()
 
@@ -300,7 +302,7 @@ def test_teams_idle_and_shared_are_what_the_nodes_cost(
             if not any(born <= m < died for m in moments):
                 continue
             died = min(m for m in moments if m >= died)
-        cost += billed(FLEET[pool], (died - born).total_seconds())
+        cost += billed_cost(FLEET[pool], (died - born).total_seconds())
         if pool == SLICED.pool:
             pods = tuple(pod(team, count, resource=(MIG1, MIG2, MIG3)[milli % 3]) for team, count, milli in holders)
         else:

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from small_fleet import policy
 
-from pilotlight.decide.money.budget_limits import opened
+from pilotlight.decide.money.budget_limits import open_hold
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.decide.money.node_end import ending
 from pilotlight.facts.capacity import BoundPod
@@ -35,7 +35,7 @@ def terms(**fields: object) -> Terms:
 @pytest.mark.parametrize("spare_s", [-600, -10, 0, 10, 200])
 def test_a_run_that_may_not_be_stopped_has_all_that_it_was_promised(spare_s: float) -> None:
     """Whether its promise ends shortly before what is held or after: a stop begins when it is over."""
-    hold = opened("h", "d", terms(), NOON)
+    hold = open_hold("h", "d", terms(), NOON)
     started = hold.until - timedelta(seconds=HOUR + spare_s)
     pod = BoundPod(uid="u", namespace="ml", name="a", workload_class="serving", max_run_s=HOUR, started_at=started)
     found = ending(hold, [pod], policy(), started)
@@ -44,6 +44,6 @@ def test_a_run_that_may_not_be_stopped_has_all_that_it_was_promised(spare_s: flo
 
 def test_a_promise_that_ends_in_time_moves_nothing() -> None:
     """What is held covers the run and its stop: the node ends with that."""
-    hold = opened("h", "d", terms(), NOON)
+    hold = open_hold("h", "d", terms(), NOON)
     pod = BoundPod(uid="u", namespace="ml", name="a", workload_class="serving", max_run_s=HOUR, started_at=NOON)
     assert ending(hold, [pod], policy(), NOON).at == hold.until

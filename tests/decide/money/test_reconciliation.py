@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.reconciliation import BOUNDS, Correction, awaited, compared, corrections, median
+from pilotlight.decide.money.reconciliation import (
+    BOUNDS,
+    Correction,
+    awaited_bills,
+    compare_with_bill,
+    corrections,
+    median,
+)
 from pilotlight.decide.money.spend import books
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 
@@ -41,7 +48,7 @@ def learnt(ratios: Iterable[str], none: str = "0") -> tuple[Correction, ...]:
     days = [metered(0, a="10"), *(metered(n, a="10") for n, _ in numbered)]
     bills = [billed(n, a=str(10 * Decimal(ratio)), none=none) for n, ratio in numbered]
     known = books(days, bills)
-    return corrections(compared(known.metered, known.billed))
+    return corrections(compare_with_bill(known.metered, known.billed))
 
 
 def test_a_correction_has_its_date_its_evidence_and_its_spread() -> None:
@@ -77,9 +84,9 @@ def test_a_bill_without_pools_is_held_against_the_whole_day() -> None:
     """Where no row names a pool all of the meter is compared with all of the bill."""
     days = [metered(0, a="1"), *(metered(n, a="6", b="4") for n in range(1, 7))]
     known = books(days, [billed(n, none="11") for n in range(1, 7)])
-    found = compared(known.metered, known.billed)
+    found = compare_with_bill(known.metered, known.billed)
     assert {(one.pool, one.billed, one.metered) for one in found} == {("", Decimal(11), Decimal(10))}
-    assert awaited([metered(7, a="6", b="4")], corrections(found)) == (
+    assert awaited_bills([metered(7, a="6", b="4")], corrections(found)) == (
         ("a", Decimal(6), Decimal("6.6")),
         ("b", Decimal(4), Decimal("4.4")),
     )
@@ -89,7 +96,7 @@ def test_a_day_in_doubt_is_shown_and_teaches_nothing() -> None:
     """Something of it could not be counted."""
     days = [metered(n, a="10") for n in range(8)]
     known = books(days, [billed(n, a="12", doubt=True) for n in range(1, 8)])
-    found = compared(known.metered, known.billed)
+    found = compare_with_bill(known.metered, known.billed)
     assert {one.doubt for one in found} == {True}
     assert corrections(found) == ()
 
@@ -104,7 +111,7 @@ def test_compared_days_add_up_to_bill_and_meter(days: list[tuple[Decimal, Decima
     meters = [metered(n, a=str(one[0]), b=str(one[1])) for n, one in enumerate(days)]
     bills = [billed(n, a=str(one[2]), none=str(one[3])) for n, one in enumerate(days)]
     known = books(meters, bills)
-    found = compared(known.metered, known.billed)
+    found = compare_with_bill(known.metered, known.billed)
     assert sum(one.metered for one in found) == sum(one[0] + one[1] for one in days[1:])
     assert sum(one.billed for one in found) == sum(one[2] + one[3] for one in days[1:])
     assert all(BOUNDS[0] <= one.factor <= BOUNDS[1] for one in corrections(found))

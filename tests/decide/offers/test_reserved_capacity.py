@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_fleet import NOW, SAME_SPEED, T4, bought, node, offering, plan, pod, pods, policy
 
-from pilotlight.decide.offers.reserved_capacity import counted
+from pilotlight.decide.offers.reserved_capacity import count_unused
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -145,9 +145,9 @@ def test_what_runs_beyond_what_is_paid_for_is_said_with_its_price() -> None:
 def test_what_was_unused_is_counted_each_hour_once() -> None:
     """What a look finds goes on until the next; the same look twice adds nothing, and an unknown price is no $0."""
     idle = PaidIdle(pool="paid", instance_type="T4x1", nodes=2, count=4, gpus=2, worth=Decimal(3))
-    first = counted(None, (idle,), NOW)
-    later = counted(first, (), NOW + timedelta(hours=2))
-    assert counted(later, (), NOW + timedelta(hours=2)) == later
-    end = counted(later, (replace(idle, worth=None),), NOW + timedelta(hours=3))
+    first = count_unused(None, (idle,), NOW)
+    later = count_unused(first, (), NOW + timedelta(hours=2))
+    assert count_unused(later, (), NOW + timedelta(hours=2)) == later
+    end = count_unused(later, (replace(idle, worth=None),), NOW + timedelta(hours=3))
     assert end.pools["paid"] == UnusedPool(gpus=2, worth=None, gpu_hours=Decimal(4), usd=Decimal(6), priced=True)
-    assert not counted(end, (), NOW + timedelta(hours=4)).pools["paid"].priced
+    assert not count_unused(end, (), NOW + timedelta(hours=4)).pools["paid"].priced

@@ -38,7 +38,7 @@ def test_the_case_as_printed_keeps_99_5_percent() -> None:
     """The course's own figures, under their own name: $648.64 less $3.12 is $645.52."""
     printed = spot_case_as_printed()
     assert (printed.saved, printed.lost, printed.net) == (Decimal("648.64"), Decimal("3.12"), Decimal("645.52"))
-    assert round(printed.kept, 4) == Decimal("0.9952")
+    assert round(printed.kept_share, 4) == Decimal("0.9952")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,11 @@ def test_the_case_as_printed_keeps_99_5_percent() -> None:
 def test_one_node_keeps_less(restart_min: int, lost: str, kept: str) -> None:
     """An interruption each four hours, half of thirty minutes lost: $81.08 saved, less the loss and the restart."""
     case = spot_case(ON_DEMAND, SPOT, Decimal(4), QUARTER, Decimal(restart_min) / 60)
-    assert (case.saved, round(case.lost, 3), round(case.kept, 4)) == (Decimal("81.08"), Decimal(lost), Decimal(kept))
+    assert (case.saved, round(case.lost, 3), round(case.kept_share, 4)) == (
+        Decimal("81.08"),
+        Decimal(lost),
+        Decimal(kept),
+    )
 
 
 def test_dalys_factor_is_1_150() -> None:
@@ -105,7 +109,7 @@ def test_the_golden_figures(shelf: Path) -> None:
         ("spot_as_printed", spot_case_as_printed()),
         ("spot_fixed_node", spot_case(ON_DEMAND, SPOT, Decimal(4), QUARTER)),
     ):
-        ours = {"lost": case.lost, "saved": case.saved, "net": case.net, "kept": case.kept}
+        ours = {"lost": case.lost, "saved": case.saved, "net": case.net, "kept": case.kept_share}
         wanted = {key: value for key, value in golden[name].items() if key != "status"}
         assert {key: float(value) for key, value in ours.items()} == pytest.approx(wanted, abs=5e-6, rel=5e-5)
     for name, minutes in (("c1", 1), ("c5", 5)):

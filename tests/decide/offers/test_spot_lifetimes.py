@@ -15,9 +15,9 @@ from pilotlight.decide.offers.spot_lifetimes import (
     MOST_KEPT,
     PRIOR_AN_HOUR,
     as_lived,
-    asked,
     gave_back,
-    looked,
+    learn_from_look,
+    learn_from_purchase,
     place,
     survival,
 )
@@ -47,7 +47,7 @@ def seen(*looks: tuple[float, int], begins: datetime = NOW) -> dict[str, Lives]:
     """What is known after looks, each so many hours after the first and with so many of the first nodes."""
     known: dict[str, Lives] = {}
     for after_h, count in looks:
-        known = dict(looked(known, nodes(count, begins), [A, B], begins + timedelta(hours=after_h)))
+        known = dict(learn_from_look(known, nodes(count, begins), [A, B], begins + timedelta(hours=after_h)))
     return known
 
 
@@ -85,10 +85,10 @@ def test_a_node_that_we_gave_back_was_not_taken() -> None:
     """It is no loss, and one that was launched meanwhile hides none."""
     known = seen((0, 2), (1, 2))
     given_back = dict(gave_back(known, nodes(1)[0]))
-    after = looked(given_back, nodes(1), [A], NOW + timedelta(hours=2))
+    after = learn_from_look(given_back, nodes(1), [A], NOW + timedelta(hours=2))
     assert sum(after[place("T4x1", "a")].lost) == 0
     young = node("young", A, created_at=NOW + timedelta(hours=1.5), ready_since=NOW + timedelta(hours=1.6), zone="a")
-    hidden = looked(known, [nodes(1)[0], young], [A], NOW + timedelta(hours=2))
+    hidden = learn_from_look(known, [nodes(1)[0], young], [A], NOW + timedelta(hours=2))
     assert sum(hidden[place("T4x1", "a")].lost) == pytest.approx(0.5, rel=0.03)
 
 
@@ -186,7 +186,7 @@ def test_what_zones_refused_is_remembered_with_how_long_they_were_away() -> None
     """Two refusals and a success twenty minutes later: a third was served, and one spell away ended."""
     known: dict[str, Lives] = {}
     for minutes, served in ((0, False), (10, False), (20, True)):
-        known = dict(asked(known, A, served, NOW + timedelta(minutes=minutes)))
+        known = dict(learn_from_purchase(known, A, served, NOW + timedelta(minutes=minutes)))
     lives = known[place("T4x1", "a")]
     assert survival(known, "T4x1", "a", 0.05).up == pytest.approx(1 / 3)
     assert lives.away_h == pytest.approx(1 / 3)
@@ -196,7 +196,7 @@ def test_what_zones_refused_is_remembered_with_how_long_they_were_away() -> None
 def test_pools_without_zones_learn_nothing() -> None:
     """What names no zone stays with the catalogue's rate, object for object."""
     plain = spot("")
-    known = looked({}, [node("n", plain)], [plain], NOW)
+    known = learn_from_look({}, [node("n", plain)], [plain], NOW)
     assert (known, as_lived([plain], seen((0, 1), (1, 0)), NOW)[0] is plain) == ({}, True)
 
 
@@ -204,14 +204,14 @@ def test_no_more_is_remembered_than_there_is_room_for() -> None:
     """Of more types and zones than are kept those seen last stay."""
     known: dict[str, Lives] = {}
     for n in range(MOST_KEPT + 5):
-        known = dict(asked(known, spot(f"z{n:03}"), True, NOW + timedelta(seconds=n)))
+        known = dict(learn_from_purchase(known, spot(f"z{n:03}"), True, NOW + timedelta(seconds=n)))
     assert (len(known), place("T4x1", "z000") in known) == (MOST_KEPT, False)
 
 
 def test_a_look_after_which_nothing_is_new_writes_nothing() -> None:
     """What is known is the same object for ten minutes while the same nodes stay."""
     known = seen((0, 2), (1, 2))
-    again = looked(known, nodes(2), [A, B], NOW + timedelta(hours=1, minutes=5))
+    again = learn_from_look(known, nodes(2), [A, B], NOW + timedelta(hours=1, minutes=5))
     assert again == known
 
 

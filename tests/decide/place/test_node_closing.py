@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, T4, V100X4, bought, gang, in_flight, node, offering, plan, pod, pods, policy
 
-from pilotlight.decide.place.node_closing import OPEN_S, counted
+from pilotlight.decide.place.node_closing import OPEN_S, count_openings
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -146,7 +146,7 @@ def test_who_lost_twice_is_bought_for() -> None:
     memory, times = STRAYS, []
     for look in range(3):
         now = NOW + timedelta(seconds=20 * look)
-        memory = counted(memory, ClusterView(pending=(wanted,), nodes=tuple(lit)), now)
+        memory = count_openings(memory, ClusterView(pending=(wanted,), nodes=tuple(lit)), now)
         made = steered([wanted], lit, memory=memory, now=now)
         memory = msgspec.structs.replace(memory, openings=made.placement.openings)
         times.append((memory.lost.get(wanted.uid, 0), bought(made), made.placement.open))
@@ -172,7 +172,7 @@ def test_room_that_is_gone_is_lost_at_once() -> None:
     until = NOW + timedelta(seconds=9)
     openings = {n: Opening(pods=(p.uid,), until=until) for n, p in (("full", wanted), ("free", other), ("gone", other))}
     lit = (node("full", A100, used=8), node("free", A100))
-    after = counted(Memory(openings=openings), ClusterView(pending=(wanted,), nodes=lit), NOW)
+    after = count_openings(Memory(openings=openings), ClusterView(pending=(wanted,), nodes=lit), NOW)
     assert (after.lost, after.openings) == ({wanted.uid: 1}, {})
 
 

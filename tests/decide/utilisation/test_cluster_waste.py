@@ -7,7 +7,7 @@ from math import nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight.decide.utilisation.cluster_waste import Found, wasted
+from pilotlight.decide.utilisation.cluster_waste import Found, find_waste
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest
@@ -39,7 +39,7 @@ def _series(pod: str, activity: list[float], device: str = "0") -> GpuSeries:
 
 def _found(nodes: list[Node], *series: GpuSeries, price: str | None = "8") -> Found:
     prices = {} if price is None else {node.name: Decimal(price) for node in nodes}
-    return wasted(Telemetry(start_s=0, step_s=60, metric="m", series=series), nodes, prices)
+    return find_waste(Telemetry(start_s=0, step_s=60, metric="m", series=series), nodes, prices)
 
 
 def test_replicas_beyond_need_are_a_service_s_and_no_training_job_s() -> None:

@@ -13,7 +13,7 @@ import waste_on_prometheus
 from pilotlight.decide.demand.made_by import made_by
 from pilotlight.decide.utilisation.idle_pods import idle_pods
 from pilotlight.decide.utilisation.replicas import replicas
-from pilotlight.decide.utilisation.shared_devices import MEMORY, shared
+from pilotlight.decide.utilisation.shared_devices import MEMORY, share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 STEP = 600
@@ -70,7 +70,7 @@ def test_missing_samples_never_make_a_pod_idle(values: list[float]) -> None:
 def test_devices_hold_every_pod_once_and_leave_room(memories: list[list[float]], activity: list[float]) -> None:
     """Each pod is on one device; where several share, their peaks at once leave some of it."""
     series = [GpuSeries(pod=f"p{n}", activity=activity, memory=m) for n, m in enumerate(memories)]
-    devices = shared(series, 81_920)
+    devices = share_devices(series, 81_920)
     assert sorted(name for device in devices for name in device.pods) == sorted(one.pod for one in series)
     for device in devices:
         if len(device.pods) > 1:
@@ -81,8 +81,8 @@ def test_devices_hold_every_pod_once_and_leave_room(memories: list[list[float]],
 def test_pods_that_work_at_once_do_not_share() -> None:
     """Joint activity over the device keeps them apart, however small they are; turns bring them together."""
     early, late = (0.9, 0.0) * 3, (0.0, 0.9) * 3
-    assert len(shared([pod("a", *early), pod("b", *early)], 80_000)) == 2
-    assert len(shared([pod("a", *early), pod("b", *late)], 80_000)) == 1
+    assert len(share_devices([pod("a", *early), pod("b", *early)], 80_000)) == 2
+    assert len(share_devices([pod("a", *early), pod("b", *late)], 80_000)) == 1
 
 
 @given(st.lists(st.floats(0, 20), min_size=1, max_size=80), st.integers(1, 40))

@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 from stage import Stage
 
-from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, opened
+from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, open_hold
 from pilotlight.decide.money.holds import TICK, put_out
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.facts.money.budgets import Hold, Priced, Terms
@@ -42,7 +42,7 @@ def test_a_decision_settles_the_node_that_it_gave_back_by_its_instance() -> None
     """The cloud's name of a node is not the cluster's: what it cost is settled with the release, not looks later."""
     on = Stage(budgets=(BUDGET,))
     now = on.deps.now()
-    HOLD.put(on.deps.state, "c/h.0", replace(opened("h.0", "h", TERMS, now), instance="i-7"))
+    HOLD.put(on.deps.state, "c/h.0", replace(open_hold("h.0", "h", TERMS, now), instance="i-7"))
     gone = NodeVerdict(node="n7", pool="one", instance="i-7", verdict="release", why="idle", usd_per_hour=None)
     step = Step(n=0, call="release", pool="one", target="n7", instance="i-7", state="done")
     plan = Plan(nodes=(gone,))
@@ -55,7 +55,7 @@ def test_a_decision_settles_the_node_that_it_gave_back_by_its_instance() -> None
 
 def test_an_empty_node_is_held_for_until_the_look_after_its_idle_timeout() -> None:
     """It is put out by a look, and looks are a minute apart: that minute is held for too."""
-    hold: Hold = opened("h.0", "h", TERMS, (now := Stage().deps.now()))
+    hold: Hold = open_hold("h.0", "h", TERMS, (now := Stage().deps.now()))
     assert put_out(hold, now).until == now + TICK + timedelta(seconds=TERMS.idle_s)
 
 
@@ -64,6 +64,6 @@ def test_room_lasts_less_long_where_a_price_rose() -> None:
     now = Stage().deps.now()
     dear = replace(TERMS, usd_per_hour=Decimal(2))
     rose = Priced(until=now + timedelta(hours=1), usd_per_hour=Decimal(1))
-    hold = replace(opened("h.0", "h", dear, now), earlier=(rose,))
+    hold = replace(open_hold("h.0", "h", dear, now), earlier=(rose,))
     (meter,) = meters((BUDGET,), now)
     assert latest(meter, hold, Decimal(5)) == now + timedelta(hours=3)

@@ -15,7 +15,7 @@ from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.money.budget_limits import meters, opened, terms
+from pilotlight.decide.money.budget_limits import meters, open_hold, terms
 from pilotlight.errors import Busy, PilotlightError, Unavailable
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.budgets import Account, Hold
@@ -490,7 +490,7 @@ def test_a_worker_that_lost_its_lease_changes_no_cost() -> None:
     own = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
     holds.reserve(on.deps, "d", 0, [own], now)
     ended = now + timedelta(hours=1)
-    stopped = msgspec.structs.replace(opened("d.0.0", "d", own, now), ended_at=ended)
+    stopped = msgspec.structs.replace(open_hold("d.0.0", "d", own, now), ended_at=ended)
     [meter] = (m for m in meters(on.deps.policy.budgets, now) if m.end is not None)
     accounts_in_state.change(on.deps, meter.key, lambda _: Account(held={"d.0.0": Decimal(50)}))
     stop(on.deps, stopped, ended)
@@ -507,7 +507,7 @@ def test_settling_from_any_half_done_step_charges_the_same() -> None:
     for n in range(30):
         on = stage(*on.deps.policy.budgets)
         holds.reserve(on.deps, "d", 0, [own], now)
-        hold = opened("d.0.0", "d", own, now)
+        hold = open_hold("d.0.0", "d", own, now)
         dying = replace(on.deps, state=Failing(on.deps.state, n))
         with suppress(Unavailable):
             stop(dying, hold, ended)

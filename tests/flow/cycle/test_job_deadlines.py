@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import MINUTE, START, Stage
 
-from pilotlight.decide.job_deadlines.job_deadlines import chosen, narrowed, standing
+from pilotlight.decide.job_deadlines.job_deadlines import choose_for_job, narrow_to_deadline, standing
 from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
@@ -254,7 +254,7 @@ def test_no_choice_leaves_on_demand_too_little_time(
     memory = Memory(due={"j": DueJob(at=0.0, saved_s=saved * work_h * HOUR)})
     sure, spot = (Candidate(_offering(kind, boot_s, rate), 1, 1.0) for kind in ("on-demand", "spot"))
     stands = standing(due, [sure], memory, 60.0)
-    choice = chosen(due, stands, [spot] if up else [], [] if up else [spot], [sure], 600.0, START)
+    choice = choose_for_job(due, stands, [spot] if up else [], [] if up else [spot], [sure], 600.0, START)
     left_s = (1 - saved) * work_h * HOUR
     if choice.capacity != "on-demand":
         assert START + timedelta(seconds=2 * MINUTE + boot_s + 60 + left_s) <= due.by + timedelta(seconds=1)
@@ -282,7 +282,7 @@ def test_how_long_spot_is_away_is_what_its_zone_lived_through(away_h: float, wai
     spot = Candidate(msgspec.structs.replace(_offering("spot", 180, 0.05), zone="a"), 1, 1.0)
     made = shape(gpu=GpuRequest(count=1), due=due, checkpoint_s=600)
     held = Eligible((od,), (), held=((spot, "backoff", "just refused"),))
-    found, prior = (narrowed(held, made, POLICY, Memory(lives=known), START) for known in (lives, {}))
+    found, prior = (narrow_to_deadline(held, made, POLICY, Memory(lives=known), START) for known in (lives, {}))
     assert found.candidates == prior.candidates == ()
     assert (_expected(found.why) < _expected(prior.why)) is waits
 

@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.bills import warehouse
-from pilotlight.decide.money.bill_scope import Rules, scoped
+from pilotlight.decide.money.bill_scope import Rules, scope_bill
 from pilotlight.errors import BadInput, BadRequest, Unavailable
 from pilotlight.facts.money.bill import Bill
 from pilotlight.units import Seconds
@@ -85,7 +85,7 @@ class AthenaBills:
         tags = tuple(self._rules.scope.tags) if self._rules.scope else ()
         export = f'{self._named["database"]}"."{self._named["table"]}'
         asked = warehouse.query("athena", export, tags, start, end)
-        return scoped(SOURCE, warehouse.lines(self._rows(asked), len(tags)), self._rules, end)
+        return scope_bill(SOURCE, warehouse.lines(self._rows(asked), len(tags)), self._rules, end)
 
     def _rows(self, asked: warehouse.Query) -> Iterator[tuple[str | None, ...]]:
         """The rows after the first, which has the columns' names."""

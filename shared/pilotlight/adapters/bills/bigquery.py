@@ -16,7 +16,7 @@ from pilotlight.adapters.bills import warehouse
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
-from pilotlight.decide.money.bill_scope import Rules, scoped
+from pilotlight.decide.money.bill_scope import Rules, scope_bill
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.money.bill import Bill
 from pilotlight.units import Seconds
@@ -86,7 +86,7 @@ class BigQueryBills:
         """The cluster's rows of the period. Raises ``Unavailable`` while the query still runs: ask again."""
         tags = tuple(self._rules.scope.tags) if self._rules.scope else ()
         asked = warehouse.query("bigquery", self._table, tags, start, end)
-        return scoped(SOURCE, warehouse.lines(self._rows(asked), len(tags)), self._rules, end)
+        return scope_bill(SOURCE, warehouse.lines(self._rows(asked), len(tags)), self._rules, end)
 
     def _rows(self, asked: warehouse.Query) -> Iterator[tuple[str | None, ...]]:
         answer = self._submitted(asked)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pilotlight.adapters.bills.exports import Files, local_files
 from pilotlight.adapters.bills.focus_query import VERSION, query, superseded
 from pilotlight.adapters.object_store import Objects
-from pilotlight.decide.money.bill_scope import Line, Rules, scoped
+from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
@@ -57,7 +57,7 @@ class FocusBills:
             except duckdb.Error as error:
                 first = str(error).partition("\n")[0].replace(str(files.versions[0][0].parent), "")
                 return _unread(f"cannot be read: {first[:200]}")
-        return scoped(SOURCE, lines, self._rules, end, dropped=files.dropped)
+        return scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
 
     def _lines(
         self, db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime, end: datetime, *, several: bool

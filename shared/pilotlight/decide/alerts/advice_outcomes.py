@@ -20,7 +20,7 @@ MOST_PODS = 50
 """Pods by which one purchase is followed."""
 
 
-def followed(
+def follow_advice(
     was: OpenAdvice, held: Sequence[Held], view: ClusterView, boots: Mapping[str, Seconds], now: datetime
 ) -> tuple[OpenAdvice, tuple[Advised, ...]]:
     """The advice that is open after a look, and that which ended with it. ``boots`` is by pool.
@@ -109,7 +109,7 @@ class BesideAdvice(NamedTuple):
     hurt: tuple[Hurt, ...]
 
 
-def compared(
+def compare_with_advice(
     advice: Sequence[Advised], metered: Iterable[MeterDay], value_of_wait: UsdPerHour, now: datetime
 ) -> list[BesideAdvice]:
     """What was advised of each pool beside what it cost as it was kept, by the pool's name."""

@@ -45,7 +45,7 @@ def quiet_until(quiet: QuietHours | None, alert: Alert, now: datetime) -> dateti
     return next((moment for moment in ends if moment > now and not in_window(quiet, moment)), None)
 
 
-def counted(burst: Burst | None, now: datetime, after: int, window_s: Seconds) -> Burst:
+def count_alert(burst: Burst | None, now: datetime, after: int, window_s: Seconds) -> Burst:
     """The count with one more. A window that follows on a full one is full from its beginning."""
     window = timedelta(seconds=window_s)
     if burst is None or now >= burst.begun + 2 * window:
@@ -60,7 +60,7 @@ def pause_s(failures: int) -> Seconds:
     return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(max(0, failures - 1), 16))
 
 
-def grouped(alerts: Sequence[Alert]) -> Alert:
+def group_alerts(alerts: Sequence[Alert]) -> Alert:
     """Many alerts of one kind and cluster as one: their count, what they say, and dollars added up."""
     first = alerts[0]
     said = Counter(alert.what for alert in alerts)
@@ -84,7 +84,7 @@ def grouped(alerts: Sequence[Alert]) -> Alert:
     )
 
 
-def linked(policy: Alerts, alert: Alert, ack: str = "") -> Alert:
+def link_alert(policy: Alerts, alert: Alert, ack: str = "") -> Alert:
     """An alert with links to the home's page, to why its decision was made, and to its own page, by ``ack``."""
     if not policy.page:
         return alert

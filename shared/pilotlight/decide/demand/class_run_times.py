@@ -11,7 +11,7 @@ LEAST, MOST = 5, 99
 """A median counts from so many runs on; no more than the last so many are kept of a class."""
 
 
-def learned(runs: Runs, nodes: Iterable[Node], now: datetime) -> Runs:
+def learn_run_times(runs: Runs, nodes: Iterable[Node], now: datetime) -> Runs:
     """The runs after another look. One lasts from the look that first saw the pod to the first that did not."""
     here = {pod.uid: pod.workload_class for node in nodes for pod in node.gpu_pods}
     lengths = dict(runs.lengths)

@@ -30,7 +30,7 @@ REACTION_S: Seconds = 60.0
 """From a look to the next."""
 
 
-def remembered(history: QueueHistory, reading: QueueReading, keep_s: Seconds = 0.0) -> QueueHistory:
+def remember_reading(history: QueueHistory, reading: QueueReading, keep_s: Seconds = 0.0) -> QueueHistory:
     """The history with one more reading; one that is no number, or older than the last, changes nothing."""
     last = history.readings[-1].at if history.readings else None
     if not isfinite(reading.length) or reading.length < 0 or (last is not None and reading.at <= last):

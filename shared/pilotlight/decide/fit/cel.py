@@ -70,7 +70,7 @@ class _Device(NamedTuple):
     kind: DeviceKind
 
 
-def chosen(expression: str, kind: DeviceKind) -> bool | Unknown | Absent:
+def evaluate_selector(expression: str, kind: DeviceKind) -> bool | Unknown | Absent:
     """Whether an expression chooses a kind of devices. Raises ``Unread``."""
     step = _compiled(expression)
     if isinstance(step, Unread):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
-from pilotlight.decide.fit.cel import Absent, Unknown, Unread, chosen
-from pilotlight.decide.fit.device_templates import expected
+from pilotlight.decide.fit.cel import Absent, Unknown, Unread, evaluate_selector
+from pilotlight.decide.fit.device_templates import expected_devices
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
@@ -41,7 +41,7 @@ class _Tried(NamedTuple):
     unread: str = ""
 
 
-def resolved(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterView, list[Offering]]:
+def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterView, list[Offering]]:
     """The view and the offerings with claims made into GPUs; pods that no node could serve are findings."""
     shapes = {pod.shape.key: pod.shape for pod in view.pending if pod.shape.claimed is not None}
     plain = frozenset(pod.shape.gpu.resource for pod in view.pending if pod.shape.claimed is None)
@@ -80,7 +80,7 @@ def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -
     """
     if offering.pool in bare and not offering.kinds:
         return offering
-    kinds = expected(offering)
+    kinds = expected_devices(offering)
     if offering.kinds or not plain.isdisjoint(kind.resource for kind in kinds):
         return replace(offering, kinds=kinds)
     named = {kind.resource: f"{CLAIMED}{kind.resource}" for kind in kinds}
@@ -136,7 +136,7 @@ def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tri
 def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown:
     unknown: Unknown | None = None
     for selector in ask.selectors:
-        found = chosen(selector, kind)
+        found = evaluate_selector(selector, kind)
         if found is False or isinstance(found, Absent):
             return False
         if isinstance(found, Unknown):

@@ -50,7 +50,7 @@ _BY_MODEL: Mapping[str, tuple[str, str]] = {
 }
 
 
-def expected(offering: Offering) -> tuple[DeviceKind, ...]:
+def expected_devices(offering: Offering) -> tuple[DeviceKind, ...]:
     """The kinds of an offering's nodes: what was published of one that joined, else what is expected."""
     return offering.kinds or tuple(_expected(offering))
 

@@ -90,7 +90,7 @@ class Bin:
             ports=self.ports,
         )
 
-    def within(self, offering: Offering) -> bool:
+    def in_pool_of(self, offering: Offering) -> bool:
         """Whether it is a node of an offering's pool, in its zone where it names one."""
         return self.pool == offering.pool and offering.zone in ("", self.labels.get(ZONE, ""))
 

@@ -34,7 +34,7 @@ class Neighbours:
             self._of_group.setdefault(rule.group, []).append(rule)
         self._spreads = [rule for rule in rules.values() if rule.kind == "spread"]
 
-    def opened(self, place: Place) -> None:
+    def add_place(self, place: Place) -> None:
         """Another node is there, or will be: a domain to spread over, perhaps a new one."""
         for rule in self._spreads:
             if (domain := _spread_domain(rule, place)) is not None:
@@ -52,9 +52,9 @@ class Neighbours:
 
     def allow(self, near: Near, place: Place) -> bool:
         """Whether one more such pod may be there, by its rules."""
-        return self.broken(near, place) is None
+        return self.broken_rule(near, place) is None
 
-    def broken(self, near: Near, place: Place) -> NearRule | None:
+    def broken_rule(self, near: Near, place: Place) -> NearRule | None:
         """The rule that keeps one more such pod off, or None."""
         beside = [rule for rule in near.rules if rule.kind == "with"]
         first = bool(beside) and beside[0].own and not any(self._counts[rule.key] for rule in beside)
@@ -70,7 +70,7 @@ class Neighbours:
             return first or counts.get(domain, 0) > 0
         return _skew(rule, counts, domain) <= rule.max_skew
 
-    def saved(self) -> dict[str, dict[str, int]]:
+    def copy_counts(self) -> dict[str, dict[str, int]]:
         """All counts, to give back to ``restore``."""
         return {key: dict(counts) for key, counts in self._counts.items()}
 

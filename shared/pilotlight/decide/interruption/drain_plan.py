@@ -76,7 +76,7 @@ def begin_of(deadline: datetime | None, now: datetime) -> datetime:
     return now if deadline is None else max(now, deadline - timedelta(seconds=LEAD_S))
 
 
-def unsaved(pod: BoundPod, node: Node, price: UsdPerHour, at: datetime) -> Lost:
+def unsaved_work(pod: BoundPod, node: Node, price: UsdPerHour, at: datetime) -> Lost:
     """The work that a pod loses if it stops at ``at``: since its last checkpoint, or since it began."""
     since = max(filter(None, (pod.checkpointed_at, pod.started_at)), default=node.created_at)
     seconds = max(0.0, (at - since).total_seconds())
@@ -97,7 +97,7 @@ def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime)
     for pod in (p for n in others if n.name != node.name for p in n.gpu_pods if p.gang in by_key and p.gang):
         by_key[pod.gang].append(pod)
     made = [
-        Movers(tuple(pods), sum((unsaved(p, node, price, now).usd for p in pods), Decimal(0)))
+        Movers(tuple(pods), sum((unsaved_work(p, node, price, now).usd for p in pods), Decimal(0)))
         for pods in by_key.values()
     ]
     return sorted(made, key=lambda group: (-group.usd, group.pods[0].uid))

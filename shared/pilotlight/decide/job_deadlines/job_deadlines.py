@@ -49,7 +49,7 @@ class Standing(NamedTuple):
     start_s: Seconds
     latest: datetime
 
-    def must(self, now: datetime) -> bool:
+    def needs_on_demand(self, now: datetime) -> bool:
         """Whether on-demand is to be asked for now."""
         return now >= self.latest
 
@@ -76,7 +76,7 @@ def sure_of(able: Eligible) -> list[Candidate]:
     return [c for c in (*able.candidates, *held) if c.offering.capacity_type != "spot"]
 
 
-def narrowed(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, now: datetime) -> Eligible:
+def narrow_to_deadline(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, now: datetime) -> Eligible:
     """What may be bought now of what is able; the rest is held, with the reason.
 
     Spot whose pools are too small for the whole gang is nothing to wait for.
@@ -92,7 +92,7 @@ def narrowed(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, no
     if shape.gang and _most(policy, (*spot, *away)) < shape.gang.size:
         spot = away = []
     found = standing(due, sure, memory, restore_s(0.0))
-    choice = chosen(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
+    choice = choose_for_job(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
     paid = [c for c in able.candidates if c.offering.capacity_type == "reserved"]
     ready = [c for c in sure if c in able.candidates]
     use = {"spot": [*paid, *spot], "on-demand": ready or spot, "none": paid}[choice.capacity]
@@ -125,7 +125,7 @@ def _no_net(able: Eligible, shape: PodShape) -> tuple[Code, str]:
     return _CODE, f"{DEADLINE} cannot be promised on spot alone: allow on-demand in {key}, or its fallback"
 
 
-def chosen(
+def choose_for_job(
     due: Due,
     found: Standing,
     spot: Sequence[Candidate],
@@ -138,7 +138,7 @@ def chosen(
     """What a job that runs nowhere is to run on. ``spot`` may be bought now, what is ``away`` was just refused, and
     stays so for ``away_s``."""
     told = f"{found.left_s / HOUR:.1f} h of run left by {due.by:%Y-%m-%d %H:%M} UTC"
-    if found.must(now):
+    if found.needs_on_demand(now):
         return Choice("on-demand", f"{told}: on-demand now, or it is late")
     if not (spot or away):
         return Choice("on-demand", f"{told}: no spot that it may use")
@@ -250,7 +250,7 @@ def behind(
             may = able(pod.shape)
             ready = [c for c in may.candidates if c.offering.capacity_type != "spot"]
             stands = standing(due, sure_of(may), memory, restore_s(pod.checkpoint_takes_s))
-            if not stands.must(now):
+            if not stands.needs_on_demand(now):
                 later.append(stands.latest)
             elif ready:
                 why = f"{pod.namespace}/{pod.name} has {stands.left_s / HOUR:.1f} h left by {due.by:%m-%d %H:%M} UTC"

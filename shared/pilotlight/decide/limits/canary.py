@@ -50,7 +50,7 @@ def side(
     )
 
 
-def passed(canary: Side, control: Side, bounds: CanaryPolicy) -> str:
+def passed_bound(canary: Side, control: Side, bounds: CanaryPolicy) -> str:
     """Which bound the canary has passed, with its figures; or nothing."""
     if canary.wait_s > bounds.max_wait:
         return f"a purchase is on its way for {human(canary.wait_s)}, more than max_wait {human(bounds.max_wait)}"

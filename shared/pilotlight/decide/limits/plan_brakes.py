@@ -24,7 +24,7 @@ WINDOW = timedelta(minutes=10)
 _GROWS: tuple[Mode, ...] = ("act", "scale-up")
 
 
-def braked(
+def apply_brakes(
     plan: Plan, brakes: Brakes, unsettled: Mapping[str, str], policy: Policy, lit_nodes: int, now: datetime
 ) -> Plan:
     """The plan without what the brakes hold; ``lit_nodes`` is how many are paid for before it.
@@ -71,14 +71,14 @@ def turn_of(call: Buy | NodeVerdict, nodes: int, at: datetime) -> Turn:
     return Turn(at=at, removed=nodes)
 
 
-def turned(memory: Memory, call: Buy | NodeVerdict, nodes: int, now: datetime, limits: Limits) -> Memory:
+def remember_call(memory: Memory, call: Buy | NodeVerdict, nodes: int, now: datetime, limits: Limits) -> Memory:
     """The memory after a call was made; nothing is kept where no limit is set."""
     if limits == Limits():
         return memory
     return msgspec.structs.replace(memory, turns=(*recent(memory.turns, now), turn_of(call, nodes, now)))
 
 
-def paused(brakes: Brakes, pool: str) -> str:
+def pause_reason(brakes: Brakes, pool: str) -> str:
     """Why the calls of a pool are stopped, or nothing."""
     return brakes.paused.get(ALL) or brakes.paused.get(pool, "")
 
@@ -156,7 +156,7 @@ class _Hand:
         mode = self.brakes.modes.get(pool, "act")
         if mode not in needs:
             return "mode", f"the mode is {mode}" + (f" ({self.brakes.advice})" if self.brakes.advice else "")
-        why = paused(self.brakes, pool)
+        why = pause_reason(self.brakes, pool)
         return ("paused", why) if why else (None, "")
 
     def _within_limits(self, buy: Buy) -> tuple[int, BrakeCode | None, str]:

@@ -42,7 +42,7 @@ class Ruled:
     released: Mapping[str, str]
     elsewhere: Elsewhere
 
-    def named(self, plan: Plan) -> Plan:
+    def name_rules(self, plan: Plan) -> Plan:
         """The plan in which every decision that a rule made says which, with its figures."""
         nodes = tuple(map(self._node, plan.nodes)) if self.kept or self.released else plan.nodes
         buys = tuple(map(self._buy, plan.buys)) if self.grown else plan.buys

@@ -20,7 +20,7 @@ def share(account: Account, part: int, limit: Decimal) -> Decimal:
     return account.moved + (limit if part == 0 else 0)
 
 
-def reserved(account: Account, wanted: Mapping[str, Decimal], limit: Decimal) -> Account | None:
+def reserve_amounts(account: Account, wanted: Mapping[str, Decimal], limit: Decimal) -> Account | None:
     """With all of these held, or None where that passes the limit. What is held or done already stays as it is."""
     fresh = {id: usd for id, usd in wanted.items() if id not in account.held and id not in account.done}
     if not fresh:
@@ -29,7 +29,7 @@ def reserved(account: Account, wanted: Mapping[str, Decimal], limit: Decimal) ->
     return after if after.total <= limit or after.total <= account.total else None
 
 
-def extended(account: Account, id: str, wanted: Decimal, limit: Decimal, least: Decimal) -> Account:
+def extend_hold(account: Account, id: str, wanted: Decimal, limit: Decimal, least: Decimal) -> Account:
     """With a live hold raised to what is wanted if that fits; else to ``least``, which is owed in any case.
 
     It is never lowered, and one that is done stays done.
@@ -46,14 +46,14 @@ def extended(account: Account, id: str, wanted: Decimal, limit: Decimal, least: 
     return msgspec.structs.replace(account, held={**account.held, id: grant})
 
 
-def lowered(account: Account, id: str, to: Decimal) -> Account:
+def lower_hold(account: Account, id: str, to: Decimal) -> Account:
     """With less held for an id, if it is held."""
     if account.held.get(id, Decimal(0)) <= to:
         return account
     return msgspec.structs.replace(account, held={**account.held, id: to})
 
 
-def settled(account: Account, id: str, cost: Decimal) -> Account:
+def settle_hold(account: Account, id: str, cost: Decimal) -> Account:
     """What is held for an id becomes what it really cost. One that is not held changes nothing."""
     if id not in account.held:
         return account
@@ -65,23 +65,23 @@ def settled(account: Account, id: str, cost: Decimal) -> Account:
     )
 
 
-def marked(account: Account, id: str) -> Account:
+def mark_done(account: Account, id: str) -> Account:
     """An id that is over without anything held: nobody can hold for it here from now on."""
     if id in account.held or id in account.done:
         return account
     return msgspec.structs.replace(account, done={**account.done, id: Decimal(0)})
 
 
-def forgotten(account: Account, id: str) -> Account:
+def forget_done(account: Account, id: str) -> Account:
     """Without the mark that an id is done. Only for holds that are closed."""
     if id not in account.done:
         return account
     return msgspec.structs.replace(account, done={key: usd for key, usd in account.done.items() if key != id})
 
 
-def lost(account: Account, id: str, cost: Decimal) -> Account:
+def settle_lost_hold(account: Account, id: str, cost: Decimal) -> Account:
     """What is held for an id whose record is gone becomes ``cost``, and nobody knows the id any more."""
-    return forgotten(settled(account, id, cost), id) if id in account.held else account
+    return forget_done(settle_hold(account, id, cost), id) if id in account.held else account
 
 
 def unseen(account: Account, id: str, cost: Decimal) -> Account:
@@ -91,13 +91,13 @@ def unseen(account: Account, id: str, cost: Decimal) -> Account:
     return msgspec.structs.replace(account, settled=account.settled + cost, done={**account.done, id: cost})
 
 
-def given(account: Account, name: str, to: int, room: Decimal) -> Account:
+def give_room(account: Account, name: str, to: int, room: Decimal) -> Account:
     """With room given up for another part, under the name of that transfer."""
     giving = {**account.giving, name: Transfer(to=to, room=room)}
     return msgspec.structs.replace(account, moved=account.moved - room, giving=giving)
 
 
-def taken(account: Account, name: str, room: Decimal) -> Account:
+def take_room(account: Account, name: str, room: Decimal) -> Account:
     """With the room of a transfer that its giver still names, once."""
     if name in account.taken:
         return account
@@ -118,6 +118,6 @@ def took(account: Account, name: str) -> Account:
     return msgspec.structs.replace(account, taken=tuple(n for n in account.taken if n != name))
 
 
-def parted(account: Account, parts: int) -> Account:
+def part_account(account: Account, parts: int) -> Account:
     """The first part with so many parts at least: that is written before a further one is."""
     return account if account.parts >= parts else msgspec.structs.replace(account, parts=parts)

@@ -62,7 +62,7 @@ class Rules(NamedTuple):
     pools: Mapping[str, str] = {}
 
 
-def scoped(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
+def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
     """The cluster's bill of lines up to ``end``. ``dropped`` says how many files were not read: they are replaced."""
     names = {*rules.pools, *rules.pools.values()}
     tagged = any(line.pool in names for line in lines)

@@ -7,7 +7,16 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.money.budget_limits import applies, held, latest, opened, paid_until, refusal, unpaid, windows
+from pilotlight.decide.money.budget_limits import (
+    applies,
+    held_amount,
+    latest,
+    open_hold,
+    paid_until,
+    refusal,
+    unpaid,
+    windows,
+)
 from pilotlight.decide.money.economics import calls_s, least_s
 from pilotlight.facts.money.budgets import Meter, Money, Terms
 
@@ -24,7 +33,7 @@ class Purse:
     taken: dict[str, Decimal] = field(default_factory=dict)
     bought: int = 0
 
-    def fitted(self, terms_: Terms, nodes: int = 1, others: int = 0) -> Terms:
+    def fit_terms(self, terms_: Terms, nodes: int = 1, others: int = 0) -> Terms:
         """The terms with a first stretch as long as each of so many nodes finds room for, if that is worth a boot.
 
         A whole run that is held beforehand, and a stretch that would not last for a boot and a stop, stay as they are.
@@ -36,7 +45,7 @@ class Purse:
             terms_ = msgspec.structs.replace(terms_, stretch_s=max(terms_.stretch_s, least))
         else:
             terms_ = msgspec.structs.replace(terms_, calls_s=turn_s)
-        hold = opened("", "", terms_, self.now)
+        hold = open_hold("", "", terms_, self.now)
         hard = [(meter, before) for meter, before in self._at_stake(terms_) if meter.budget.hard]
         if not terms_.stretch_s or not hard:
             return terms_
@@ -50,34 +59,34 @@ class Purse:
         """How many more nodes each meter allows, and why not one more."""
         if nobody := unpaid({b.meter.budget.name: b.meter.budget for b in self.money.balances}.values(), terms_):
             return [(0, nobody)]
-        hold = opened("", "", terms_, self.now)
-        return [self._room(meter, before, held(meter, hold), terms_) for meter, before in self._at_stake(terms_)]
+        hold = open_hold("", "", terms_, self.now)
+        return [self._room(meter, before, held_amount(meter, hold), terms_) for meter, before in self._at_stake(terms_)]
 
     def take(self, terms_: Terms, nodes: int) -> None:
         """Count nodes as held."""
         self.bought += nodes
-        hold = opened("", "", terms_, self.now)
+        hold = open_hold("", "", terms_, self.now)
         for meter, _ in self._at_stake(terms_):
-            self.taken[meter.key] = self.taken.get(meter.key, Decimal(0)) + nodes * held(meter, hold)
+            self.taken[meter.key] = self.taken.get(meter.key, Decimal(0)) + nodes * held_amount(meter, hold)
 
     def frees_at(self) -> list[datetime]:
         """When windows in which something is used end: the next ones begin emptier."""
         return [b.meter.end for b in self.money.balances if b.total and b.meter.end]
 
-    def saved(self) -> "Purse":
+    def copy(self) -> "Purse":
         """A copy that later changes leave alone."""
         return Purse(self.money, self.now, dict(self.taken), self.bought)
 
     def _at_stake(self, terms_: Terms) -> Iterator[tuple[Meter, Decimal]]:
         """The meters that a node bought now has to fit in, and how far each is used, with what this plan has taken."""
         totals = {b.meter.key: b.total for b in self.money.balances}
-        hold = opened("", "", terms_, self.now)
+        hold = open_hold("", "", terms_, self.now)
         last = paid_until(hold, max(hold.until, hold.binds_until))
         for found in self.money.balances:
             if found.meter.start <= self.now and applies(found.meter, terms_):
                 for meter in windows(found.meter, last):
                     before = totals.get(meter.key, Decimal(0)) + self.taken.get(meter.key, Decimal(0))
-                    if meter is found.meter or held(meter, hold):
+                    if meter is found.meter or held_amount(meter, hold):
                         yield meter, before
 
     def _room(self, meter: Meter, before: Decimal, each: Decimal, terms_: Terms) -> tuple[int, str]:

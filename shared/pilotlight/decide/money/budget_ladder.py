@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.money.budget_limits import amount, limit, who
+from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import BudgetScope, LadderStep
@@ -17,7 +17,7 @@ MARGIN = Decimal("0.05")
 """A step is left when so much less of the budget is spent than where it was entered."""
 
 
-def climbed(rung: Rung | None, spent: Spent, now: datetime) -> Rung:
+def climb_ladder(rung: Rung | None, spent: Spent, now: datetime) -> Rung:
     """Where a budget stands now, coming from where it stood."""
     budget, start = spent.meter.budget, spent.meter.start
     if rung is not None and now < rung.start:
@@ -45,7 +45,7 @@ def _acting(top: LadderStep | None, spent: Spent) -> StepInForce | None:
 
 def figures(spent: Spent) -> str:
     """As people read it: "team research: $328.10 of $400.00 a day is spent"."""
-    return f"{who(spent.meter)}: {amount(spent.meter, spent.total)} of {limit(spent.meter)} is spent"
+    return f"{budget_owner(spent.meter)}: {amount(spent.meter, spent.total)} of {limit(spent.meter)} is spent"
 
 
 def rule(step: LadderStep) -> str:
@@ -61,7 +61,9 @@ def percent(step: LadderStep) -> str:
 _RULES = {"notify": "people are told", "spot-only": "only spot is bought", "no-new-buys": "nothing more is bought"}
 
 
-def barred(steps: Sequence[StepInForce], offering: Offering, workload_class: str, team: str, now: datetime) -> str:
+def barring_step(
+    steps: Sequence[StepInForce], offering: Offering, workload_class: str, team: str, now: datetime
+) -> str:
     """Why a step in force rules an offering out for work of a class and team, with its figures; or empty.
 
     Serving is never touched: only a hard cap refuses it.

@@ -207,7 +207,7 @@ def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass) -> Seconds:
     return min(even, rules.max_idle_timeout)
 
 
-def opened(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
+def open_hold(id_: str, decision: str, terms_: Terms, now: datetime) -> Hold:
     """The hold of a node about to be bought: a pod may bind to it until its boot and one idle timeout are over."""
     binds_until = now + timedelta(seconds=terms_.boot_s + terms_.idle_s)
     until = now + timedelta(seconds=terms_.stretch_s) if terms_.stretch_s else covered_until(terms_, binds_until)
@@ -219,10 +219,10 @@ def covered_until(terms_: Terms, binds_until: datetime) -> datetime:
     return binds_until + timedelta(seconds=terms_.run_s + after_s(terms_) - terms_.idle_s + terms_.calls_s)
 
 
-def held(meter: Meter, hold: Hold) -> Decimal:
+def held_amount(meter: Meter, hold: Hold) -> Decimal:
     """What a hold takes of a meter: all its node can cost up to its end; of a soft budget, if it runs as is typical."""
     typical = hold.binds_until + timedelta(seconds=hold.terms.typical_s)
-    return used(meter, hold, hold.until if meter.budget.hard else typical)
+    return used_amount(meter, hold, hold.until if meter.budget.hard else typical)
 
 
 def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
@@ -251,7 +251,7 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
 MAX = datetime(9000, 1, 1, tzinfo=EPOCH.tzinfo)
 
 
-def used(meter: Meter, hold: Hold, until: datetime) -> Decimal:
+def used_amount(meter: Meter, hold: Hold, until: datetime) -> Decimal:
     """What a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
     if meter.end is None:
         return hold.terms.usd_per_hour
@@ -285,7 +285,7 @@ def most(terms_: Terms) -> Usd:
 
 def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
     """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the run held for."""
-    figures = f"{who(meter)}: {amount(meter, after).partition(' ')[0]} of {limit(meter)} would be held"
+    figures = f"{budget_owner(meter)}: {amount(meter, after).partition(' ')[0]} of {limit(meter)} would be held"
     if meter.end is None:
         return figures
     if not meter.budget.hard:
@@ -304,7 +304,7 @@ def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
 LESS = "shorten terminationGracePeriodSeconds or pilotlight.dev/checkpoint-takes-seconds"
 
 
-def who(meter: Meter) -> str:
+def budget_owner(meter: Meter) -> str:
     """Whose money it is: "team research", or the name of a budget for all."""
     scope = meter.budget.scope
     return str(scope) if isinstance(scope, BudgetScope) else f"budget {meter.budget.name}"
@@ -320,6 +320,6 @@ def limit(meter: Meter) -> str:
     return f"{amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
 
 
-def unused(budgets: Sequence[Budget], now: datetime) -> Money:
+def unused_balances(budgets: Sequence[Budget], now: datetime) -> Money:
     """The balances of budgets that nothing counts against yet."""
     return Money(balances=tuple(Balance(meter=meter, total=Decimal(0)) for meter in meters(budgets, now)))

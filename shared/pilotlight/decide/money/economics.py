@@ -44,7 +44,7 @@ class Billing(Protocol):
         ...
 
 
-def billed(offering: Offering, seconds: Seconds) -> Usd:
+def billed_cost(offering: Offering, seconds: Seconds) -> Usd:
     """What a node costs that lives so long: at least its minimum, then whole increments."""
     return per_hour(offering.usd_per_hour, billed_seconds(offering, seconds))
 
@@ -72,7 +72,7 @@ def usd_per_useful_hour(
     lost_s = checkpoint_s / 2 + RESTORE_S + offering.boot_s
     run = run_s / throughput * (1 + offering.interruptions_per_hour * lost_s / HOUR)
     life = offering.boot_s + run + idle_tail_s
-    return billed(offering, life) * 3600 / round(run_s * 1_000_000) * 1_000_000 / pods
+    return billed_cost(offering, life) * 3600 / round(run_s * 1_000_000) * 1_000_000 / pods
 
 
 def break_even_s(boot_s: Seconds, price: UsdPerHour, value_of_wait: Decimal) -> Seconds:

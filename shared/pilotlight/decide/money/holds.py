@@ -18,7 +18,7 @@ from pilotlight.decide.money.budget_limits import (
     longest_run,
     stops,
     terms,
-    used,
+    used_amount,
 )
 from pilotlight.decide.money.economics import counted_stop_s, stop_s
 from pilotlight.decide.money.gpu_shares import as_first_seen
@@ -81,7 +81,7 @@ class Matching(NamedTuple):
     over: tuple[Hold, ...]
 
 
-def lit(nodes: Iterable[Node], pools: Iterable[PoolState]) -> tuple[Lit, ...]:
+def lit_instances(nodes: Iterable[Node], pools: Iterable[PoolState]) -> tuple[Lit, ...]:
     """Every instance that is paid for, as far as the cluster and the cloud name it."""
     found = {n.instance or n.name: Lit(n.instance or n.name, n.pool, n.created_at, n) for n in nodes}
     for pool in pools:
@@ -172,7 +172,7 @@ def _coming(
     return coming, gone
 
 
-def adopted(
+def adopt_node(
     one: Lit, offering: Offering, policy: Policy, now: datetime, charged: datetime | None = None, lit_for: str = ""
 ) -> Hold:
     """A hold for a node nobody held for: it was lit before there were budgets, by other hands, or late.
@@ -205,7 +205,7 @@ def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
     return msgspec.structs.replace(hold, classes=classes), one._replace(node=as_first_seen(one.node, owners))
 
 
-def committed(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
+def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
     """The hold with the longest run of what has bound to its node since, of pods that may not be stopped at a cap.
 
     One that nobody bought for, and on which all that runs may be stopped, is held for in stretches from then on.
@@ -232,7 +232,7 @@ def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
     return msgspec.structs.replace(hold, terms=msgspec.structs.replace(hold.terms, stretch_s=stretch_s))
 
 
-def promised(hold: Hold) -> Hold:
+def promised_hold(hold: Hold) -> Hold:
     """The hold as far as it was promised: what binds in its time may run its longest, where it may not be stopped."""
     if hold.terms.stretch_s:
         return hold
@@ -258,7 +258,7 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
     return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
 
 
-def repriced(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:
+def reprice_hold(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:
     """A hold that goes on beyond what was held, at the price of now from there on: what was held keeps the old one."""
     if hold.until <= held_to or price == hold.terms.usd_per_hour:
         return hold
@@ -285,7 +285,7 @@ def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s:
 def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime, calls_s: Seconds = 0) -> bool:
     """Whether a node that stays until the look after next, and the calls before its own, costs more than is held for
     it (``own``)."""
-    return meter.end is not None and own < used(meter, hold, now + 2 * TICK + timedelta(seconds=calls_s))
+    return meter.end is not None and own < used_amount(meter, hold, now + 2 * TICK + timedelta(seconds=calls_s))
 
 
 class Short(NamedTuple):

@@ -48,7 +48,7 @@ def mark(today: MeterDay) -> HourMark:
     return HourMark(at=today.until, day=today.day, usd=sums(today.lines))
 
 
-def over(was: HourMark, at: datetime) -> bool:
+def hour_ended(was: HourMark, at: datetime) -> bool:
     """Whether an hour has ended since a mark."""
     return (at.date(), at.hour) > (was.at.date(), was.at.hour)
 

@@ -18,8 +18,8 @@ import msgspec
 from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.node_prices import after, at_held, changed, price_at
-from pilotlight.decide.money.time_between_looks import Told, spans, told
+from pilotlight.decide.money.node_prices import at_held, change_price, price_at, prices_after
+from pilotlight.decide.money.time_between_looks import Told, node_times, spans
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.budgets import HeldPrice
@@ -71,7 +71,7 @@ def cuts(day: date, zones: Iterable[str]) -> tuple[datetime, ...]:
     return tuple(sorted(found))
 
 
-def metered(one: Lit, offering: Offering | None) -> MeteredNode:
+def metered_node(one: Lit, offering: Offering | None) -> MeteredNode:
     """A node as it is at a look, nothing of it counted yet. Without an offering, or with another type, it has no price.
 
     Until it registers nobody can hold it.
@@ -99,14 +99,14 @@ def metered(one: Lit, offering: Offering | None) -> MeteredNode:
     )
 
 
-def unallocated(one: Lit, name: str, offering: Offering | None) -> MeteredNode:
+def unallocated_node(one: Lit, name: str, offering: Offering | None) -> MeteredNode:
     """A node that is not judged: it costs what its pool's nodes cost, and nobody is said to hold it."""
-    return msgspec.structs.replace(metered(one._replace(node=None), offering), name=name)
+    return msgspec.structs.replace(metered_node(one._replace(node=None), offering), name=name)
 
 
-def stopped(life: Life, offering: Offering | None) -> MeteredNode:
+def stopped_node(life: Life, offering: Offering | None) -> MeteredNode:
     """A node that is known to have stopped, as far as its life tells."""
-    node = metered(Lit(life.instance, life.pool, life.since, None), offering)
+    node = metered_node(Lit(life.instance, life.pool, life.since, None), offering)
     return msgspec.structs.replace(node, name=life.node, gone_at=life.ended_at)
 
 
@@ -114,7 +114,7 @@ def _same(node: Node, offering: Offering) -> bool:
     return node.instance_type in ("", offering.instance_type) and node.capacity_type == offering.capacity_type
 
 
-def counted(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_at: Sequence[datetime]) -> MeterPart:
+def count_day(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_at: Sequence[datetime]) -> MeterPart:
     """A day's nodes counted up to a look, or to the day's end. ``before`` are the nodes as the day before left them."""
     start = day_start(part.day)
     end = start + timedelta(days=1)
@@ -148,7 +148,7 @@ def _as_first_seen(look: Look, known: Mapping[str, MeteredNode]) -> Look:
         holders, parts = holdings(then, seen.gpus)
         owners = {pod.uid: (pod.team, pod.workload_class) for pod in then.gpu_pods}
         lit[instance] = msgspec.structs.replace(seen, holders=holders, parts=parts, owners=owners)
-        said[instance] = told(then, seen.gpus)
+        said[instance] = node_times(then, seen.gpus)
     return replace(look, lit=lit, told=said)
 
 
@@ -298,7 +298,7 @@ def _at_its_price(node: MeteredNode, offering: Offering | None, start: datetime)
     """The node of a new day: what is known of its pool now, and the price that it had, where it had one."""
     if node.usd_per_hour is None:
         return _priced(node, offering)
-    left = after(node.earlier, start)
+    left = prices_after(node.earlier, start)
     return msgspec.structs.replace(_priced(node, offering), usd_per_hour=node.usd_per_hour, earlier=left)
 
 
@@ -311,7 +311,7 @@ def _at_prices(node: MeteredNode, instance: str, look: Look, start: datetime, *,
     seen = look.lit.get(instance)
     if not fresh or seen is None or seen.usd_per_hour is None or (look.budgets and node.held):
         return node
-    return changed(node, node.usd_per_hour, seen.usd_per_hour, max(look.at, node.until))
+    return change_price(node, node.usd_per_hour, seen.usd_per_hour, max(look.at, node.until))
 
 
 def paid_until(node: MeteredNode) -> datetime:

@@ -62,7 +62,7 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
     return Ending(at, may, kind, stops_s, min(stops_s, counted_s, stop_s()), early_s)  # type: ignore[arg-type]
 
 
-def emptied(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:
+def empty_node_end(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:
     """How a node without GPU work ends whose budgets hold it no further than ``at``, and on which ``others`` are."""
     return Ending(at, True, "hard-cap", min(stop_s(others), counted_stop_s(hold.terms)), 0)
 

@@ -16,11 +16,11 @@ the next day on."""
 
 def at_held(node: MeteredNode, held: HeldPrice, start: datetime) -> MeteredNode:
     """The node at the prices of its hold, from a day's ``start`` on."""
-    earlier = after(held.earlier, start)
+    earlier = prices_after(held.earlier, start)
     return msgspec.structs.replace(node, usd_per_hour=held.usd_per_hour, earlier=earlier, held=True)
 
 
-def changed(node: MeteredNode, last: UsdPerHour, price: UsdPerHour, since: datetime) -> MeteredNode:
+def change_price(node: MeteredNode, last: UsdPerHour, price: UsdPerHour, since: datetime) -> MeteredNode:
     """The node with a price from a moment on, where that is new; ``last`` is the last one that is known of it.
 
     A price of its hold that was to come after that moment does not come.
@@ -33,7 +33,7 @@ def changed(node: MeteredNode, last: UsdPerHour, price: UsdPerHour, since: datet
     return msgspec.structs.replace(node, usd_per_hour=price, earlier=(*known, was), held=False)
 
 
-def after(prices: Iterable[Priced], start: datetime) -> tuple[Priced, ...]:
+def prices_after(prices: Iterable[Priced], start: datetime) -> tuple[Priced, ...]:
     """The prices that count after a moment, of those that end."""
     return tuple(old for old in prices if old.until > start)
 

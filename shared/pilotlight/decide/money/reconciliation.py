@@ -59,7 +59,9 @@ class Correction(NamedTuple):
     bounded: bool
 
 
-def compared(metered: Mapping[date, MeterDay], billed: Mapping[date, Sequence[BillDay]]) -> tuple[Compared, ...]:
+def compare_with_bill(
+    metered: Mapping[date, MeterDay], billed: Mapping[date, Sequence[BillDay]]
+) -> tuple[Compared, ...]:
     """Every day and pool that is both metered and billed.
 
     On the first day of the meter it may have begun at any hour: that day is not compared.
@@ -128,7 +130,7 @@ def median(values: Sequence[Decimal]) -> Decimal:
     return found[half] if len(found) % 2 else (found[half - 1] + found[half]) / 2
 
 
-def awaited(metered: Iterable[MeterDay], learnt: Iterable[Correction]) -> tuple[tuple[str, Usd, Usd], ...]:
+def awaited_bills(metered: Iterable[MeterDay], learnt: Iterable[Correction]) -> tuple[tuple[str, Usd, Usd], ...]:
     """Of days that are only metered, by pool: what was metered, and what that will be billed at by what is learnt."""
     factors = {one.pool: one.factor for one in learnt}
     whole = factors.get(ALL_POOLS, Decimal(1))

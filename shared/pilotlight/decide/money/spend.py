@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from pilotlight.decide.money.forecast import DAYS, forecast
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.reconciliation import Compared, compared
+from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter, Spent
 from pilotlight.facts.money.money_policy import BudgetScope
@@ -43,7 +43,7 @@ def books(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> Books:
     return Books({day.day: day for day in metered}, whole)
 
 
-def spent(meter: Meter, known: Books, held: Decimal, now: datetime) -> Spent:
+def budget_spend(meter: Meter, known: Books, held: Decimal, now: datetime) -> Spent:
     """How far a meter with a period is used up, and what it will end with."""
     assert meter.end is not None
     billed = metered = Decimal(0)
@@ -129,7 +129,7 @@ def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) ->
 
 def drift(known: Books) -> tuple[Finding, ...]:
     """Days and pools on which the bill and the meter are further apart than both thresholds."""
-    days = compared(known.metered, known.billed)
+    days = compare_with_bill(known.metered, known.billed)
     return tuple(_drift(one) for one in days if _apart(one.billed, one.metered))
 
 

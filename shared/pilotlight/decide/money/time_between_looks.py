@@ -26,7 +26,7 @@ class Told(NamedTuple):
     held: tuple[tuple[Owner, Fraction, datetime | None], ...]
 
 
-def told(node: Node, gpus: int) -> Told:
+def node_times(node: Node, gpus: int) -> Told:
     """The node's own times; each pod's part of it with its start."""
     held = shares(node, gpus)
     whole = max(Fraction(gpus), sum((share for _, share in held), Fraction(0))) or Fraction(1)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.money.economics import billed
+from pilotlight.decide.money.economics import billed_cost
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Backoff, Memory
@@ -144,7 +144,7 @@ def _never(since: datetime, now: datetime) -> str:
 def _verdict(
     offering: Offering, name: str, instance: str, since: datetime, now: datetime, why: str, registered: bool
 ) -> NodeVerdict:
-    wasted = billed(offering, (now - since).total_seconds())
+    wasted = billed_cost(offering, (now - since).total_seconds())
     return NodeVerdict(
         node=name,
         pool=offering.pool,

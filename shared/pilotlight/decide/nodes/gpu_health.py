@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pilotlight.decide.money.economics import billed
+from pilotlight.decide.money.economics import billed_cost
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
@@ -78,7 +78,7 @@ def _short(node: Node, offering: Offering | None) -> bool:
 
 
 def _verdict(node: Node, offering: Offering, why: str, now: datetime) -> NodeVerdict:
-    spent = billed(offering, (now - node.created_at).total_seconds())
+    spent = billed_cost(offering, (now - node.created_at).total_seconds())
     return NodeVerdict(
         node=node.name,
         pool=node.pool,

@@ -34,7 +34,7 @@ class IdleNodes:
         self._bins = {b.where: b for b in ready}
         self._leaving, self._memory, self._now = leaving, memory, now
 
-    def told(
+    def explain_idle(
         self, groups: Sequence[PodGroup], pending: Sequence[PodDemand], offerings: Mapping[str, Offering]
     ) -> tuple[PodGroup, ...]:
         """The groups; those without a lit node say why idle ones do not do: of the type that is bought, else of any."""

@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
-from pilotlight.decide.money.economics import billed
+from pilotlight.decide.money.economics import billed_cost
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
@@ -22,7 +22,7 @@ from pilotlight.units import human
 DRIFTED = "its pool's launch template has changed since it was made"
 
 
-def renewed(
+def renew_aged_nodes(
     made: Sequence[NodeVerdict],
     nodes: Iterable[Node],
     pools: Iterable[PoolState],
@@ -57,7 +57,7 @@ def renewed(
         fit = [node for node in fit if node.name not in reserved and not out[verdicts[node.name]].blockers]
         if fit and not _floored(name, len(here[name]), memory, now):
             oldest = min(fit, key=lambda node: (node.created_at, node.name))
-            cost = billed(offerings[name], (now - oldest.created_at).total_seconds())
+            cost = billed_cost(offerings[name], (now - oldest.created_at).total_seconds())
             n = verdicts[oldest.name]
             out[n] = replace(out[n], verdict="release", why=f"idle, and {old[oldest.name]}", spent_usd=cost)
     return out, min((at for at in due if at > now), default=None)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.money.economics import billed, paid_until_s
+from pilotlight.decide.money.economics import billed_cost, paid_until_s
 from pilotlight.decide.nodes.spares.spare_nodes import Allowance, Spares, allowance
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
@@ -155,8 +155,11 @@ class _Judge:
             return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
         spare = idle_left + self.coming
         if self.may.spares is not None and spare <= self.pay:
-            why = f"kept warm, {spare} of {self.pay} of this pool that pay for themselves: {self.may.spares.why(spare)}"
-            self.fades = self.fades or self.may.spares.until(spare)
+            why = (
+                f"kept warm, {spare} of {self.pay} of this pool that pay for themselves: "
+                f"{self.may.spares.explain(spare)}"
+            )
+            self.fades = self.fades or self.may.spares.paying_until(spare)
             return keep(why, self.fades)
         if idle_s < self.may.seconds:
             due = since + timedelta(seconds=self.may.seconds)
@@ -174,7 +177,7 @@ class _Judge:
         idle = self._idle(node, idle_s)
         why = f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
         if self.may.spares is not None:
-            why = f"{idle}; spare {spare} would not pay for itself: {self.may.spares.why(spare)}"
+            why = f"{idle}; spare {spare} would not pay for itself: {self.may.spares.explain(spare)}"
         return self._release(node, idle_s, why), None
 
     def _idle(self, node: Node, idle_s: Seconds) -> str:
@@ -204,11 +207,11 @@ class _Judge:
             learned=self.may.spares is not None,
             frozen=node.name in self.frozen,
             capped=node.name in self.capped,
-            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()),
+            spent_usd=billed_cost(self.offering, (self.now - node.created_at).total_seconds()),
         )
 
 
-def blocked(nodes: Sequence[NodeVerdict]) -> tuple[Finding, ...]:
+def blocked_idle_nodes(nodes: Sequence[NodeVerdict]) -> tuple[Finding, ...]:
     """Idle nodes whose time is over and that pods without GPUs keep lit: who they are, and what that costs a day."""
     return tuple(
         Finding(subject=f"node {node.node}", code=IDLE_BLOCKED, message=_kept_by(node, node.usd_per_hour))

@@ -16,10 +16,10 @@ MOST = 4
 def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -> tuple[Code, str]:
     """Why no offering at all can hold a shape, as (code, message), from the codes of what is wrong with each."""
     if codes == {"device"}:
-        have = " and ".join(sorted({offered(o) for o in offerings}))
+        have = " and ".join(sorted({offered_gpus(o) for o in offerings}))
         return "device", (
-            f"asks for {named(shape.gpu.resource)}, which no pool offers (they offer {have}): add a pool of such a "
-            "type, or list it in pools.<pool>.slices where its nodes have it"
+            f"asks for {resource_in_words(shape.gpu.resource)}, which no pool offers (they offer {have}): "
+            "add a pool of such a type, or list it in pools.<pool>.slices where its nodes have it"
         )
     codes = codes - {"device"}
     if "volume" in codes and codes <= {"volume", "selector", "toleration"}:
@@ -73,13 +73,13 @@ def _said(terms: Sequence[Sequence[Requirement]]) -> str:
     return ", or ".join(words)
 
 
-def offered(offering: Offering) -> str:
+def offered_gpus(offering: Offering) -> str:
     """The GPU resources of an offering's nodes, in words."""
     own = [offering.resource] if offering.devices else []
-    return " and ".join(named(one) for one in (*own, *sorted(offering.slices))) or "no GPU to pods"
+    return " and ".join(resource_in_words(one) for one in (*own, *sorted(offering.slices))) or "no GPU to pods"
 
 
-def named(resource: str) -> str:
+def resource_in_words(resource: str) -> str:
     """A resource in words."""
     return f"{resource.removeprefix(CLAIMED)} by claim" if resource.startswith(CLAIMED) else resource
 

@@ -14,7 +14,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
 
 
-def told(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
+def paid_capacity(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
     """The paid capacity of a reserved pool: its cloud's word, else the policy's."""
     if pool.capacity_type != "reserved" or state is None:
         return ()
@@ -38,7 +38,7 @@ def with_paid(
     for offering in offerings:
         if offering.capacity_type == "reserved" and offering.pool in policy.pools:
             state = states.get(offering.pool)
-            here = [p for p in told(policy.pools[offering.pool], state) if p.lasts(now)]
+            here = [p for p in paid_capacity(policy.pools[offering.pool], state) if p.lasts(now)]
             mine = [p for p in here if p.free and (offering.zone == "" or p.zone in ("", offering.zone))]
             size = state.desired if state is not None else 0
             room[offering.pool, ""] = max(0, min(sum(p.free for p in here), sum(p.count for p in here) - size))
@@ -50,7 +50,7 @@ def with_paid(
     return out, room
 
 
-def unused(
+def unused_capacity(
     by_pool: Mapping[str, Offering],
     pools: Iterable[PoolState],
     policy: Policy,
@@ -99,7 +99,7 @@ def beyond(
     return tuple(found)
 
 
-def counted(was: UnusedMonth | None, idle: Iterable[PaidIdle], now: datetime) -> UnusedMonth:
+def count_unused(was: UnusedMonth | None, idle: Iterable[PaidIdle], now: datetime) -> UnusedMonth:
     """A month's count after a look that found so much ``idle``: what was so before went on until now."""
     if was is not None and was.until >= now:
         return was
@@ -131,4 +131,4 @@ def _reserved(
     for state in sorted(pools, key=lambda p: p.name):
         pool, offering = policy.pools.get(state.name), by_pool.get(state.name)
         if pool is not None and offering is not None and pool.capacity_type == "reserved":
-            yield state, offering, [p for p in told(pool, state) if p.lasts(now)]
+            yield state, offering, [p for p in paid_capacity(pool, state) if p.lasts(now)]

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Generic, TypeVar
 
 from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
-from pilotlight.decide.money.budget_ladder import barred
+from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
-from pilotlight.decide.offers.no_pool import beyond_reach, missing, named, no_pool, offered
+from pilotlight.decide.offers.no_pool import beyond_reach, missing, no_pool, offered_gpus, resource_in_words
 from pilotlight.decide.offers.offerings import renewal, too_old
 from pilotlight.decide.offers.spot_economics import retreat, spot_refusal
 from pilotlight.facts.capacity import CapacityType, Offering
@@ -90,7 +90,10 @@ _ELIGIBLE: Memo[Eligible] = Memo()
 def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not _offers(offering, shape.gpu.resource):
-        return "device", f"its nodes offer {offered(offering)}, the pod asks for {named(shape.gpu.resource)}"
+        return (
+            "device",
+            f"its nodes offer {offered_gpus(offering)}, the pod asks for {resource_in_words(shape.gpu.resource)}",
+        )
     if shape.reach and (beyond := beyond_reach(shape, offering)):
         return "volume", beyond
     if not selects(offering.labels, shape.terms):
@@ -195,7 +198,7 @@ def _eligible(
     over = ""
     for offering in able:
         if offering.gpu_model in speeds:
-            step = barred(steps, offering, shape.workload_class, shape.team, now) if steps else ""
+            step = barring_step(steps, offering, shape.workload_class, shape.team, now) if steps else ""
             wrong = ("step", step) if step else _not_now(shape, offering, policy, memory, now)
             over = over or step
             if wrong:
@@ -320,7 +323,9 @@ def cost(candidate: Candidate, shape: PodShape, count: int, policy: Policy) -> D
     return usd * offering.usual_usd_per_hour / offering.usd_per_hour
 
 
-def ranked(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[tuple[Decimal, Candidate]]:
+def rank_candidates(
+    eligible_: Eligible, shape: PodShape, count: int, policy: Policy
+) -> list[tuple[Decimal, Candidate]]:
     """Candidates, the cheapest for ``count`` pods first; ties by fewest stranded GPUs, then by name."""
 
     def key(pair: tuple[Decimal, Candidate]) -> tuple[Decimal, int, str]:

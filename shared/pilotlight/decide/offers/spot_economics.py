@@ -68,7 +68,7 @@ class SpotCase(NamedTuple):
         return self.saved - self.lost
 
     @property
-    def kept(self) -> Decimal:
+    def kept_share(self) -> Decimal:
         """The share of the saving that is kept."""
         return self.net / self.saved
 

@@ -53,7 +53,9 @@ def place(instance_type: str, zone: str) -> str:
     return f"{instance_type}/{zone}"
 
 
-def looked(known: LivesByZone, nodes: Sequence[Node], offerings: Iterable[Offering], now: datetime) -> LivesByZone:
+def learn_from_look(
+    known: LivesByZone, nodes: Sequence[Node], offerings: Iterable[Offering], now: datetime
+) -> LivesByZone:
     """What is known after a look at a cluster's nodes, of the zones that spot is sold in by name."""
     sold = sorted({place(o.instance_type, o.zone) for o in offerings if o.zone and o.capacity_type == "spot"})
     now_s = clock_seconds(now)
@@ -65,7 +67,7 @@ def looked(known: LivesByZone, nodes: Sequence[Node], offerings: Iterable[Offeri
     return _bounded({**known, **{name: lives for name, lives in fresh.items() if lives is not None}})
 
 
-def asked(known: LivesByZone, offering: Offering, served: bool, now: datetime) -> LivesByZone:
+def learn_from_purchase(known: LivesByZone, offering: Offering, served: bool, now: datetime) -> LivesByZone:
     """What is known after a node of an offering was asked for, and whether the cloud had one."""
     if not offering.zone or offering.capacity_type != "spot":
         return known

@@ -66,7 +66,7 @@ class SpotShares:
             for (kind, name), share in sorted(self.limits.items())
         )
 
-    def saved(self) -> "SpotShares":
+    def copy(self) -> "SpotShares":
         """A copy that later changes leave alone."""
         return SpotShares(self.limits, Counter(self.asked), Counter(self.on_spot), Counter(self.gangs))
 
@@ -107,7 +107,9 @@ def spot_shares(policy: Policy, view: ClusterView) -> SpotShares:
     return shares
 
 
-def within(shares: SpotShares, able: Eligible, shape: PodShape, off_spot: Callable[[], Eligible]) -> Eligible:
+def limit_to_spot_share(
+    shares: SpotShares, able: Eligible, shape: PodShape, off_spot: Callable[[], Eligible]
+) -> Eligible:
     """What a shape may be bought within its shares. ``off_spot`` is what it may be bought but spot."""
     why = shares.full(shape)
     spot = [c for c in able.candidates if c.offering.capacity_type == "spot"]

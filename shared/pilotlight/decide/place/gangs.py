@@ -102,8 +102,8 @@ class Savepoint:
         self.outcomes = len(run.outcomes)
         self._demands = len(run.demands)
         self.findings = len(run.findings)
-        self._headroom = run.headroom.saved()
-        self._neighbours = run.allowed.neighbours.saved()
+        self._headroom = run.headroom.copy()
+        self._neighbours = run.allowed.neighbours.copy_counts()
         self._bins = [
             (
                 b,

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
-from pilotlight.decide.offers.selection import Eligible, Memo, ranked, short_zones
+from pilotlight.decide.offers.selection import Eligible, Memo, rank_candidates, short_zones
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -50,7 +50,7 @@ class Homes:
         self._eligible: dict[str, Eligible] = {}
         self._known: dict[str, PoolNames | None] = {}
 
-    def of(self, shape: PodShape) -> PoolNames | None:
+    def pools_for(self, shape: PodShape) -> PoolNames | None:
         """The pools whose types are the cheapest a GPU for a shape; None: any it may use.
 
         They are those of the type that one such pod would be bought, and what costs no more: of the same model, or not
@@ -63,7 +63,7 @@ class Homes:
 
     def stray_in(self, shape: PodShape) -> set[str]:
         """The pools that a shape may use and does not belong to."""
-        homes = self.of(shape)
+        homes = self.pools_for(shape)
         if homes is None:
             return set()
         able = self._able(shape)
@@ -87,7 +87,7 @@ class Homes:
 
     def strange(self, shape: PodShape, pool: str) -> bool:
         """Whether a shape belongs elsewhere than in a pool."""
-        homes = self.of(shape)
+        homes = self.pools_for(shape)
         return homes is not None and pool not in homes
 
     def _able(self, shape: PodShape) -> Eligible:
@@ -100,7 +100,7 @@ class Homes:
         return _HOMES((able, self._policy), shape.key, lambda: self._cheapest(able, shape))
 
     def _cheapest(self, able: Eligible, shape: PodShape) -> PoolNames | None:
-        order = ranked(able, shape, 1, self._policy)
+        order = rank_candidates(able, shape, 1, self._policy)
         first = order[0][1] if order else None
         cheapest = min(short_zones(able), key=lambda c: (c.rate, c.offering.name), default=first)
         if first is None or (cheapest is not None and cheapest.rate < first.rate):
@@ -123,7 +123,7 @@ STARTED = timedelta(minutes=5)
 """Pods that started within this are looked at, beside those that wait."""
 
 
-def steered(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
+def steered_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
     """The pools whose nodes may be closed: in ``act``, not paused, as one that another scales is too.
 
     None where nobody would open them again in our place.
@@ -134,12 +134,12 @@ def steered(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
     return {name for name, mode in modes.items() if mode == "act"} - set(brakes.paused)
 
 
-def closed(nodes: Collection[Node]) -> set[str]:
+def tainted_nodes(nodes: Collection[Node]) -> set[str]:
     """The nodes that carry our placement taint."""
     return {node.name for node in nodes if node.closed}
 
 
-def counted(memory: Memory, view: ClusterView, now: datetime) -> Memory:
+def count_openings(memory: Memory, view: ClusterView, now: datetime) -> Memory:
     """The memory with openings that are over taken off, and those that others took counted by pod."""
     nodes = {node.name: node for node in view.nodes}
     waiting = {pod.uid: pod for pod in view.pending}

@@ -20,7 +20,7 @@ from pilotlight.decide.offers.selection import (
     dearer,
     eligible,
     held_back,
-    ranked,
+    rank_candidates,
     short_zones,
 )
 from pilotlight.decide.offers.shortage import better_waited_for
@@ -84,7 +84,7 @@ class Provisioner:
         self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
         self.allowed = Allowed(neighbours)
         for bin_ in booting if neighbours is not NOBODY else ():
-            neighbours.opened(bin_)
+            neighbours.add_place(bin_)
         self.outcomes: list[PodGroup] = []
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
@@ -106,15 +106,15 @@ class Provisioner:
         else:
             able = self._eligible(shape, offerings)
         if (shares := self.headroom.spot_shares) is not None:
-            from pilotlight.decide.offers.spot_share import within
+            from pilotlight.decide.offers.spot_share import limit_to_spot_share
 
             others = [o for o in offerings if o.capacity_type != "spot"]
-            able = within(shares, able, shape, lambda: self._eligible(shape, others))
+            able = limit_to_spot_share(shares, able, shape, lambda: self._eligible(shape, others))
         if shape.due is None:
             return able
-        from pilotlight.decide.job_deadlines.job_deadlines import narrowed
+        from pilotlight.decide.job_deadlines.job_deadlines import narrow_to_deadline
 
-        able = narrowed(able, shape, self.policy, self.memory, self.now)
+        able = narrow_to_deadline(able, shape, self.policy, self.memory, self.now)
         if able.look_again_at is not None:
             self.due.append(able.look_again_at)
         return able
@@ -157,7 +157,7 @@ class Provisioner:
 
     def homes_of(self, shape: PodShape) -> PoolNames | None:
         """The pools that a shape belongs to; None: any it may use."""
-        return self.homes.of(shape) if self.homes is not None else None
+        return self.homes.pools_for(shape) if self.homes is not None else None
 
     def place(self, group: Group, *, buy: bool = True) -> int:
         """Free room, then room on its way, then purchases unless not to ``buy``. Returns how many pods found a place.
@@ -240,7 +240,7 @@ class Provisioner:
 
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
         if self.only is not None:
-            bins = [b for b in bins if b.within(self.only)]
+            bins = [b for b in bins if b.in_pool_of(self.only)]
         if self.zone:
             bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone]
         if not self.memory.misfits:
@@ -255,12 +255,12 @@ class Provisioner:
         if self.headroom.purse is None:
             bins = self.bought_bins()
             bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone] if self.zone else bins
-            return [b for b in bins if self.only is None or b.within(self.only)]
+            return [b for b in bins if self.only is None or b.in_pool_of(self.only)]
         return [
             bin_
             for purchase in self.purchases.values()
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
-            if (self.only is None or bin_.within(self.only))
+            if (self.only is None or bin_.in_pool_of(self.only))
             and (not self.zone or bin_.labels.get(ZONE, self.zone) == self.zone)
             and covers(held, self.headroom.terms(purchase.offering, group.shape, stop_s=group.stop_s))
         ]
@@ -298,7 +298,7 @@ class Provisioner:
 
     def _buy_best(self, group: Group, able: Eligible, homes: PoolNames | None) -> int:
         """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
-        order = ranked(able, group.shape, len(group.pods), self.policy)
+        order = rank_candidates(able, group.shape, len(group.pods), self.policy)
         blocked: list[Rejected] = []
         for index, (usd, candidate) in enumerate(order):
             if homes is not None and candidate.offering.pool not in homes:
@@ -426,12 +426,12 @@ class Provisioner:
         candidates: list[Candidate] = []
         broken: list[Rejected] = []
         for one in able.candidates:
-            counts = self.allowed.neighbours.saved()
+            counts = self.allowed.neighbours.copy_counts()
             fresh = self._fresh(one.offering, 1)
             most = min(one.per_node, len(group.pods))
             holds = sum(count for _, count in fill(group.shape, most, fresh, self.allowed))
             near = group.shape.near
-            rule = self.allowed.neighbours.broken(near, fresh[0]) if near is not None and not holds else None
+            rule = self.allowed.neighbours.broken_rule(near, fresh[0]) if near is not None and not holds else None
             self.allowed.neighbours.restore(counts)
             if holds:
                 candidates.append(Candidate(one.offering, holds, one.throughput))
@@ -451,7 +451,7 @@ class Provisioner:
         """New nodes, which pods may spread over from now on."""
         bins = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
         for bin_ in bins if self.allowed.neighbours is not NOBODY else ():
-            self.allowed.neighbours.opened(bin_)
+            self.allowed.neighbours.add_place(bin_)
         return bins
 
     def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:

@@ -74,7 +74,7 @@ class Headroom:
         if self.purse is None:
             return None
         if shape is None:
-            return self.purse.fitted(terms(offering, self.policy, workload_class=None, team=""))
+            return self.purse.fit_terms(terms(offering, self.policy, workload_class=None, team=""))
         asked = terms(
             offering,
             self.policy,
@@ -84,7 +84,7 @@ class Headroom:
             typical=self.purse.money.typical,
             stop_s=stop_s,
         )
-        return self.purse.fitted(asked, nodes, others)
+        return self.purse.fit_terms(asked, nodes, others)
 
     def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str, Code]:
         """How many more nodes of an offering the caps allow; the tightest in figures, and whether it is a budget."""
@@ -114,9 +114,9 @@ class Headroom:
             limits.append((self.paid[key], f"no more of pool {offering.pool} is paid for now", "paid"))
         return min(limits, default=(MANY, "", ""))
 
-    def saved(self) -> "Headroom":
+    def copy(self) -> "Headroom":
         """A copy that later changes leave alone."""
-        purse = self.purse.saved() if self.purse is not None else None
+        purse = self.purse.copy() if self.purse is not None else None
         return replace(
             self,
             purse=purse,
@@ -124,7 +124,7 @@ class Headroom:
             paid=dict(self.paid),
             owed=Counter(self.owed),
             taken=Counter(self.taken),
-            spot_shares=self.spot_shares.saved() if self.spot_shares is not None else None,
+            spot_shares=self.spot_shares.copy() if self.spot_shares is not None else None,
         )
 
 

@@ -47,7 +47,7 @@ class Found(NamedTuple):
         return sum((one.usd_per_hour for one in self.owners if one.usd_per_hour is not None), UsdPerHour(0))
 
 
-def wasted(telemetry: Telemetry, nodes: Iterable[Node], prices: Mapping[str, UsdPerHour]) -> Found:
+def find_waste(telemetry: Telemetry, nodes: Iterable[Node], prices: Mapping[str, UsdPerHour]) -> Found:
     """``prices``: dollars an hour by node; unknown ones are missing."""
     on = {f"{pod.namespace}/{pod.name}": (node, pod) for node in nodes for pod in node.gpu_pods}
     bare = _sane(telemetry, {name: pod for name, (_, pod) in on.items()})

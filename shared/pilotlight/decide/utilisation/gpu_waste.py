@@ -19,7 +19,7 @@ from pilotlight.decide.utilisation.device_parts import holders
 from pilotlight.decide.utilisation.idle_pods import IdlePod, idle_pods
 from pilotlight.decide.utilisation.mig_profiles import ROOM
 from pilotlight.decide.utilisation.replicas import Replicas, replicas
-from pilotlight.decide.utilisation.shared_devices import Shared, shared
+from pilotlight.decide.utilisation.shared_devices import Shared, share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds, UsdPerHour
 
@@ -136,7 +136,7 @@ def _row(
     spare = max(0, others - advice.advised[-1]) if advice else 0
     spare_part = (held - idle_part - beyond_part) * spare / others if spare else Fraction(0)
     alone = _alone(members, telemetry.samples)
-    devices = tuple(shared(alone, device_mib)) if len(alone) > 1 else ()
+    devices = tuple(share_devices(alone, device_mib)) if len(alone) > 1 else ()
     saved = len(alone) - len(devices) if devices else 0
     slices = tuple(_slice(one, device_mib) for one in alone)
     return Waste(

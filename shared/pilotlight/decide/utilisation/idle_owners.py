@@ -12,7 +12,7 @@ from math import ceil, nan
 
 import msgspec
 
-from pilotlight.decide.utilisation.idle_pods import MOST_BACK, seen, silence
+from pilotlight.decide.utilisation.idle_pods import MOST_BACK, measure_silence, silence
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
@@ -93,7 +93,7 @@ def _silent_s(
     silent_s = min((samples - 1) * step_s, (now - pod.started_at).total_seconds())
     if silent_s < rule.idle or samples < ceil(rule.idle / step_s):
         return None
-    if seen(series, rule.idle, step_s, rule.under).chance > MOST_BACK:
+    if measure_silence(series, rule.idle, step_s, rule.under).chance > MOST_BACK:
         return None
     return silent_s
 

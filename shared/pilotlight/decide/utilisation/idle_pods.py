@@ -59,7 +59,7 @@ def idle_pods(
                 continue
             key = group, longest
             if key not in history:
-                history[key] = seen(series, longest * silent_s, telemetry.step_s, under)
+                history[key] = measure_silence(series, longest * silent_s, telemetry.step_s, under)
             if history[key].chance <= MOST_BACK:
                 found.append(IdlePod(one.pod, one.device, quiet * telemetry.step_s, history[key]))
     return found
@@ -75,7 +75,7 @@ def silence(activity: Sequence[float], under: float = UNDER) -> int:
     return count
 
 
-def seen(series: Sequence[GpuSeries], silent_s: Seconds, step_s: Seconds, under: float = UNDER) -> Silence:
+def measure_silence(series: Sequence[GpuSeries], silent_s: Seconds, step_s: Seconds, under: float = UNDER) -> Silence:
     """What silence of that length came to, over all of ``series``; hours that are not over yet do not count."""
     length, ahead = max(1, int(silent_s / step_s)), max(1, int(AHEAD_S / step_s))
     windows = back = 0

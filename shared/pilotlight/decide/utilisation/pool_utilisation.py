@@ -14,7 +14,7 @@ LATELY = 5
 """One of so many samples at the end was measured, or the series is over."""
 
 
-def measured(telemetry: Telemetry, nodes: Iterable[Node], now: datetime) -> PoolUse:
+def measure_pool_use(telemetry: Telemetry, nodes: Iterable[Node], now: datetime) -> PoolUse:
     """The use of each pool whose pods were all measured; a GPU without a pod did nothing."""
     series: dict[str, list[float]] = defaultdict(list)
     for one in telemetry.series:

@@ -37,7 +37,7 @@ class _Device(NamedTuple):
     activity: list[float]
 
 
-def shared(series: Sequence[GpuSeries], capacity_mib: float) -> list[Shared]:
+def share_devices(series: Sequence[GpuSeries], capacity_mib: float) -> list[Shared]:
     """Devices of ``capacity_mib`` that hold all of ``series``, on one grid of time.
 
     What was not measured counts as nothing used: give only pods that were measured throughout.

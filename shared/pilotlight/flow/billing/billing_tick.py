@@ -11,8 +11,8 @@ from pilotlight.codec.record_format import Mark
 from pilotlight.decide.money.budget_ladder import figures
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.reconciliation import Correction, compared, corrections
-from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, drift, spent
+from pilotlight.decide.money.reconciliation import Correction, compare_with_bill, corrections
+from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, budget_spend, drift
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, MeterDay
@@ -86,7 +86,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
 
         did += waste_alert.watch(deps, now)
     _tell_drift(deps, drift(known), now)
-    _tell_learnt(deps, corrections(compared(known.metered, known.billed)), now)
+    _tell_learnt(deps, corrections(compare_with_bill(known.metered, known.billed)), now)
     if today is not None and today.unpriced:
         _tell_unpriced(deps, today, now)
     return _answer(did, stands, today)
@@ -99,7 +99,7 @@ def standing(deps: HasBooks, now: datetime) -> tuple[Spent, ...]:
 
 def _standing(deps: HasBooks, known: Books, now: datetime) -> tuple[Spent, ...]:
     found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
-    return tuple(spent(m, known, budget_accounts.total(deps, m), now) for m in found)
+    return tuple(budget_spend(m, known, budget_accounts.total(deps, m), now) for m in found)
 
 
 def _books(deps: HasBooks, now: datetime) -> Books:

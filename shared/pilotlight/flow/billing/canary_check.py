@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from pilotlight.decide.limits.canary import Side, passed, side
+from pilotlight.decide.limits.canary import Side, passed_bound, side
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import MeterDay
 from pilotlight.flow.alerts.decision_messages import alert_out, send
@@ -23,7 +23,7 @@ def watch(deps: Deps, days: Iterable[MeterDay], now: datetime) -> tuple[str, ...
         if rules.canary is None or PAUSE.get(deps.state, f"{deps.name}/{name}") is not None:
             continue
         canary, control = sides(deps, (name, rules.canary.control), recent, now)
-        why = passed(canary, control, rules.canary)
+        why = passed_bound(canary, control, rules.canary)
         if why:
             brake_records.pause(deps.state, deps.name, name, f"canary: {why}", now, by="canary")
             _tell(deps, name, why, now)

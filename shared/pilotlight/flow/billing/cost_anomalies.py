@@ -24,7 +24,7 @@ BOUGHT_WITHIN = timedelta(hours=6)
 def watch(deps: Deps, today: MeterDay) -> tuple[str, ...]:
     """Where an hour has ended, keep what it cost, and tell what is odd of it."""
     found = HOUR_MARK.get(deps.state, deps.name)
-    if found is not None and not hourly_costs.over(found.value, today.until):
+    if found is not None and not hourly_costs.hour_ended(found.value, today.until):
         return ()
     odd = _odd(deps, found.value, today) if found is not None else None
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from pilotlight.decide.utilisation.pool_utilisation import measured
+from pilotlight.decide.utilisation.pool_utilisation import measure_pool_use
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.utilisation.pool_use import PoolUse
@@ -28,7 +28,7 @@ def measure(deps: Deps, now: datetime) -> tuple[str, ...]:
         read = deps.telemetry.read(now.timestamp() - OVER_S, now.timestamp(), STEP_S)
     except (Retry, Denied, BadInput) as error:
         return (f"telemetry: absent: rules go by what pods hold: {error}",)
-    POOL_USE.put(deps.state, deps.name, measured(read, deps.observe().nodes, now))
+    POOL_USE.put(deps.state, deps.name, measure_pool_use(read, deps.observe().nodes, now))
     return ()
 
 

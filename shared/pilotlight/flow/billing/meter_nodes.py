@@ -15,20 +15,20 @@ from zlib import crc32
 
 import msgspec
 
-from pilotlight.decide.money.holds import Lit, lit
+from pilotlight.decide.money.holds import Lit, lit_instances
 from pilotlight.decide.money.metering import (
     Look,
-    counted,
+    count_day,
     cuts,
     day_start,
     lines,
-    metered,
+    metered_node,
     news,
-    stopped,
+    stopped_node,
     upto,
     without_projects,
 )
-from pilotlight.decide.money.time_between_looks import told
+from pilotlight.decide.money.time_between_looks import node_times
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS
@@ -129,7 +129,8 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
     nodes = [
-        one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit(view.nodes, pools)
+        one._replace(since=min(one.since, launched.get(one.instance, one.since)))
+        for one in lit_instances(view.nodes, pools)
     ]
     apart = _degrees(deps) if deps.apart else {}
     known = [one for one in nodes if apart.get(one.node.name if one.node else one.instance, 0) < NAMELESS]
@@ -138,13 +139,13 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
         at=now,
         lit=found,
         told={
-            one.instance: told(one.node, found[one.instance].gpus)
+            one.instance: node_times(one.node, found[one.instance].gpus)
             for one in known
             if one.node and one.node.name not in apart
         },
         nodes={one.instance: one.node for one in known if one.node and one.node.name not in apart},
         last=seen,
-        over={life.instance: stopped(life, offerings.get(life.pool)) for life in over},
+        over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
         apart=unmetered(deps).union(life.instance for life in lives if not _counts(deps, life)),
         held=held_prices.since(deps, told_since),
@@ -169,10 +170,10 @@ def _degrees(deps: Deps) -> dict[str, int]:
 def _as_seen(one: Lit, offering: Offering | None, apart: Mapping[str, int]) -> MeteredNode:
     """A node as it is at the look; one that is set apart has its price, and nobody holds it."""
     if one.node is None or one.node.name not in apart:
-        return metered(one, offering)
-    from pilotlight.decide.money.metering import unallocated
+        return metered_node(one, offering)
+    from pilotlight.decide.money.metering import unallocated_node
 
-    return unallocated(one, one.node.name, offering)
+    return unallocated_node(one, one.node.name, offering)
 
 
 class _Day(NamedTuple):
@@ -195,7 +196,7 @@ class _Day(NamedTuple):
         """A part with its own nodes and those that it takes in."""
         mine = [*was.nodes, *new]
         look = replace(self.look, lit=_only(self.look.lit, mine), over=_only(self.look.over, mine))
-        return counted(was, _only(self.before, mine), look, self.cut_at)
+        return count_day(was, _only(self.before, mine), look, self.cut_at)
 
 
 def _only(nodes: Nodes, instances: Iterable[str]) -> dict[str, MeteredNode]:

@@ -5,7 +5,7 @@ In a new month counting begins with its first tick: up to then nothing of it is 
 
 from datetime import date
 
-from pilotlight.decide.offers.reserved_capacity import counted, unused
+from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.flow.deps import Deps
 from pilotlight.ports import State
@@ -17,8 +17,8 @@ def count(deps: Deps) -> None:
     by_pool = {offering.pool: offering for offering in deps.offerings if offering.capacity_type == "reserved"}
     if by_pool:
         now = deps.state.now()
-        idle = unused(by_pool, deps.pools.describe(), deps.policy, {}, now)
-        PAID_IDLE.change(deps.state, f"{deps.name}/{now:%Y-%m}", lambda was: counted(was, idle, now))
+        idle = unused_capacity(by_pool, deps.pools.describe(), deps.policy, {}, now)
+        PAID_IDLE.change(deps.state, f"{deps.name}/{now:%Y-%m}", lambda was: count_unused(was, idle, now))
 
 
 def month(state: State, cluster: str, first: date) -> UnusedMonth | None:

@@ -7,7 +7,7 @@ alert has the day for a fingerprint: two ticks at once, or one after a crash, te
 from datetime import datetime
 
 from pilotlight.codec.record_format import Mark
-from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, wasted
+from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, find_waste
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.messages import Alert
@@ -40,7 +40,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
         NOTICED.put(deps.state, f"{deps.name}/{looked}", Mark(), ttl_s=HOUR)
         return (f"waste: telemetry: absent: {error}",)
     nodes = deps.observe().nodes
-    found = wasted(read, nodes, node_prices(deps, nodes))
+    found = find_waste(read, nodes, node_prices(deps, nodes))
     if found.usd_per_hour >= LEAST:
         tell_once(deps, _alert(deps, found, read.metric, told, now))
     NOTICED.put(deps.state, f"{deps.name}/{looked}", Mark(), ttl_s=LOOK_S)

@@ -106,14 +106,14 @@ def change(deps: HasBooks, name: str, update: Callable[[Account], Account], aliv
 def opened(deps: HasBooks, meter: Meter, name: str) -> None:
     """Make a part known, and all before it, before a hold names it: what nobody knows of, nobody counts."""
     if number(name):
-        change(deps, meter.key, partial(moves.parted, parts=number(name) + 1))
+        change(deps, meter.key, partial(moves.part_account, parts=number(name) + 1))
 
 
 def reserve(deps: HasBooks, meter: Meter, name: str, wanted: Mapping[str, Decimal], alive: Alive) -> bool:
     """Hold all of these in a part, or none of them."""
 
     def update(account: Account) -> Account:
-        return moves.reserved(account, wanted, parts.limit(name, account)) or account
+        return moves.reserve_amounts(account, wanted, parts.limit(name, account)) or account
 
     for _ in range(2):
         parts = read(deps, meter)
@@ -140,7 +140,7 @@ def gather(deps: HasBooks, meter: Meter, to: str, need: Decimal) -> bool:
 
 def _give(deps: HasBooks, entry: Entry[Account], to: int, room: Decimal) -> bool:
     """Over the version that was read, which names the transfer: no other ever has that name."""
-    after = moves.given(entry.value, f"{number(entry.name)}@{entry.version}", to, room)
+    after = moves.give_room(entry.value, f"{number(entry.name)}@{entry.version}", to, room)
     try:
         CAP.put(deps.state, f"{deps.name}/{entry.name}", after, if_version=entry.version)
     except Conflict:
@@ -156,7 +156,7 @@ def finish(deps: HasBooks, parts: Parts) -> Parts:
             change(
                 deps,
                 _named(parts.meter, transfer.to),
-                partial(moves.taken, name=name, room=transfer.room),
+                partial(moves.take_room, name=name, room=transfer.room),
                 partial(_gives, deps, entry.name, name),
             )
             change(deps, entry.name, partial(moves.gave, name=name))

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.decide.demand.class_run_times import typical
 from pilotlight.decide.money.budget_ladder import refuses
-from pilotlight.decide.money.budget_limits import held, life, meters, opened, refusal, unpaid
+from pilotlight.decide.money.budget_limits import held_amount, life, meters, open_hold, refusal, unpaid
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter, Money, Runs, Terms
 from pilotlight.facts.money.money_policy import Budget
@@ -54,7 +54,7 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     for each in nodes:
         if nobody := unpaid(deps.policy.budgets, each):
             return nobody
-    fresh = [opened(f"{decision}.{index}.{n}", decision, terms, now) for n, terms in enumerate(nodes)]
+    fresh = [open_hold(f"{decision}.{index}.{n}", decision, terms, now) for n, terms in enumerate(nodes)]
     by_meter = _counted(deps.policy.budgets, fresh)
     written = _written(deps, fresh, by_meter)
     refused = _held(deps, f"{decision}.{index}.", written, by_meter)
@@ -68,7 +68,7 @@ def _counted(budgets: Sequence[Budget], fresh: Sequence[Hold]) -> dict[str, tupl
     out: dict[str, tuple[Meter, list[Hold]]] = {}
     for hold in fresh:
         for meter in life(budgets, hold, max(hold.until, hold.binds_until)):
-            if held(meter, hold):
+            if held_amount(meter, hold):
                 out.setdefault(meter.key, (meter, []))[1].append(hold)
     return out
 
@@ -103,7 +103,7 @@ def _held(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: dict[str, tu
         for hold in holds:
             for name in hold.accounts:
                 if budget_accounts.meter_key(name) == meter.key:
-                    wanted[name][hold.id] = held(meter, hold)
+                    wanted[name][hold.id] = held_amount(meter, hold)
         for name, own in wanted.items():
             if not budget_accounts.reserve(deps, meter, name, own, partial(alive, own)):
                 after = budget_accounts.total(deps, meter) + sum(own.values(), Decimal(0))

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import held, latest, refusal, used
+from pilotlight.decide.money.budget_limits import held_amount, latest, refusal, used_amount
 from pilotlight.decide.money.holds import Short
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
 from pilotlight.flow.budgets import budget_accounts
@@ -49,14 +49,14 @@ class BudgetRoom:
 
         Judged by what was read already; the account is only written where that would change it.
         """
-        spent, commitment = used(meter, has, self._now), held(meter, has)
-        wanted = max(spent, held(meter, wants))
+        spent, commitment = used_amount(meter, has, self._now), held_amount(meter, has)
+        wanted = max(spent, held_amount(meter, wants))
         room = meter.limit - self.total(meter) + self.own(meter, has)
         least = max(spent, min(commitment, room))
         name, known = account_of(has, meter), self.known[_limit_of(meter)]
         account = known.get(name, budget_accounts.NONE)
         most = self._sum(name, account) + room - self.own(meter, has)
-        if moves.extended(account, has.id, wanted, most, least) is not account:
+        if moves.extend_hold(account, has.id, wanted, most, least) is not account:
             known[name] = extend(self._deps, has, meter, wanted, least)
         got = self.own(meter, has)
         if got >= wanted:
@@ -66,7 +66,7 @@ class BudgetRoom:
 
     def lacks(self, meter: Meter, cut: Hold, wants: Hold, node: str) -> Short | None:
         """What is told where it is this limit that a stretch could not be renewed within."""
-        after = self.total(meter) - self.own(meter, cut) + held(meter, wants)
+        after = self.total(meter) - self.own(meter, cut) + held_amount(meter, wants)
         if not meter.budget.hard or after <= meter.limit:
             return None
         return Short(node, refusal(meter, after, wants.terms))
@@ -74,10 +74,10 @@ class BudgetRoom:
     def let_go(self, hold: Hold, has: Hold, concerned: Sequence[Meter]) -> None:
         """Free what a hold has beyond ``has``, but what is spent."""
         for meter in concerned:
-            needs = max(used(meter, has, self._now), held(meter, has))
+            needs = max(used_amount(meter, has, self._now), held_amount(meter, has))
             if self.own(meter, has) > needs:
                 name = account_of(has, meter)
-                update = partial(moves.lowered, id=hold.id, to=needs)
+                update = partial(moves.lower_hold, id=hold.id, to=needs)
                 self.known[_limit_of(meter)][name] = budget_accounts.change(self._deps, name, update)
 
     def balances(self) -> tuple[Balance, ...]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import amount, limit, who, window
+from pilotlight.decide.money.budget_limits import amount, budget_owner, limit, window
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.workload import Finding
@@ -94,4 +94,6 @@ def _told(meter: Meter, was: str, cost: Decimal, guessed: Decimal) -> Finding:
     old = was.partition("@")[0]
     why = f"it counted by the {old}: {amount(meter, cost)} of {limit(meter)} count as spent since the new period began"
     why += f", {amount(meter, guessed)} of it for what the {old} had settled, nobody knows when" if guessed else ""
-    return Finding(subject=f"budget {meter.budget.name}", code="budget-period", message=f"{why} ({who(meter)})")
+    return Finding(
+        subject=f"budget {meter.budget.name}", code="budget-period", message=f"{why} ({budget_owner(meter)})"
+    )

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved
+from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved_work
 from pilotlight.decide.job_deadlines.back_to_spot import Back, back_to_spot
 from pilotlight.decide.job_deadlines.job_deadlines import Behind, behind
 from pilotlight.decide.nodes.other_autoscalers import rivals
@@ -65,7 +65,7 @@ def _begin(deps: Deps, one: Behind | Back, snapshot: Snapshot) -> None:
         node=node.name,
         ours=True,
         why=one.why,
-        lost={pod.uid: unsaved(pod, node, offering.usd_per_hour, now) for pod in node.gpu_pods},
+        lost={pod.uid: unsaved_work(pod, node, offering.usd_per_hour, now) for pod in node.gpu_pods},
     )
     if isinstance(one, Behind):  # Of the other people hear once there is room for it.
         message = interruption_records.opening(found, len(node.gpu_pods), offering.usd_per_hour, now)

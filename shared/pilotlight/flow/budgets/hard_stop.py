@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import unsaved
+from pilotlight.decide.interruption.drain_plan import unsaved_work
 from pilotlight.decide.money.economics import LATE_S
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
@@ -45,7 +45,7 @@ def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now:
         asked=former.asked if former else {},
         evicted=former.evicted if former else {},
         cordoned=former.cordoned if former else False,
-        lost={pod.uid: unsaved(pod, node, price, deadline) for pod in node.gpu_pods},
+        lost={pod.uid: unsaved_work(pod, node, price, deadline) for pod in node.gpu_pods},
     )
     told = interruption_records.given_way(deps, former, price, now) if former else ()
     opening = interruption_records.opening(found, len(node.gpu_pods), price, now)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import life, meters, used
+from pilotlight.decide.money.budget_limits import life, meters, used_amount
 from pilotlight.errors import Conflict
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.money.budgets import Account, Charged, Hold, Meter
@@ -90,7 +90,7 @@ def _ended(deps: Deps, found: Entry[Hold], ended_at: datetime, void: bool) -> En
     touched = () if void else life(deps.policy.budgets, found.value, ended_at)
     found = listed(deps, found, touched)
     for meter in touched:
-        cost = used(meter, found.value, ended_at)
+        cost = used_amount(meter, found.value, ended_at)
         extend(deps, found.value, meter, cost, least=cost)
     return write(deps, found, ended_at=ended_at, void=void)
 
@@ -111,7 +111,7 @@ def _settle(deps: Deps, found: Entry[Hold]) -> None:
     if not hold.closed:
         found = write(deps, found, closed=True)
     for name in names:
-        budget_accounts.change(deps, name, partial(moves.forgotten, id=hold.id))
+        budget_accounts.change(deps, name, partial(moves.forget_done, id=hold.id))
     held_prices.tell(deps, [hold])
     HOLD.delete(deps.state, found.name, if_version=found.version)
 
@@ -136,12 +136,12 @@ def _settled(account: Account, hold: Hold, meter: Meter | None) -> Account:
     """
     assert hold.ended_at is not None
     if hold.id not in account.held:
-        return moves.marked(account, hold.id)
+        return moves.mark_done(account, hold.id)
     if hold.void or (meter is not None and meter.end is None):
         cost = Decimal(0)
     else:
-        cost = used(meter, hold, hold.ended_at) if meter else account.held.get(hold.id, Decimal(0))
-    return moves.settled(account, hold.id, cost)
+        cost = used_amount(meter, hold, hold.ended_at) if meter else account.held.get(hold.id, Decimal(0))
+    return moves.settle_hold(account, hold.id, cost)
 
 
 def _later(was: Charged | None, fresh: Charged) -> Charged:

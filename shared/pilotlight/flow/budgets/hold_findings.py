@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from pilotlight.codec.policy_rules import never_ending
-from pilotlight.decide.money.budget_limits import limit, who
+from pilotlight.decide.money.budget_limits import budget_owner, limit
 from pilotlight.decide.money.holds import Short, report
 from pilotlight.facts.money.budgets import Hold, Meter
 from pilotlight.facts.policy import Policy
@@ -37,7 +37,7 @@ def _passed(room: BudgetRoom, kept: Iterable[tuple[str, Hold]]) -> Iterator[Find
 
             shares = [HeldNode(name, room.own(meter, hold), hold.until) for name, hold in kept]
             if why := comes_to(meter, total, shares):
-                yield Finding(subject=f"{who(meter)}, {limit(meter)}", code="budget-passed", message=why)
+                yield Finding(subject=f"{budget_owner(meter)}, {limit(meter)}", code="budget-passed", message=why)
 
 
 def _endless(policy: Policy, classes: Iterable[str]) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ def extend(deps: Deps, hold: Hold, meter: Meter, wanted: Decimal, least: Decimal
         return found is not None and found.value.ended_at is None
 
     def update(account: Account) -> Account:
-        return moves.extended(account, hold.id, wanted, parts.limit(name, account), least)
+        return moves.extend_hold(account, hold.id, wanted, parts.limit(name, account), least)
 
     parts = budget_accounts.read(deps, meter)
     if len(parts) > 1:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pilotlight.decide.money.budget_limits import OLDEST, applies, longest_run, stops, terms
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
-from pilotlight.decide.money.node_end import Ending, class_of, emptied
+from pilotlight.decide.money.node_end import Ending, class_of, empty_node_end
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Terms
@@ -134,7 +134,7 @@ def _ending(deps: Deps, hold: Hold, one: Lit, now: datetime) -> Ending:
     """The end of what is held; later where a run that may not be stopped is promised more."""
     stop_s = counted_stop_s(hold.terms)
     if one.node is not None and not one.pods:
-        return emptied(hold, one.node.others, hold.until)
+        return empty_node_end(hold, one.node.others, hold.until)
     promised = [
         (pod.started_at or now) + timedelta(seconds=longest_run(pod.max_run_s, kind, deps.policy)[0] + stop_s)
         for pod in one.pods

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.decide.money.budget_ladder import climbed, figures, percent, rule
-from pilotlight.decide.money.budget_limits import amount, limit, who
+from pilotlight.decide.money.budget_ladder import climb_ladder, figures, percent, rule
+from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
 from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Ladder, Rung, Spent, StepInForce
@@ -40,7 +40,7 @@ def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
     told: list[Alert] = []
     for one in _furthest(spent):
         before = standing.rungs.get(one.meter.budget.account)
-        after = climbed(before, one, now)
+        after = climb_ladder(before, one, now)
         told += _changes(deps, before, after, one, now)
         now_at[one.meter.budget.account] = after
     kept = {budget.account for budget in deps.policy.budgets}
@@ -101,7 +101,8 @@ def _alert(deps: Deps, step: LadderStep, spent: Spent, start: datetime, now: dat
         kind=f"budget-{step.do}",
         severity="info" if resolved else _SEVERITY[step.do],
         fingerprint=f"budget/{budget.name}/{start:%Y%m%dT%H%M}/{step.at}",
-        what=f"{who(spent.meter)}: {'less than ' if resolved else ''}{percent(step)} of {limit(spent.meter)} is spent",
+        what=f"{budget_owner(spent.meter)}: {'less than ' if resolved else ''}"
+        f"{percent(step)} of {limit(spent.meter)} is spent",
         why=f"{figures(spent)}; {outlook(spent)}",
         next=_next(budget, step, resolved),
         how=f"pilotlight budget status; budgets.{budget.name} in the policy sets limit and ladder",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import amount, limit, who
+from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
 from pilotlight.facts.money.budgets import Account, Meter
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
@@ -43,7 +43,7 @@ def settle_lost(
                 cost = usd if spends else Decimal(0)
                 found[name], was_lost = _settle(deps, name, id, cost)
                 if was_lost:
-                    figures = f"{amount(meter, cost)} count as spent of {limit(meter)} ({who(meter)})"
+                    figures = f"{amount(meter, cost)} count as spent of {limit(meter)} ({budget_owner(meter)})"
                     told[id] += [figures] if cost else []
     return [_finding(id, said) for id, said in told.items()]
 
@@ -55,7 +55,7 @@ def _settle(deps: Deps, name: str, id: str, cost: Decimal) -> tuple[Account, boo
     def update(account: Account) -> Account:
         nonlocal was_lost
         was_lost = id in account.held
-        return moves.lost(account, id, cost)
+        return moves.settle_lost_hold(account, id, cost)
 
     return budget_accounts.change(deps, name, update), was_lost
 

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from pilotlight.decide.demand.class_run_times import learned, typical
+from pilotlight.decide.demand.class_run_times import learn_run_times, typical
 from pilotlight.decide.money import holds as rules
-from pilotlight.decide.money.budget_limits import applies, held, latest, meters, paid_until, windows
+from pilotlight.decide.money.budget_limits import applies, held_amount, latest, meters, paid_until, windows
 from pilotlight.decide.money.economics import calls_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.node_end import AHEAD_S, emptied, ending, queues, stop_within
+from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, queues, stop_within
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.capacity import BoundPod
@@ -104,7 +104,7 @@ class _Keeper:
         before = {entry.value.id: entry for entry in hold_records.every(self.deps)}
         apart = self.deps.set_apart("hold")
         holds = [entry.value for entry in before.values() if entry.value.id not in apart]
-        lit = self._still_lit(rules.lit(self.snapshot.view.nodes, self.snapshot.pools), holds)
+        lit = self._still_lit(rules.lit_instances(self.snapshot.view.nodes, self.snapshot.pools), holds)
         if apart:
             from pilotlight.flow.budgets import holds_apart
 
@@ -173,7 +173,7 @@ class _Keeper:
             if one.pool in offerings:
                 until = max((at for at in (self._charged(one.instance), ended.get(one.instance)) if at), default=None)
                 lit_for = self.snapshot.memory.pool_class.get(one.pool, "")
-                own = rules.adopted(one, offerings[one.pool], self.deps.policy, self.now, until, lit_for)
+                own = rules.adopt_node(one, offerings[one.pool], self.deps.policy, self.now, until, lit_for)
                 out.append((own, one))
         return out
 
@@ -181,13 +181,15 @@ class _Keeper:
         hold, one = rules.as_bound(hold, one)
         pods = one.pods if one else ()
         self.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
-        own = rules.committed(hold, pods, self.deps.policy)
-        has = rules.put_out(own, self.now, _others(one), self.calls_s) if _frozen(hold, one) else rules.promised(own)
+        own = rules.commit_pods(hold, pods, self.deps.policy)
+        has = (
+            rules.put_out(own, self.now, _others(one), self.calls_s) if _frozen(hold, one) else rules.promised_hold(own)
+        )
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self.calls_s)
         held_to = max(own.until, has.until, self.now)
         if not any(applies(meter, own.terms) for meter in self.meters):
             held_to = self.now  # No budget holds it.
-        wants = rules.repriced(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
+        wants = rules.reprice_hold(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
         concerned = self._concerned(wants)
         found = self._listed(before, hold, concerned)
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in (own, has, wants))
@@ -215,7 +217,7 @@ class _Keeper:
         """The windows, from now on, in which something is to be held."""
         last = paid_until(wants, max(wants.until, wants.binds_until, self.now))
         own = (meter for meter in self.meters if applies(meter, wants.terms))
-        return [m for meter in own for m in windows(meter, last) if m is meter or held(m, wants)]
+        return [m for meter in own for m in windows(meter, last) if m is meter or held_amount(m, wants)]
 
     def _listed(self, before: Entry[Hold] | None, hold: Hold, concerned: list[Meter]) -> Entry[Hold]:
         if before is None:
@@ -237,7 +239,7 @@ class _Keeper:
             end = ending(hold, one.pods, self.deps.policy, self.now)
         else:
             held_until = min(latest(meter, hold, self.room.own(meter, hold)) for meter in refused)
-            end = emptied(hold, one.node.others, held_until)
+            end = empty_node_end(hold, one.node.others, held_until)
         calls_s = min(self.queues.get(hold.id, 0.0), end.early_s) if one.pods else self.calls_s
         begins = end.at - timedelta(seconds=end.stop_s + calls_s) - TICK
         if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
@@ -308,7 +310,7 @@ class _Keeper:
     def _learn(self) -> Runs:
         """The runs seen so far, with this look's; only soft budgets ask for them."""
         known = known_runs(self.deps)
-        runs = learned(known, self.snapshot.view.nodes, self.now) if soft(self.deps) else known
+        runs = learn_run_times(known, self.snapshot.view.nodes, self.now) if soft(self.deps) else known
         if runs != known:
             RUNS.put(self.deps.state, self.deps.name, runs)
         return runs

@@ -11,8 +11,8 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import amount, limit, who
-from pilotlight.decide.money.holds import lit
+from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
+from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import BudgetScope
@@ -38,7 +38,7 @@ def count(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetR
             continue
         known = room.known[meter.key.rpartition("/")[0]]
         known[meter.key] = budget_accounts.change(deps, meter.key, partial(moves.unseen, id=id, cost=cost))
-        said.append(f"{amount(meter, cost)} of {limit(meter)} ({who(meter)})")
+        said.append(f"{amount(meter, cost)} of {limit(meter)} ({budget_owner(meter)})")
     return [restore_finding(snapshot, said)]
 
 
@@ -64,7 +64,7 @@ def most(deps: Deps, snapshot: Snapshot, meter: Meter, since: datetime) -> Decim
         if _counts(meter, offering):
             counted[offering.pool] = max(counted.get(offering.pool, Decimal(0)), _each(meter, offering))
     seen = Decimal(0)
-    for one in lit(snapshot.view.nodes, snapshot.pools):
+    for one in lit_instances(snapshot.view.nodes, snapshot.pools):
         lived_s = max(0.0, (snapshot.now - max(since, one.since)).total_seconds())
         seen += counted.get(one.pool, Decimal(0)) * Decimal(repr(lived_s / HOUR))
     return max(Decimal(0), _at_once(deps.policy, deps.offerings, counted, meter) * hours - seen)

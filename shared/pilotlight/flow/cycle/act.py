@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from pilotlight.decide.limits.plan_brakes import turned
+from pilotlight.decide.limits.plan_brakes import remember_call
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
@@ -100,7 +100,7 @@ class Act:
         self.tally = self.tally.called(step.call, sending.step.state)
         if sending.step.count and sending.step.state in ("done", "denied") and sending.step.code != "there":
             nodes, limits = sending.step.count, self.deps.policy.limits
-            self.memory = turned(self.memory, call, nodes, self.record.at, limits)
+            self.memory = remember_call(self.memory, call, nodes, self.record.at, limits)
 
     @cached_property
     def _others(self) -> Mapping[str, str]:
@@ -155,9 +155,9 @@ class Act:
         """Learn whether a zone had spot."""
         offering = next((o for o in self.deps.offerings if o.name == buy.offering), None) if buy.zone else None
         if offering is not None and offering.capacity_type == "spot":
-            from pilotlight.decide.offers.spot_lifetimes import asked
+            from pilotlight.decide.offers.spot_lifetimes import learn_from_purchase
 
-            lives = asked(self.memory.lives, offering, served, self.snapshot.now)
+            lives = learn_from_purchase(self.memory.lives, offering, served, self.snapshot.now)
             self.memory = msgspec.structs.replace(self.memory, lives=dict(lives))
 
     def _entry(self, buy: Buy, n: int) -> InFlight:

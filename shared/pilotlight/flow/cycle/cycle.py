@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
-from pilotlight.decide.place.node_closing import OPEN_S, counted
+from pilotlight.decide.place.node_closing import OPEN_S, count_openings
 from pilotlight.decide.plan import NOBODY_AHEAD, plan_cluster
 from pilotlight.errors import Retry
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
@@ -192,7 +192,7 @@ class Cycle:
                 snapshot, left = settle_left(self.deps, self.look(), left)
         snapshot = with_flights(self.deps, snapshot)
         memory = snapshot.memory
-        memory = counted(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
+        memory = count_openings(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
         again = replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
         snapshot = replace(snapshot, memory=replace(memory, tally=again))
         snapshot = with_due_jobs(snapshot)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.codec.events import encode
-from pilotlight.decide.alerts.alert_routing import GROUP, grouped, linked, pause_s
+from pilotlight.decide.alerts.alert_routing import GROUP, group_alerts, link_alert, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.alerts.delivery_records import Rest, Telling
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
@@ -72,7 +72,7 @@ def deliver(desk: Desk, channel: str, claims: Sequence[Claim]) -> str:
         return "left to whoever claims it next: this worker stood still"
     alerts = [claim.value.alert for claim in claims]
     try:
-        receipt = _show(desk, channel, alerts[0] if len(alerts) == 1 else grouped(alerts))
+        receipt = _show(desk, channel, alerts[0] if len(alerts) == 1 else group_alerts(alerts))
     except (Denied, Reject) as error:
         for claim in claims:
             give_up(desk, claim, str(error))
@@ -104,7 +104,7 @@ def _still_ours(desk: Desk, held: Claim) -> Claim | None:
 
 def _show(desk: Desk, channel: str, alert: Alert) -> str:
     """In one attempt; beside what was told before of the same thing, where a channel has threads."""
-    shown, alert = desk.channels[channel], linked(desk.policy, alert, _ack_link(desk, alert))
+    shown, alert = desk.channels[channel], link_alert(desk.policy, alert, _ack_link(desk, alert))
     if not isinstance(shown, ThreadedChannel):
         return shown.deliver(alert)
     before = proof(desk.state, channel, alert)

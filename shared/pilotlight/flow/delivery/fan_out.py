@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
-from pilotlight.decide.alerts.alert_routing import counted, quiet_until, wants
+from pilotlight.decide.alerts.alert_routing import count_alert, quiet_until, wants
 from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
@@ -161,7 +161,7 @@ def _burst_end(desk: Desk, name: str, alert: Alert) -> datetime | None:
     of_kind, window = f"{alert.cluster}/{name}/{kind}", timedelta(seconds=rules.group_window)
     for _ in range(MOST_COUNTS):
         old = BURST.get(desk.state, of_kind)
-        burst = counted(old.value if old else None, now, rules.group_after, rules.group_window)
+        burst = count_alert(old.value if old else None, now, rules.group_after, rules.group_window)
         version = old.version if old else ABSENT
         try:
             BURST.put(desk.state, of_kind, burst, if_version=version, ttl_s=2 * rules.group_window)

@@ -12,8 +12,8 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import groups, unsaved
-from pilotlight.decide.money.economics import LATE_S, billed, stop_s
+from pilotlight.decide.interruption.drain_plan import groups, unsaved_work
+from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
@@ -216,7 +216,9 @@ class Rescue(Saving):
             forced=self.found.kind not in AT_LEISURE,
             unless_busy=self.found.kind in STOP_KINDS and not node.gpu_pods,
             taken=self.found.kind == "spot-interruption",
-            spent_usd=billed(self.offering, (self.now - node.created_at).total_seconds()) if self.offering else None,
+            spent_usd=billed_cost(self.offering, (self.now - node.created_at).total_seconds())
+            if self.offering
+            else None,
         )
         answer = self._walk(Aim(releases=False, see=partial(self.see, move=False), gives=(verdict,)))
         if answer is not None and self.deps.known_as(node.name) in answer.released:
@@ -243,7 +245,7 @@ class Rescue(Saving):
         """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
         pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
         gone = {**self.found.evicted, GONE: self.now}
-        lost = {p.uid: unsaved(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
+        lost = {p.uid: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
         self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def _paused(self) -> bool:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadline_of, unsaved, worth_moving
+from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadline_of, unsaved_work, worth_moving
 from pilotlight.decide.interruption.notice_owner import owner_of
 from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
@@ -198,7 +198,7 @@ def _told(
     price: UsdPerHour = offering.usd_per_hour if offering else Decimal(0)
     pods = node.gpu_pods if node else ()
     if node is not None:
-        lost = {pod.uid: unsaved(pod, node, price, found.deadline or now) for pod in pods}
+        lost = {pod.uid: unsaved_work(pod, node, price, found.deadline or now) for pod in pods}
         found = msgspec.structs.replace(found, lost=lost)
     if found.outcome == "disproved":
         found = msgspec.structs.replace(found, lost={}, ended_at=now)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import CORDON_S, unsaved
+from pilotlight.decide.interruption.drain_plan import CORDON_S, unsaved_work
 from pilotlight.decide.limits.policy_schedule import effective
 from pilotlight.decide.nodes.node_age import movable
 from pilotlight.decide.nodes.other_autoscalers import rivals
@@ -66,7 +66,7 @@ def open_move(deps: Deps, node: Node, kind: Literal["node-age", "sick-gpu"], why
         node=node.name,
         ours=True,
         why=why,
-        lost={pod.uid: unsaved(pod, node, price, now) for pod in node.gpu_pods},
+        lost={pod.uid: unsaved_work(pod, node, price, now) for pod in node.gpu_pods},
     )
     opening = interruption_records.opening(found, len(node.gpu_pods), price, now)
     try:

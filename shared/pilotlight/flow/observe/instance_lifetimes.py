@@ -6,7 +6,7 @@ An instance that stops by itself and is told of by nobody is over at the first l
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from pilotlight.decide.money.holds import lit
+from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.money.bill import Life
 from pilotlight.flow.deps import Deps
@@ -31,7 +31,7 @@ def released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     named = [(node, node.instance or node.node) for node in gone]
     names = {name for _, name in named}
     nodes = [node for node in snapshot.view.nodes if (node.instance or node.name) in names]
-    since = {one.instance: one.since for one in lit(nodes, snapshot.pools)}
+    since = {one.instance: one.since for one in lit_instances(nodes, snapshot.pools)}
     ended(
         deps,
         *(

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.decide.demand.queue_demand import YOUNG, remembered
+from pilotlight.decide.demand.queue_demand import YOUNG, remember_reading
 from pilotlight.errors import Denied, Reject, Retry
 from pilotlight.facts.demand.worker_queues import QueueHistory, QueueReading
 from pilotlight.facts.workload import Finding
@@ -43,11 +43,13 @@ def look_at_queues(deps: Deps, names: Collection[str] = (), *, remember: bool = 
             findings.append(Finding(subject=f"queue {name}", code="queue-unread", message=message))
             continue
         keep_s = deps.policy.queues[name].keep
-        histories[name] = remembered(history, reading, keep_s)
+        histories[name] = remember_reading(history, reading, keep_s)
         if remember and histories[name] is not history:
             _keep(deps, name, reading, keep_s)
     return SeenQueues(histories, tuple(findings))
 
 
 def _keep(deps: Deps, name: str, reading: QueueReading, keep_s: Seconds) -> None:
-    QUEUE.change(deps.state, f"{deps.name}/{name}", lambda was: remembered(was or QueueHistory(), reading, keep_s))
+    QUEUE.change(
+        deps.state, f"{deps.name}/{name}", lambda was: remember_reading(was or QueueHistory(), reading, keep_s)
+    )

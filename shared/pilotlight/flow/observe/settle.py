@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from pilotlight.decide.demand.run_lengths import with_runs
 from pilotlight.decide.nodes.failed_capacity import REST_S
 from pilotlight.decide.nodes.scale_down import idle_from
-from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, asked, at_work, returned
-from pilotlight.decide.nodes.spares.standby import measured
+from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, add_demand, at_work, return_idle
+from pilotlight.decide.nodes.spares.standby import measure_start
 from pilotlight.decide.offers.joined_nodes import with_learnt
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Memory, Quarantine
@@ -41,9 +41,9 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
     memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
     if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
-        from pilotlight.decide.offers.spot_lifetimes import looked
+        from pilotlight.decide.offers.spot_lifetimes import learn_from_look
 
-        lives = looked(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
+        lives = learn_from_look(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
         memory = replace(memory, lives=dict(lives)) if lives != memory.lives else memory
     unresolved = snapshot.unresolved
     live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
@@ -69,7 +69,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
             memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
         memory = replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
         if entry.woken:
-            memory = measured(memory, entry, snapshot.view.nodes)
+            memory = measure_start(memory, entry, snapshot.view.nodes)
         ledger.forget_flight(deps.state, key)
     memory = heard(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
@@ -168,9 +168,9 @@ def _idle(memory: Memory, snapshot: Snapshot, deps: Deps, last: datetime | None)
         return memory
     now_s, hits = clock_seconds(now), dict(memory.hits)
     for pool in sorted(taken.keys() & boots.keys()):
-        hits[pool] = asked(hits.get(pool), len(taken[pool]), sum(taken[pool]), now_s, boots[pool] + REACTION_S)
+        hits[pool] = add_demand(hits.get(pool), len(taken[pool]), sum(taken[pool]), now_s, boots[pool] + REACTION_S)
     for pool in sorted(back.keys() & hits.keys()):
-        hits[pool] = returned(hits[pool], back[pool], now_s)
+        hits[pool] = return_idle(hits[pool], back[pool], now_s)
     lit = Counter({pool.name: pool.desired for pool in snapshot.pools})
     lit.subtract(node.pool for node in snapshot.view.nodes if node.name in idle)
     hits = {pool: at_work(known, max(0, lit[pool]), now_s) for pool, known in hits.items()}

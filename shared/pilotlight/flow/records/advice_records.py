@@ -5,7 +5,7 @@ Keys: ``shadow/<cluster>`` and ``advice/<cluster>/<when it ended>/<call>/<target
 
 from datetime import datetime
 
-from pilotlight.decide.alerts.advice_outcomes import followed
+from pilotlight.decide.alerts.advice_outcomes import follow_advice
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -19,7 +19,7 @@ def follow(deps: Deps, plan: Plan, view: ClusterView, now: datetime) -> None:
     found = FOLLOWED.get(deps.state, deps.name)
     was = found.value if found else OpenAdvice()
     boots = {offering.pool: offering.boot_s for offering in deps.offerings}
-    open_, ended = followed(was, plan.held, view, boots, now)
+    open_, ended = follow_advice(was, plan.held, view, boots, now)
     for advice in ended:
         ADVICE.put(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H:%M:%S}/{advice.call}/{advice.target}", advice)
     if open_ != was:

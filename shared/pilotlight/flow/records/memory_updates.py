@@ -60,7 +60,7 @@ def sized(memory: Memory, pool: str, size: int) -> Memory:
 
 def started(memory: Memory, pool: str, size: int, count: int, now: datetime) -> Memory:
     """A pool whose nodes can be stopped was grown by ``count`` nodes to this size."""
-    fresh = standby.started(memory.started.get(pool, ()), size, count, clock_seconds(now))
+    fresh = standby.start_times(memory.started.get(pool, ()), size, count, clock_seconds(now))
     return msgspec.structs.replace(memory, started={**memory.started, pool: fresh})
 
 

@@ -125,8 +125,8 @@ def spot(i: Inputs) -> list[Figure]:
         _usd("saved against on-demand", case.saved, f"{between} h of one node"),
         _usd("work lost", case.lost, "half the time between checkpoints"),
         _usd("net saving", case.net),
-        _share("kept of the saving", case.kept),
-        _share("kept, with a restart", restarted.kept, f"{i['restart_minutes']} min"),
+        _share("kept of the saving", case.kept_share),
+        _share("kept, with a restart", restarted.kept_share, f"{i['restart_minutes']} min"),
         Figure("hours paid for each useful one", factor, "times", "Daly"),
         Figure("a useful hour on spot", useful, "usd/h", "Daly"),
         _share("kept, by the useful hour", (price - useful) / (price - cheap)),
@@ -134,7 +134,7 @@ def spot(i: Inputs) -> list[Figure]:
         Figure("best interval for a long checkpoint", best(i["long_checkpoint_minutes"]), "min", "Young"),
         Figure("expected hours without checkpoints", alone, "h", f"{i['run_hours']} h of work: refused"),
         Figure("net saving as printed", printed.net, "usd", "8-GPU nodes counted as GPUs", printed=True),
-        Figure("kept as printed", printed.kept, "share", "8-GPU nodes counted as GPUs", printed=True),
+        Figure("kept as printed", printed.kept_share, "share", "8-GPU nodes counted as GPUs", printed=True),
     ]
 
 

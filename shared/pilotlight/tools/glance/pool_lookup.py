@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from pilotlight.decide.offers.reserved_capacity import told
+from pilotlight.decide.offers.reserved_capacity import paid_capacity
 from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
@@ -37,7 +37,7 @@ def pool_rows(
         cheapest = min(mine, key=lambda offering: offering.usd_per_hour, default=None)
         price = cheapest.usd_per_hour if cheapest else None
         state = states.get(name)
-        paid = [p for p in told(pool, state) if p.lasts(now)]
+        paid = [p for p in paid_capacity(pool, state) if p.lasts(now)]
         late = state.refusal.message if state and state.refusal else ""
         refused = next((errors[o.name] for o in mine if o.name in errors), "")
         rows.append(

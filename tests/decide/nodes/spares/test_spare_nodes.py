@@ -18,11 +18,11 @@ from pilotlight.decide.nodes.spares.demand_rates import (
     MOST,
     MOST_COMING,
     Outlook,
-    asked,
+    add_demand,
     at_work,
+    has_learned,
     lead_s,
-    learned,
-    returned,
+    return_idle,
 )
 from pilotlight.decide.nodes.spares.spare_nodes import Spares
 from pilotlight.facts.memory import Hits, Memory
@@ -36,7 +36,7 @@ def history(every_s: float, at_once: int = 1, days: float = 3, to_s: float = NOW
     """Demand that came regularly up to now, ``at_once`` nodes each time."""
     hits: Hits | None = None
     for step in range(int(days * 24 * HOUR / every_s), -1, -1):
-        hits = asked(hits, at_once, at_once, to_s - step * every_s, LEAD_S)
+        hits = add_demand(hits, at_once, at_once, to_s - step * every_s, LEAD_S)
     assert hits is not None
     return hits
 
@@ -73,7 +73,7 @@ def bursts(sizes: Sequence[int], every_s: float = 5, apart_s: float = 2 * HOUR) 
     for number, size in enumerate(sizes):
         for step in range(size):
             at_s = NOW_S - (len(sizes) - 1 - number) * apart_s - (size - 1 - step) * every_s
-            hits = asked(hits, 1, 1, at_s, LEAD_S)
+            hits = add_demand(hits, 1, 1, at_s, LEAD_S)
     return hits
 
 
@@ -90,8 +90,8 @@ def test_what_a_burst_calls_for_goes_when_the_burst_is_over() -> None:
     hits = bursts([*[30] * 12, 8])
     first = spares(hits, "3")
     assert first.count > first.steady
-    assert first.until(first.count) == NOW + timedelta(seconds=LEAD_S - 7 * 5)
-    assert "% x 95 s x ($3.00 - $1.00)/h >" in first.why(first.count)
+    assert first.paying_until(first.count) == NOW + timedelta(seconds=LEAD_S - 7 * 5)
+    assert "% x 95 s x ($3.00 - $1.00)/h >" in first.explain(first.count)
     assert spares(hits, "3", LEAD_S).count == spares(hits, "3", LEAD_S).steady
 
 
@@ -100,7 +100,7 @@ def test_demand_of_one_moment_says_nothing_of_what_follows() -> None:
     hits = Hits(at=NOW_S - 20 * HOUR)
     for hour in range(19, -1, -1):
         for _ in range(2):
-            hits = asked(hits, 10, 10, NOW_S - hour * HOUR, LEAD_S)
+            hits = add_demand(hits, 10, 10, NOW_S - hour * HOUR, LEAD_S)
     assert {share for past in hits.followed for share in past.shares[LEVELS.index(2) :]} <= {0.0}
 
 
@@ -114,7 +114,7 @@ def test_a_node_that_falls_idle_stands_in_for_one_on_its_way() -> None:
     hits: Hits | None = None
     for step in range(60):
         at_s = NOW_S - HOUR + step * 60
-        hits = returned(asked(hits, 1, 1, at_s, LEAD_S), 1, at_s + 30)
+        hits = return_idle(add_demand(hits, 1, 1, at_s, LEAD_S), 1, at_s + 30)
     assert hits is not None
     assert len(hits.rates) == 1
     assert spares(hits, "100").count == 1
@@ -126,7 +126,7 @@ def test_a_burst_of_minutes_is_foretold_by_minutes_and_steady_days_by_days() -> 
     for day in range(12):
         for step in range(40):
             at_s = NOW_S + day * 7200 + step * 15
-            bursts = returned(asked(bursts, 1, 1, at_s, LEAD_S), 1, at_s + 10)
+            bursts = return_idle(add_demand(bursts, 1, 1, at_s, LEAD_S), 1, at_s + 10)
     steady = history(2 * HOUR, days=20)
     assert bursts is not None
     short, long = sum(Outlook(bursts).weights()[:2]), sum(Outlook(steady).weights()[3:])
@@ -137,7 +137,7 @@ def test_what_one_is_worth_is_scaled_by_its_class_and_by_how_many_wait() -> None
     """A gang of four nodes is one job: each is worth a quarter of a wait; a node for four jobs is worth four."""
     gangs, shared = Hits(at=NOW_S), Hits(at=NOW_S)
     for _ in range(60):
-        gangs, shared = asked(gangs, 4, 1, NOW_S, LEAD_S), asked(shared, 1, 4, NOW_S, LEAD_S)
+        gangs, shared = add_demand(gangs, 4, 1, NOW_S, LEAD_S), add_demand(shared, 1, 4, NOW_S, LEAD_S)
     assert gangs.worth == pytest.approx(0.25, rel=0.1)
     assert shared.worth == pytest.approx(4, rel=0.1)
     assert float(spares(shared, "2").wait) == pytest.approx(4, rel=0.1)
@@ -152,7 +152,7 @@ def test_what_is_learned_is_bounded(gaps: list[tuple[float, int, int]], wait: in
     hits, now_s = Hits(at=NOW_S), NOW_S
     for gap_s, nodes, back in gaps:
         now_s += gap_s
-        hits = returned(asked(hits, nodes, nodes, now_s, LEAD_S), back, now_s)
+        hits = return_idle(add_demand(hits, nodes, nodes, now_s, LEAD_S), back, now_s)
     assert hits.count == len(gaps)
     assert len(hits.coming) <= MOST_COMING
     assert len(hits.rates) <= MOST
@@ -177,12 +177,12 @@ def test_idling_after_the_last_hit_costs_at_most_twice_what_the_hits_could_save(
     hits, now_s = Hits(at=NOW_S), NOW_S
     for gap_s, nodes in gaps:
         now_s += gap_s
-        hits = asked(hits, nodes, nodes, now_s, LEAD_S)
+        hits = add_demand(hits, nodes, nodes, now_s, LEAD_S)
     at_s, idle_usd = 0.0, 0.0
     first = most = spares(hits, str(wait), now_s - NOW_S).count
     while most:
         now = spares(hits, str(wait), now_s - NOW_S + at_s)
-        end_s = clock_seconds(now.until(now.count)) - now_s if now.count else at_s
+        end_s = clock_seconds(now.paying_until(now.count)) - now_s if now.count else at_s
         idle_usd += now.count * float(T4.usd_per_hour) * max(end_s - at_s, 1.0) / HOUR
         at_s, most = max(end_s, at_s + 1.0), now.count
     assert idle_usd <= 2 * first * float(spares(hits, str(wait)).usd_per_hit) + first * 0.01
@@ -239,9 +239,9 @@ def test_until_when_spares_pay_is_not_after_one_of_them_stopped(seed: int) -> No
     hits = Hits(at=NOW_S)
     for _ in range(30):
         at_s = hits.at + draw.choice([1, 5, 20, 60, 300, 2000]) * draw.random()
-        hits = returned(asked(hits, draw.randint(1, 3), 1, at_s, LEAD_S), draw.randint(0, 2), at_s + 1)
+        hits = return_idle(add_demand(hits, draw.randint(1, 3), 1, at_s, LEAD_S), draw.randint(0, 2), at_s + 1)
     found = spares(hits, "20", hits.at - NOW_S)
-    left_s = clock_seconds(found.until(found.steady)) - found.hits.at
+    left_s = clock_seconds(found.paying_until(found.steady)) - found.hits.at
     assert all(found.pays(k, max(0.0, left_s - 2)) for k in range(1, found.steady + 1))
 
 
@@ -263,9 +263,9 @@ def rounds(run_s: float, every_s: float = 900, at_once: int = 1) -> Hits:
     hits: Hits | None = None
     for step in range(40, -1, -1):
         at_s = NOW_S - step * every_s
-        hits = asked(hits, at_once, at_once, at_s, LEAD_S)
+        hits = add_demand(hits, at_once, at_once, at_s, LEAD_S)
         if step:
-            hits = at_work(returned(hits, at_once, at_s + run_s), max(0, hits.out - at_once), at_s + run_s)
+            hits = at_work(return_idle(hits, at_once, at_s + run_s), max(0, hits.out - at_once), at_s + run_s)
     assert hits is not None
     return hits
 
@@ -304,7 +304,7 @@ def test_a_stated_idle_timeout_is_no_place_for_spares() -> None:
 def test_too_little_history_is_none() -> None:
     """A pool with a handful of demands is judged by its break-even, as one without any."""
     few = history(HOUR, days=(ENOUGH - 2) / 24)
-    assert not learned(few)
+    assert not has_learned(few)
     rules = policy([T4], value_of_wait=Decimal(1))
     for memory in (Memory(), Memory(hits={"t4": few})):
         made = plan(nodes=[node("a", idle_s=359)], offerings=[T4], rules=rules, memory=memory)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from small_fleet import A100, FLEET, NOW, T4, bought, fate, node, offering, plan, pod, policy, verdict
 
-from pilotlight.decide.nodes.spares.demand_rates import asked, lead_s
+from pilotlight.decide.nodes.spares.demand_rates import add_demand, lead_s
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL
@@ -30,7 +30,7 @@ def history(every_s: float) -> Hits:
     """T4 nodes were asked for regularly, one at a time, for two days."""
     hits: Hits | None = None
     for step in range(int(48 * HOUR / every_s), 0, -1):
-        hits = asked(hits, 1, 1, clock_seconds(NOW) - step * every_s, lead_s(T4))
+        hits = add_demand(hits, 1, 1, clock_seconds(NOW) - step * every_s, lead_s(T4))
     assert hits is not None
     return hits
 

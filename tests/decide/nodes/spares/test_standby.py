@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_fleet import NOW, T4, policy
 
-from pilotlight.decide.nodes.spares.standby import Worth, as_measured, measured, standby, stands_by, started, worth
+from pilotlight.decide.nodes.spares.standby import (
+    Worth,
+    as_measured,
+    measure_start,
+    standby,
+    standby_worth,
+    stands_by,
+    start_times,
+)
 from pilotlight.decide.offers.offerings import relighting
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
@@ -80,7 +88,7 @@ def test_an_idle_node_is_stopped_while_a_start_pays_for_its_disk(
 def test_spot_nodes_are_never_stopped() -> None:
     """Only on-demand nodes stand by."""
     spot = replace(T4_STOPS, capacity_type="spot")
-    assert worth(spot, state(), rules(), last(1)) is None
+    assert standby_worth(spot, state(), rules(), last(1)) is None
 
 
 def test_a_stopped_node_goes_when_its_disk_costs_more() -> None:
@@ -120,11 +128,11 @@ def test_disks_cost_at_most_what_one_start_saves(starts: list[tuple[float, int, 
     now_s = 0.0
     for later, size, count in starts:
         now_s += later
-        known = started(known, size, min(count, size), now_s)
+        known = start_times(known, size, min(count, size), now_s)
     sums = Worth(T4_STOPS, 60.0, Decimal("0.01"), WAIT, known)
     for n in range(1, len(known) + 1):
         disk = (sums.until_s(n) - max(known[n - 1 :])) / 3600 * 0.01
-        assert disk <= float(sums.saved) * (1 + 1e-6)
+        assert disk <= float(sums.saved_usd) * (1 + 1e-6)
 
 
 def test_what_starts_really_took_counts_in_place_of_the_catalogues_word() -> None:
@@ -140,7 +148,7 @@ def test_what_starts_really_took_counts_in_place_of_the_catalogues_word() -> Non
             name="n", pool="t4", instance_type="t", capacity_type="on-demand", created_at=NOW, ready=True,
             ready_since=came, pods=pods,
         )  # fmt: skip
-        memory = measured(memory, entry, [node, replace(node, name="m", pods=())])
+        memory = measure_start(memory, entry, [node, replace(node, name="m", pods=())])
     assert memory.wakes == {"t4": (300.0, 70.0, 90.0)}
     other = replace(T4_STOPS, pool="other")
     assert [one.wake_s for one in as_measured([T4_STOPS, other], memory)] == [90.0, 60.0]

@@ -39,7 +39,7 @@ def smaller_at_s(hits: Hits) -> Seconds:
     return hits.coming[len(hits.coming) - (1 << _size(len(hits.coming)))] if hits.coming else hits.at
 
 
-def counted(windows: tuple[Window, ...], nodes: int, until: Seconds, coming: int) -> tuple[Window, ...]:
+def count_burst(windows: tuple[Window, ...], nodes: int, until: Seconds, coming: int) -> tuple[Window, ...]:
     """The windows after ``nodes`` more were asked for, and one of the size that ``coming`` then is, up to ``until``.
 
     One that began at this moment does not count them: they were seen when it began.
@@ -51,7 +51,7 @@ def counted(windows: tuple[Window, ...], nodes: int, until: Seconds, coming: int
     return after if any(w.size == size for w in after) else (*after, Window(size=size, until=until))
 
 
-def ended(hits: Hits) -> Hits:
+def drop_ended_windows(hits: Hits) -> Hits:
     """The history without the windows that are over: what they came to is learned."""
     if not hits.windows or all(window.until > hits.at for window in hits.windows):
         return hits

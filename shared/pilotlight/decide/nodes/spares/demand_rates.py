@@ -15,7 +15,7 @@ from operator import mul
 
 from msgspec.structs import replace
 
-from pilotlight.decide.nodes.spares.demand_bursts import counted, ended
+from pilotlight.decide.nodes.spares.demand_bursts import count_burst, drop_ended_windows
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Demand
 from pilotlight.facts.memory import Hits, Memory
@@ -50,7 +50,7 @@ RateTable = tuple[tuple[float, ...], ...]
 _ALWAYS = (1.0,) * len(HALF_LIVES_S)
 
 
-def learned(hits: Hits | None) -> bool:
+def has_learned(hits: Hits | None) -> bool:
     """Whether a pool was asked for nodes often enough to be judged by its own history."""
     return hits is not None and hits.count >= ENOUGH
 
@@ -62,7 +62,7 @@ def with_demand(
     hits, now_s = dict(memory.hits), clock_seconds(now)
     for one in demands:
         lead = lead_s(offerings[one.pool])
-        hits[one.pool] = asked(hits.get(one.pool), one.nodes, one.jobs, now_s, lead)
+        hits[one.pool] = add_demand(hits.get(one.pool), one.nodes, one.jobs, now_s, lead)
     return replace(memory, hits=hits, counted_to=to)
 
 
@@ -71,9 +71,9 @@ def lead_s(offering: Offering) -> Seconds:
     return offering.boot_s + REACTION_S
 
 
-def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Seconds) -> Hits:
+def add_demand(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Seconds) -> Hits:
     """The history after pods asked for ``nodes`` more nodes at once, on behalf of ``jobs`` (scaled) that wait."""
-    old = aged(hits or Hits(at=now_s), now_s)
+    old = age_history(hits or Hits(at=now_s), now_s)
     coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
     for _ in range(nodes):
         k = len(coming)
@@ -101,13 +101,13 @@ def asked(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Se
         spells=old.spells if was_out else min(old.spells + 1, MEMORY_OF_SPELLS),
         again=old.again + was_out,
         spare_s=old.spare_s - lead_s,
-        windows=counted(old.windows, nodes, now_s + lead_s, len(coming)),
+        windows=count_burst(old.windows, nodes, now_s + lead_s, len(coming)),
     )
 
 
-def returned(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
+def return_idle(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
     """The history after ``nodes`` fell idle: they stand in for those that were to come first."""
-    old = aged(hits, now_s)
+    old = age_history(hits, now_s)
     windows = tuple([replace(window, net=window.net - nodes) for window in old.windows])
     return replace(old, coming=old.coming[nodes:], windows=windows)
 
@@ -116,19 +116,19 @@ def at_work(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
     """The history with no more than so many nodes at work, or on their way to it."""
     if hits.out <= nodes:
         return hits
-    old = replace(aged(hits, now_s), out=nodes)
+    old = replace(age_history(hits, now_s), out=nodes)
     if nodes or old.spells < MEMORY_OF_SPELLS:
         return old
     return replace(old, spells=old.spells // 2, again=old.again / 2, spare_s=old.spare_s / 2)
 
 
-def aged(hits: Hits, now_s: Seconds) -> Hits:
+def age_history(hits: Hits, now_s: Seconds) -> Hits:
     """The history as of now. What was coming has come in between, one after the other."""
     if hits.out and now_s > hits.at:
         hits = replace(hits, spare_s=hits.spare_s + now_s - hits.at)
     while hits.coming and hits.coming[0] <= now_s:
         hits = replace(_faded(hits, hits.coming[0]), coming=hits.coming[1:])
-    return ended(_faded(hits, now_s))
+    return drop_ended_windows(_faded(hits, now_s))
 
 
 def hit_again_per_hour(hits: Hits) -> float | None:

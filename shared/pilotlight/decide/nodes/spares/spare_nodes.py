@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
-from pilotlight.decide.money.budget_ladder import barred
+from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import break_even_s
 from pilotlight.decide.nodes.spares.demand_bursts import chance_of, likely_to_follow, smaller_at_s
-from pilotlight.decide.nodes.spares.demand_rates import Outlook, aged, hit_again_per_hour, lead_s, learned
+from pilotlight.decide.nodes.spares.demand_rates import Outlook, age_history, has_learned, hit_again_per_hour, lead_s
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.facts.capacity import Offering
@@ -63,7 +63,7 @@ class Spares:
 
     def __init__(self, offering: Offering, hits: Hits, value_of_wait: Decimal, now: datetime) -> None:
         self.offering = offering
-        self.hits = aged(hits, clock_seconds(now))
+        self.hits = age_history(hits, clock_seconds(now))
         self._value = value_of_wait
         self.wait = max(Decimal(0), value_of_wait - UNCOUNTED) * Decimal(hits.worth)
         sums = _sums(offering.usd_per_hour, offering.boot_s, lead_s(offering), self.wait)
@@ -98,7 +98,7 @@ class Spares:
         """How often the k-th spare is taken while it is there; None for one that hardly ever is."""
         return self._outlook.hits_per_hour(k, after_s)
 
-    def until(self, kept: int) -> datetime:
+    def paying_until(self, kept: int) -> datetime:
         """When the first ``kept`` spares, which pay now, no longer all do if nothing is asked for: to the second."""
         if kept > self.steady:
             return moment(smaller_at_s(self.hits))
@@ -121,7 +121,7 @@ class Spares:
             early, late = (middle, late) if self.pays(k, middle) else (early, middle)
         return late
 
-    def why(self, k: int) -> str:
+    def explain(self, k: int) -> str:
         """The sum behind the k-th spare: "hit 3.1 times an hour x 190 s x ($10.00 - $1.00)/h > $0.53/h"."""
         lead, price = lead_s(self.offering), self.offering.usd_per_hour
         scale = Decimal(self.hits.worth)
@@ -201,7 +201,7 @@ def spares_by_pool(
     return {
         name: Spares(offerings[name], hits, policy.value_of_wait, now)
         for name, hits in memory.hits.items()
-        if policy.value_of_wait and name in offerings and offerings[name].usd_per_hour and learned(hits)
+        if policy.value_of_wait and name in offerings and offerings[name].usd_per_hour and has_learned(hits)
         if _stated(offerings[name], policy, memory) is None
     }
 
@@ -254,7 +254,7 @@ def spare_buys(
         offering = _in_its_best_zone(offering, run, memory)
         if memory.backing_off(offering.name, run.now) or too_old(policy, offering, run.now):
             continue
-        if run.steps and barred(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
+        if run.steps and barring_step(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
         own = spares.get(name)
         pay = own.bought if own is not None else 0
@@ -267,7 +267,7 @@ def spare_buys(
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
-                why = f"{pay} spare pay for themselves: the last is {own.why(pay)}"
+                why = f"{pay} spare pay for themselves: the last is {own.explain(pay)}"
             elif name in ahead and short == pool.warm - empty[name] and pool.warm <= ahead[name].nodes:
                 why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))

@@ -56,7 +56,7 @@ def guards(
     if not coming or not spares or run.homes is None:
         return found
     for shape in _shapes(view):
-        home = min((pool for pool in run.homes.of(shape) or () if pool in spares), default="")
+        home = min((pool for pool in run.homes.pools_for(shape) or () if pool in spares), default="")
         strange = run.homes.stray_in(shape) if home else ()
         open_to = {b.pool for b in coming if b.pool in strange and b.room_for(shape)}
         for pool in sorted(open_to):

@@ -27,14 +27,14 @@ STARTS = 9
 """Of so many starts of a pool's stopped nodes the median counts."""
 
 
-def started(last: Sequence[Seconds], size: int, count: int, now_s: Seconds) -> tuple[Seconds, ...]:
+def start_times(last: Sequence[Seconds], size: int, count: int, now_s: Seconds) -> tuple[Seconds, ...]:
     """When each node of a pool was last started, after ``count`` more made it ``size`` nodes."""
     known = [*last, *(0.0 for _ in range(len(last), min(size, MOST)))]
     known[max(0, size - count) : size] = [now_s] * len(known[max(0, size - count) : size])
     return tuple(known)
 
 
-def measured(memory: Memory, entry: InFlight, nodes: Iterable[Node]) -> Memory:
+def measure_start(memory: Memory, entry: InFlight, nodes: Iterable[Node]) -> Memory:
     """The memory with how long the nodes of a purchase took to start, which are ready now with its pods on them."""
     own, asked = set(entry.demands), entry.requested_at
     began = [
@@ -57,7 +57,7 @@ def as_measured(offerings: Sequence[Offering], memory: Memory) -> list[Offering]
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What standing by costs and saves in one pool. ``saved`` are the dollars that one start saves."""
+    """What standing by costs and saves in one pool. ``saved_usd`` are the dollars that one start saves."""
 
     offering: Offering
     wake_s: Seconds
@@ -66,7 +66,7 @@ class Worth:
     last: Sequence[Seconds]
 
     @property
-    def saved(self) -> Usd:
+    def saved_usd(self) -> Usd:
         """Dollars that one start saves: the wait and the boot that are not paid."""
         sooner = Decimal(max(0.0, self.offering.boot_s - self.wake_s)) / Decimal(HOUR)
         return sooner * (self.wait + self.offering.usd_per_hour)
@@ -74,9 +74,9 @@ class Worth:
     def until_s(self, n: int) -> Seconds:
         """Until when the n-th node pays for its disk."""
         began = max(self.last[n - 1 :], default=0.0)
-        return began + float(self.saved / self.disk) * HOUR if self.disk else began + HOUR * 24 * 365
+        return began + float(self.saved_usd / self.disk) * HOUR if self.disk else began + HOUR * 24 * 365
 
-    def why(self, n: int, now_s: Seconds) -> str:
+    def explain(self, n: int, now_s: Seconds) -> str:
         """The sum, for people."""
         since = max(self.last[n - 1 :], default=now_s)
         once = f"node {n} at once was last started {human(now_s - since)} ago"
@@ -91,7 +91,7 @@ def stands_by(offering: Offering, rules: PoolPolicy) -> bool:
     return known and offering.capacity_type == "on-demand" and rules.standby != 0
 
 
-def worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) -> Worth | None:
+def standby_worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) -> Worth | None:
     """What standing by is worth in a pool; None where its nodes cannot be stopped or a figure is not known."""
     if not state.stops or offering.wake_s is None or offering.standby_usd_per_hour is None:
         return None
@@ -117,7 +117,7 @@ def standby(
     out, due = list(nodes), []
     for state in sorted((s for s in pools if s.stops), key=lambda s: s.name):
         offering = offerings.get(state.name)
-        sums = worth(offering, state, policy, memory) if offering is not None else None
+        sums = standby_worth(offering, state, policy, memory) if offering is not None else None
         if sums is not None:
             pool = _Pool(sums, state, policy, out, clock_seconds(now))
             pool.judge(explain)
@@ -165,7 +165,7 @@ class _Pool:
         if self.fixed is not None:
             return f"pools.{self.state.name}.standby: {self.fixed}"
         sign = ">" if self._pays(standing) else "<"
-        return f"{self.sums.why(self.lit + standing, self.now_s)} {sign} ${self.sums.disk:f}/h for its disk"
+        return f"{self.sums.explain(self.lit + standing, self.now_s)} {sign} ${self.sums.disk:f}/h for its disk"
 
     def _verdict(self, instance: str, verdict: Literal["keep", "release"], why: str) -> NodeVerdict:
         return NodeVerdict(

@@ -95,11 +95,11 @@ def _offering(site: "App", cloud: str, pool: str) -> "Offering":
 
 def _most(site: "App", offering: "Offering") -> Usd:
     """Where its nodes may stand by it is lit once more for that."""
-    from pilotlight.decide.money.economics import billed
+    from pilotlight.decide.money.economics import billed_cost
     from pilotlight.decide.nodes.spares.standby import stands_by
 
     again = stands_by(offering, site.policy.pools[offering.pool])
-    return billed(offering, 2 * MOST_S if again else MOST_S)
+    return billed_cost(offering, 2 * MOST_S if again else MOST_S)
 
 
 def _see_that_it_may(site: "App", pool: str) -> None:
@@ -121,9 +121,9 @@ def _see_that_it_may(site: "App", pool: str) -> None:
 
 def _report(tried: "Tried", cloud: str, offering: "Offering") -> dict[str, Any]:
     """The run with what it cost. ``sha256`` is of the report without it, as JSON with sorted keys and no spaces."""
-    from pilotlight.decide.money.economics import billed
+    from pilotlight.decide.money.economics import billed_cost
 
-    cost = billed(offering, tried.lit_s) if tried.bought else Decimal(0)
+    cost = billed_cost(offering, tried.lit_s) if tried.bought else Decimal(0)
     body = {"cloud": cloud, "offering": offering.name, "usd": f"{cost:.6f}", "kept": tried.kept}
     report = {**body, **msgspec.to_builtins(tried)}
     digest = hashlib.sha256(msgspec.json.encode(report, order="sorted")).hexdigest()

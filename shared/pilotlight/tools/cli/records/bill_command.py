@@ -47,7 +47,7 @@ def bill(
 
 
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
-    from pilotlight.decide.money.reconciliation import awaited, compared, corrections
+    from pilotlight.decide.money.reconciliation import awaited_bills, compare_with_bill, corrections
     from pilotlight.decide.money.spend import books
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.report.tables.bill_table import Held
@@ -56,7 +56,7 @@ def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
         meter_nodes.days(state, cluster, first - LEARN, last),
         billed_days.days(state, cluster, first - LEARN, last),
     )
-    days = compared(known.metered, known.billed)
+    days = compare_with_bill(known.metered, known.billed)
     learnt = corrections(days)
     only = [one for day, one in known.metered.items() if day >= first and day not in known.billed]
-    return Held(cluster, tuple(one for one in days if one.day >= first), learnt, awaited(only, learnt))
+    return Held(cluster, tuple(one for one in days if one.day >= first), learnt, awaited_bills(only, learnt))

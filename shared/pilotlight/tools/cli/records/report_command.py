@@ -93,7 +93,7 @@ def _beside(
     state: "State", clusters: Sequence[str], first: date, last: date
 ) -> "tuple[tuple[tuple[str, Correction], ...], tuple[tuple[str, Anomaly], ...]]":
     """What is learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
-    from pilotlight.decide.money.reconciliation import compared, corrections
+    from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
     from pilotlight.decide.money.spend import books
     from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes
     from pilotlight.tools.cli.records.bill_command import LEARN
@@ -104,7 +104,7 @@ def _beside(
         said = name if len(clusters) > 1 else ""
         since = first - LEARN
         known = books(meter_nodes.days(state, name, since, last), billed_days.days(state, name, since, last))
-        learnt += [(said, one) for one in corrections(compared(known.metered, known.billed))]
+        learnt += [(said, one) for one in corrections(compare_with_bill(known.metered, known.billed))]
         odd += [(said, one) for one in cost_anomalies.between(state, name, first, last)]
     return tuple(learnt), tuple(odd)
 

@@ -35,7 +35,7 @@ def report(
     Reads only the state, which the ticks of a cluster in mode advise fill. Example: [bold]pilotlight shadow report
     --days 7[/bold]
     """
-    from pilotlight.decide.alerts.advice_outcomes import compared
+    from pilotlight.decide.alerts.advice_outcomes import compare_with_advice
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.records.advice_records import known
     from pilotlight.tools.cli.month_words import named
@@ -49,7 +49,7 @@ def report(
     since = now - timedelta(days=days)
     advice = known(wired.state, name, since)
     metered = meter_nodes.days(wired.state, name, since.date(), now.date())
-    rows = compared(advice, metered, wired.at(name).deps.policy.value_of_wait, now)
+    rows = compare_with_advice(advice, metered, wired.at(name).deps.policy.value_of_wait, now)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -72,7 +72,7 @@ def canary(
 
     Reads only the state. Example: [bold]pilotlight shadow canary[/bold]
     """
-    from pilotlight.decide.limits.canary import passed
+    from pilotlight.decide.limits.canary import passed_bound
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.billing.canary_check import DAYS, sides
     from pilotlight.flow.records import brake_records
@@ -89,7 +89,7 @@ def canary(
     for pool, rules in deps.policy.pools.items():
         if rules.canary is not None:
             both = sides(deps, (pool, rules.canary.control), days, now)
-            over = brake_records.paused(wired.state, name, pool) or passed(both[0], both[1], rules.canary)
+            over = brake_records.paused(wired.state, name, pool) or passed_bound(both[0], both[1], rules.canary)
             found.append({"pool": pool, "bounds": rules.canary, "sides": both, "over": over})
     if as_json:
         from pilotlight.tools.cli.printing import json_text
