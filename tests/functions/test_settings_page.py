@@ -1,9 +1,9 @@
 """docs/guides/settings.md holds every variable that is read, as the settings' module says it."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+
+import settings_table
 
 ROOT = Path(__file__).parents[2]
 READ = re.compile(r"""environ(?:\.get\(|\[)\s*"([A-Z_]+)\"""")
@@ -22,19 +22,10 @@ ELSEWHERE = {
 """Read, and nobody sets them for Pilotlight."""
 
 
-def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("settings_table", ROOT / "scripts" / "settings_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_is_what_the_settings_say() -> None:
     """Whoever changes a variable's meaning writes the page again."""
     text = (ROOT / "docs" / "guides" / "settings.md").read_text()
-    assert text == _script().page(text), "run: python scripts/settings_table.py"
+    assert text == settings_table.page(text), "run: python scripts/settings_table.py"
     assert "| `PILOTLIGHT_STATE` |" in text
 
 
@@ -42,6 +33,6 @@ def test_every_variable_that_is_read_is_on_the_page() -> None:
     """None is read in silence, and none is promised that nothing reads."""
     files = [path for path in OURS.rglob("*.py") if path.name not in ("bridge.py", "request_gate.py")]
     read = {name for path in files for name in READ.findall(path.read_text())}
-    named = _script().names()
+    named = settings_table.names()
     assert read - ELSEWHERE.keys() <= named
     assert {name for name in named if name.startswith("PILOTLIGHT_")} <= read

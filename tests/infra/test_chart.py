@@ -1,7 +1,6 @@
 """The Helm chart: the manifests of infra/kubernetes with values, and nothing that they do not say."""
 
 import copy
-import importlib.util
 import json
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ import yaml
 from helm import CHART, ROOT, Json, calls, needs_helm, objects_of, rendered
 from manifests import HERE, VERSIONS, objects, strictly
 
+import chart
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.settings import Settings
 from pilotlight.tools.checkup.account_limits import listed
@@ -76,12 +76,7 @@ def pods(name: str) -> list[Json]:
 
 def test_templates_are_written_from_the_manifests() -> None:
     """`python scripts/chart.py` would change nothing."""
-    spec = importlib.util.spec_from_file_location("chart", ROOT / "scripts" / "chart.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for path, text in module.files().items():
+    for path, text in chart.files().items():
         assert path.read_text() == text, path
 
 

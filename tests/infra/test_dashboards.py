@@ -1,30 +1,20 @@
 """The dashboards: written from one description, over figures that are exported, in queries that Prometheus takes."""
 
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+import dashboards
 from pilotlight.facts.alerts.figures import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "infra" / "prometheus" / "rules.yaml"
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (apt-get install prometheus)")
-
-
-def _dashboards() -> Any:
-    spec = importlib.util.spec_from_file_location("dashboards", ROOT / "scripts" / "dashboards.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _queries() -> list[str]:
@@ -45,7 +35,7 @@ def _recorded() -> set[str]:
 
 def test_the_files_are_those_of_the_description() -> None:
     """`python scripts/dashboards.py` would change nothing."""
-    for path, text in _dashboards().files().items():
+    for path, text in dashboards.files().items():
         assert path.read_text() == text
 
 

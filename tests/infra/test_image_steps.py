@@ -3,28 +3,28 @@
 from pathlib import Path
 
 import pytest
-from test_release import script
+
+import try_image
 
 
 def test_every_instruction_of_the_dockerfile_is_tried() -> None:
     """Two stages of one base, and no word that the trial would pass over."""
-    first, last = script("try_image").stages()
+    first, last = try_image.stages()
     assert first[0][1].removesuffix(" AS build") == last[0][1]
     assert {word for word, _ in last} >= {"COPY", "ENV", "USER", "WORKDIR", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 
 
 def test_a_word_that_is_not_tried_stops_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named, with what to do."""
-    trial = script("try_image")
     (tmp_path / "Dockerfile").write_text("FROM debian\nVOLUME /data\n")
-    monkeypatch.setattr(trial, "DOCKERFILE", tmp_path / "Dockerfile")
+    monkeypatch.setattr(try_image, "DOCKERFILE", tmp_path / "Dockerfile")
     with pytest.raises(SystemExit, match=r"VOLUME is not tried here; add it to scripts/try_image.py"):
-        trial.stages()
+        try_image.stages()
 
 
 def test_a_step_sees_its_own_environment_and_writes_where_it_may() -> None:
     """The root is bound for reading, and what this process has in its environment stays outside."""
-    words = script("try_image").inside(Path("/image"), {"A": "1"}, ["--uid", "0"], ["true"])
+    words = try_image.inside(Path("/image"), {"A": "1"}, ["--uid", "0"], ["true"])
     assert words[words.index("--ro-bind") :][:3] == ["--ro-bind", "/image/root", "/"]
     assert {"--clearenv", "--unshare-user"} <= set(words)
     assert words[-3:] == ["--uid", "0", "true"]
@@ -33,4 +33,4 @@ def test_a_step_sees_its_own_environment_and_writes_where_it_may() -> None:
 def test_what_is_said_of_names_is_put_in_their_place() -> None:
     """ARG and ENV may name what was said before them."""
     given = {"EPOCH": "7"}
-    assert dict(script("try_image").assigned("A=${EPOCH} PATH=/venv:$PATH", given)) == {"A": "7", "PATH": "/venv:"}
+    assert dict(try_image.assigned("A=${EPOCH} PATH=/venv:$PATH", given)) == {"A": "7", "PATH": "/venv:"}

@@ -1,29 +1,20 @@
 """The release: a workflow that GitHub takes, of what is in this repository, and a bill of what the image holds."""
 
-import importlib.util
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 from helm import CHART, PYTHON, ROOT, needs_helm
 
+import release_version
+import sbom
+
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
-
-
-def script(name: str) -> ModuleType:
-    """A script as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def jobs() -> dict[str, Any]:
@@ -82,7 +73,7 @@ def test_what_it_names_is_there() -> None:
 
 def test_the_version_is_said_once() -> None:
     """pyproject.toml and the chart agree, and a tag of another version is refused in one line."""
-    version = set(script("release_version").versions().values())
+    version = set(release_version.versions().values())
     assert len(version) == 1
     words = [sys.executable, str(ROOT / "scripts" / "release_version.py")]
     assert subprocess.run([*words, f"v{version.pop()}"], capture_output=True).returncode == 0
@@ -93,7 +84,7 @@ def test_the_version_is_said_once() -> None:
 def test_a_released_chart_names_its_image() -> None:
     """Repository and digest of the release are its defaults, and nothing else changes."""
     text, digest = (CHART / "values.yaml").read_text(), f"sha256:{'a' * 64}"
-    was, now = (yaml.safe_load(each) for each in (text, script("release_version").with_image(text, "r/p", digest)))
+    was, now = (yaml.safe_load(each) for each in (text, release_version.with_image(text, "r/p", digest)))
     assert (now["image"]["repository"], now["image"]["digest"]) == ("r/p", digest)
     assert {**now, "image": was["image"]} == was
 
@@ -111,7 +102,7 @@ def test_the_bill_names_every_package_with_its_licence(tmp_path: Path) -> None:
     """Packages with version, licence and what they need of each other; the texts lie beside it."""
     package(tmp_path, "pilotlight", "License-Expression: Apache-2.0\nRequires-Dist: One_Thing>=1; python_version>'3'\n")
     package(tmp_path, "one.thing", "Classifier: License :: OSI Approved :: MIT License\nRequires-Dist: gone\n")
-    script("sbom").main([str(tmp_path), str(tmp_path / "out")])
+    sbom.main([str(tmp_path), str(tmp_path / "out")])
     bill = yaml.safe_load((tmp_path / "out" / "sbom.cdx.json").read_text())
     assert bill["metadata"]["component"]["licenses"] == [{"expression": "Apache-2.0"}]
     [other] = bill["components"]
@@ -124,13 +115,12 @@ def test_a_package_without_a_licence_is_not_shipped(tmp_path: Path) -> None:
     """The build stops with its name."""
     package(tmp_path, "odd", "")
     with pytest.raises(SystemExit, match="odd: no licence is told"):
-        script("sbom").main([str(tmp_path), str(tmp_path / "out")])
+        sbom.main([str(tmp_path), str(tmp_path / "out")])
 
 
 @needs_helm
 def test_the_bill_is_cyclonedx(tmp_path: Path) -> None:
     """That of this checkout's own packages is valid by CycloneDX's schema, strictly."""
-    sbom = script("sbom")
     found = [each for each in sbom.installed(Path(pytest.__file__).parents[4]) if sbom.licences(each)]
     (tmp_path / "sbom.json").write_text(json.dumps(sbom.bill(sorted(found, key=str))))
     asks = (

@@ -1,13 +1,12 @@
 """What Terraform and the code must agree on, and what a newcomer is asked."""
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import terraform_tables
 from pilotlight import settings
 from pilotlight.doorway import RECEIVES
 
@@ -77,33 +76,23 @@ def _values(text: str) -> Iterator[str]:
     yield from re.findall(r"^    (\w+) = \{$", code, re.M)
 
 
-def _tables() -> Any:
-    spec = importlib.util.spec_from_file_location("terraform_tables", ROOT / "scripts" / "terraform_tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("folder", _tables().FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", terraform_tables.FOLDERS, ids=lambda folder: folder.name)
 def test_inputs_and_outputs_are_listed_as_they_are(folder: Path) -> None:
     """A README has the tables that `python scripts/terraform_tables.py` writes, of every input and output there is."""
     text = (folder / "README.md").read_text()
-    assert _tables().page(text, folder) == text
+    assert terraform_tables.page(text, folder) == text
     names = set(
         re.findall(r'^(?:variable|output) "(\w+)"', "\n".join(p.read_text() for p in folder.glob("*.tf")), re.M)
     )
-    assert names == {block.name for block in _tables().blocks(folder)}
+    assert names == {block.name for block in terraform_tables.blocks(folder)}
 
 
-@pytest.mark.parametrize("root", _tables().ROOTS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("root", terraform_tables.ROOTS, ids=lambda folder: folder.name)
 def test_what_root_and_module_share_is_described_once(root: Path) -> None:
     """Each variable and output of a root that its module has too says what the module says of it."""
-    tables = _tables()
     root_says, module_says = (
-        {(block.kind, block.name): block.said["description"] for block in tables.blocks(folder)}
-        for folder in (root, tables.ROOTS[root])
+        {(block.kind, block.name): block.said["description"] for block in terraform_tables.blocks(folder)}
+        for folder in (root, terraform_tables.ROOTS[root])
     )
     shared = root_says.keys() & module_says.keys()
     assert len(shared) > 10
