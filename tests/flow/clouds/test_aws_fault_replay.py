@@ -1,24 +1,18 @@
 """A morning on AWS whose answers are lost, late, cut, refused or wrong, by seed: what it may never lead to."""
 
 import json
-import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from aws_server import KEY, SECRET, SESSION, error
 from civo_server import Fault
-from stage import Stage
-from test_civo_fault_replay import Told
+from fault_replay import Told, deliver, whole_log
 from test_on_aws import on_aws
 
 from pilotlight.adapters.aws_api import query
 from pilotlight.adapters.pools.asg import pools as asg_pools
-from pilotlight.errors import PilotlightError
-from pilotlight.facts.workload import PodDemand
-from pilotlight.flow.deps import Answer
 
 SEEDS = range(20)
 METHODS = (
@@ -72,29 +66,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     monkeypatch.setattr(asg_pools, "WRITE_S", 0.1)
     monkeypatch.setattr(query, "READ_S", 0.1)
     monkeypatch.setattr(query, "PAUSES_S", ())
-    root, handler = logging.getLogger(), Told()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield handler
-    root.removeHandler(handler)
-    root.setLevel(level)
-
-
-def _deliver(stage: Stage, pods: Sequence[PodDemand]) -> list[str]:
-    """The event of each pod that waits, twice, and a tick: as a bus would, whatever comes of them."""
-    waiting = {demand.uid for job in stage.world.pending.values() for demand in job.demands}
-    events = [partial(stage.event, pod) for pod in pods if pod.uid in waiting]
-    calls: list[Callable[[], Answer]] = [*events, *events, stage.tick]
-    return [_answered(call) for call in calls]
-
-
-def _answered(call: Callable[[], Answer]) -> str:
-    """What is answered, or the error with its cause."""
-    try:
-        return repr(call())
-    except PilotlightError as error:
-        return f"{error!r} {error.__cause__!r}"
+    with whole_log() as handler:
+        yield handler
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["launching at once", "by a size"])
@@ -108,7 +81,7 @@ def test_no_fault_buys_twice_takes_another_or_tells_a_secret(seed: int, at_once:
         for minute in range(150):
             stage.wait(60)
             aws.faults = aws.faults if minute < 90 else []
-            said += _deliver(stage, pods)
+            said += deliver(stage, pods)
     stops = [event["reason"] for event in stage.events("stop")]
     assert (len(stops), set(stops)) == (len(pods), {"done"})
     assert stage.world.launches <= len(pods)

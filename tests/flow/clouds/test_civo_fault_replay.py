@@ -1,23 +1,19 @@
 """A morning on Civo whose answers are lost, late, cut, refused or wrong, by seed: what it may never lead to."""
 
 import json
-import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 from civo_server import CLUSTER, PASSWORD, REGION, TOKEN, Civo, Fault, serving
+from fault_replay import Told, deliver, whole_log
 from stage import Stage
 
 from pilotlight.adapters import civo_api
 from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.adapters.pools.civo.pools import CivoPools
-from pilotlight.errors import PilotlightError
-from pilotlight.facts.workload import PodDemand
-from pilotlight.flow.deps import Answer
 
 SEEDS = range(16)
 METHODS = ("GET", "PUT", "DELETE")
@@ -49,45 +45,12 @@ def _faults(luck: random.Random) -> list[Fault]:
     return luck.sample([*lost, *(Fault(luck.choice(REFUSED), "before", luck.choice(METHODS)) for _ in range(4))], 12)
 
 
-class Told(logging.Handler):
-    """Every line of every library's log, with all that its record holds."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.said: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
-        self.said.append(f"{record.getMessage()} {record.__dict__!r}")
-
-
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     """What is logged; the client gives an answer up soon."""
     monkeypatch.setattr(civo_api, "WRITE_S", 0.1)
-    root, handler = logging.getLogger(), Told()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield handler
-    root.removeHandler(handler)
-    root.setLevel(level)
-
-
-def _deliver(stage: Stage, pods: Sequence[PodDemand]) -> list[str]:
-    """The event of each pod that waits, twice, and a tick: as a bus would, whatever comes of them."""
-    waiting = {demand.uid for job in stage.world.pending.values() for demand in job.demands}
-    events = [partial(stage.event, pod) for pod in pods if pod.uid in waiting]
-    calls: list[Callable[[], Answer]] = [*events, *events, stage.tick]
-    return [_said(call) for call in calls]
-
-
-def _said(call: Callable[[], Answer]) -> str:
-    """What is answered, or the error with its cause."""
-    try:
-        return repr(call())
-    except PilotlightError as error:
-        return f"{error!r} {error.__cause__!r}"
+    with whole_log() as handler:
+        yield handler
 
 
 @pytest.mark.parametrize("decrements", [True, False], ids=["counts down", "count stays"])
@@ -105,7 +68,7 @@ def test_no_fault_buys_twice_takes_another_or_tells_a_secret(seed: int, decremen
         for minute in range(150):
             stage.wait(60)
             civo.faults = civo.faults if minute < 90 else []
-            said += _deliver(stage, pods)
+            said += deliver(stage, pods)
     stops = [event["reason"] for event in stage.events("stop")]
     assert (len(stops), set(stops)) == (len(pods), {"done"})
     assert stage.world.launches <= len(pods)

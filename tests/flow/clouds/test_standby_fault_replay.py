@@ -9,10 +9,10 @@ import pytest
 import stage as stages
 from aws_server import KEY, SECRET, SESSION, error
 from civo_server import Fault
+from fault_replay import Told, answered
 from msgspec.structs import replace
 from stage import Stage
-from test_aws_fault_replay import LOST, REFUSED, _answered, told
-from test_civo_fault_replay import Told
+from test_aws_fault_replay import LOST, REFUSED, told
 from test_on_aws import on_aws
 
 from pilotlight.facts.offers.catalog import InstanceType
@@ -55,7 +55,7 @@ def _new(stage: Stage, number: int) -> Answer:
 
 def _minute(stage: Stage) -> str:
     stage.wait(60)
-    return _answered(stage.tick)
+    return answered(stage.tick)
 
 
 @pytest.mark.usefixtures("stopping")
@@ -72,7 +72,7 @@ def test_no_fault_stops_a_node_that_works_or_tells_a_secret(seed: int, told: Tol
         for minute in range(160):
             if minute % 30 == 0 and minute < 120:
                 for _ in range(luck.choice((1, 2))):
-                    said.append(_answered(partial(_new, stage, jobs)))
+                    said.append(answered(partial(_new, stage, jobs)))
                     jobs += 1
             if minute == 110:
                 aws.faults = []
