@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from late_worker import Worker
+from sized_store import Sized
 from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
@@ -26,7 +27,7 @@ from pilotlight.facts.money.budgets import Account, Meter, Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.budgets import budget_accounts, budget_holds, hold_ends, hold_records
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import LARGEST, Clock, State
+from pilotlight.ports import LARGEST, State
 from pilotlight.state_schema.books import CAP, HOLD
 
 
@@ -304,20 +305,6 @@ TestRooms = Rooms.TestCase
 TestRooms.settings = settings(
     max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
-
-
-class Sized(MemoryState):
-    """A store that knows how large the largest record of each family was."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.largest: dict[str, int] = {}
-
-    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: float | None = None) -> int:
-        """Measure, and put."""
-        family = key.partition("/")[0]
-        self.largest[family] = max(self.largest.get(family, 0), len(value))
-        return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
 
 
 def drawn(node: Terms, rng: Random) -> Iterator[Terms]:

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from sized_store import Sized
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
-from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.money.bill import Life
@@ -22,27 +22,12 @@ from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import instance_lifetimes, known_instances
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports import LARGEST, Clock
-from pilotlight.units import Seconds
+from pilotlight.ports import LARGEST
 from pilotlight.world.world_clock import VirtualClock
 
 NODES, DECISIONS, TEAMS = 20_000, 50_000, 200
 START = datetime(2026, 11, 1, tzinfo=UTC)
 POOL, TYPE = "a-pool-with-a-name-of-usual-length", "g4dn.xlarge"
-
-
-class Sized(MemoryState):
-    """A store that knows how large the largest record of each family was."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.largest: dict[str, int] = {}
-
-    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        """Measure, and put."""
-        family = key.partition("/")[0]
-        self.largest[family] = max(self.largest.get(family, 0), len(value))
-        return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
 
 
 @dataclass
