@@ -18,6 +18,7 @@ from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.world.faults import Faults
@@ -129,6 +130,13 @@ class Stage:
             if meanwhile is not None:
                 meanwhile()
             self.tick()
+
+    def hours(self, count: float) -> None:
+        """So long passes; each minute ticks and carries on what is at work."""
+        for _ in range(int(count * 60)):
+            self.wait(MINUTE)
+            self.tick()
+            go_on(self.deps)
 
     @property
     def alerts(self) -> list[Alert]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import typer
+from busy_stage import Busy
 from msgspec.structs import replace as with_
-from stage import START, Stage
+from stage import START
 from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
@@ -19,41 +20,22 @@ from pilotlight.errors import BadPolicy
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Account
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.state_schema.books import CAP
 from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.start.policy_commands import register
-from pilotlight.units import HOUR
 
 CENT = Decimal("0.01")
 
 
-class Counted(Stage):
+class Counted(Busy):
     """One hard budget over nodes at $1 an hour; jobs of a quarter of an hour come without end."""
 
     def __init__(self, **budget: Any) -> None:
-        batch = ClassPolicy(gpu_models=("T4",), idle_timeout=60, max_runtime=HOUR)
-        pools = {"one": PoolPolicy(instance_type="one", max=20)}
-        self._jobs = 0
-        super().__init__(pools=pools, budgets=(Budget(name="all", **budget),), classes={"batch": batch})
+        super().__init__(budgets=(Budget(name="all", **budget),))
 
     def becomes(self, *budgets: Budget) -> None:
         """The policy is changed."""
         self.deps = replace(self.deps, policy=with_(self.deps.policy, budgets=budgets))
-
-    def busy(self, minutes: int, jobs: int = 3) -> None:
-        """Every ten minutes some jobs come."""
-        for minute in range(minutes):
-            if minute % 10 == 0:
-                for _ in range(jobs):
-                    self._jobs += 1
-                    self.event(self.submit(f"job{self._jobs}", run_s=900))
-            self.minutes(1)
-
-    def quiet(self) -> None:
-        """All jobs are done, and all nodes go."""
-        while self.world.nodes or self.world.pending:
-            self.minutes(1)
 
     def told(self, kind: str) -> list[str]:
         """What people read of it."""

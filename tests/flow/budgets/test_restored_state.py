@@ -8,50 +8,35 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from busy_stage import Busy
 from stage import Stage
 
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.facts.money.money_policy import Budget, Caps
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.records.lease import Lease
 from pilotlight.state_schema.books import CAP
 from pilotlight.tools.cli.records.state_commands import Line, _put
-from pilotlight.units import HOUR
 
 SIX = Budget(name="all", usd=Decimal(6), period="day")
 CENT = Decimal("0.01")
 
 
-class Kept(Stage):
+class Kept(Busy):
     """A hard $6 a day over nodes at $1 an hour, on a SQLite file; jobs of a few minutes come without end."""
 
+    jobs = 2
+
     def __init__(self, path: Path, caps: Caps | None = None) -> None:
-        batch = ClassPolicy(gpu_models=("T4",), idle_timeout=60, max_runtime=HOUR)
-        pools = {"one": PoolPolicy(instance_type="one", max=20)}
-        super().__init__(pools=pools, budgets=(SIX,), classes={"batch": batch}, caps=caps or Caps(nodes=8))
-        self.path, self._jobs = path, 0
+        super().__init__(budgets=(SIX,), caps=caps or Caps(nodes=8))
+        self.path = path
         self.open()
 
     def open(self) -> None:
         """Another process opens the file."""
         self.store = SqliteState(self.path, self.world.clock)
         self.deps = replace(self.deps, state=CountedState(self.store))
-
-    def busy(self, minutes: int, jobs: int = 2) -> None:
-        """Every ten minutes some jobs of fifteen come."""
-        for minute in range(minutes):
-            if minute % 10 == 0:
-                for _ in range(jobs):
-                    self._jobs += 1
-                    self.event(self.submit(f"job{self._jobs}", run_s=900))
-            self.minutes(1)
-
-    def quiet(self) -> None:
-        """Until all jobs are done and all nodes are out."""
-        while self.world.nodes or self.world.pending:
-            self.minutes(1)
 
     def back_up(self) -> Path:
         """A consistent copy of the file, as SQLite makes one."""

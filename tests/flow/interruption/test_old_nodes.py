@@ -13,7 +13,7 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.interruption import block_ends, old_nodes
-from pilotlight.flow.interruption.drain_all import carry_on, go_on
+from pilotlight.flow.interruption.drain_all import carry_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -42,13 +42,6 @@ class Aged(Stage):
             self.world.submit(pod, 20 * HOUR)
             self.event(pod)
             self.hours(0.2)
-
-    def hours(self, hours: float) -> None:
-        """So long passes; each minute ticks and carries on what is at work."""
-        for _ in range(int(hours * 60)):
-            self.wait(60)
-            self.tick()
-            go_on(self.deps)
 
     @property
     def said(self) -> list[str]:

@@ -14,7 +14,6 @@ from pilotlight.codec.events.envelope import Delivery
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.observe.gpu_health import keep
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster_records import AILMENT
@@ -45,14 +44,7 @@ class Told(Stage):
         )  # fmt: skip
         self.world.submit(pod, 5 * HOUR)
         self.event(pod)
-        self.later(0.5)
-
-    def later(self, hours: float) -> None:
-        """So long passes; each minute ticks and carries on what is at work."""
-        for _ in range(int(hours * 60)):
-            self.wait(60)
-            self.tick()
-            go_on(self.deps)
+        self.hours(0.5)
 
     def hears(self, name: str = "GpuXid", *, ago_s: float = 0, over: bool = False, **labels: str) -> None:
         """Alertmanager posts an alert that began, or ended, so long ago."""
@@ -71,14 +63,14 @@ def test_an_xid_closes_its_node_is_told_and_the_node_goes_when_its_pod_is_done()
     """Its pod works on to its end; what comes next is bought beside it."""
     stage = Told()
     stage.hears()
-    stage.later(0.1)
+    stage.hours(0.1)
     assert (stage.closed, list(stage.world.nodes)) == (["n1"], ["n1"])
     [told] = [alert for alert in stage.alerts if alert.kind == "finding-sick-gpu"]
     assert "alert GpuXid: GPU 0 of n1 reported XID 79" in told.why
     stage.event(stage.submit("next"))
-    stage.later(0.1)
+    stage.hours(0.1)
     assert sorted(stage.world.nodes) == ["n1", "n2"]
-    stage.later(4.5)
+    stage.hours(4.5)
     assert "n1" not in stage.world.nodes
     assert not [event for event in stage.events("stop") if event.get("reason") == "evicted"]
 
@@ -97,7 +89,7 @@ def test_nothing_is_closed_for(said: dict[str, Any]) -> None:
     """An alert is a hint, and this one says nothing of the node's GPUs."""
     stage = Told()
     stage.hears(**said)
-    stage.later(0.1)
+    stage.hours(0.1)
     assert stage.closed == []
 
 
@@ -105,14 +97,14 @@ def test_a_node_whose_alert_is_over_opens_and_old_news_do_not_close_it_again() -
     """What began before its end was told comes late; what begins after it counts."""
     stage = Told()
     stage.hears("GpuMemoryFails")
-    stage.later(0.1)
+    stage.hours(0.1)
     assert stage.closed == ["n1"]
     stage.hears("GpuMemoryFails", over=True)
     stage.hears("GpuMemoryFails", ago_s=300)
-    stage.later(0.1)
+    stage.hours(0.1)
     assert stage.closed == []
     stage.hears("GpuMemoryFails")
-    stage.later(0.1)
+    stage.hours(0.1)
     assert stage.closed == ["n1"]
 
 
@@ -120,7 +112,7 @@ def test_a_class_that_says_so_has_its_pod_saved_and_moved() -> None:
     """Another node first, then the checkpoint and the eviction; the sick one is given back."""
     stage = Told("move")
     stage.hears()
-    stage.later(0.5)
+    stage.hours(0.5)
     assert (list(stage.world.nodes), len(stage.world.running)) == (["n2"], 1)
     assert next(a.what for a in stage.alerts if a.kind == "interruption").startswith("sick-gpu of n1 of pool one")
     (ready,) = [event["t"] for event in stage.events("ready") if event["node"] == "n2"]
@@ -142,7 +134,7 @@ def test_a_pod_works_on_where(rules: dict[str, Any]) -> None:
     """Nobody is evicted for a GPU that may be another's."""
     stage = Told(**{"moves": "move", **rules})
     stage.hears()
-    stage.later(2)
+    stage.hours(2)
     assert (list(stage.world.nodes), stage.events("stop")) == (["n1"], [])
 
 
