@@ -5,15 +5,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import pytest
+from answering import Answer, answering
 
 pytest.importorskip("botocore", reason="needs pilotlight[aws]")
 
@@ -27,12 +26,12 @@ EVENT = {"id": "e-1", "detail-type": SPOT, "source": "aws.ec2", "detail": {"inst
 
 
 class Google:
-    """What came in, and what is answered; ``port`` is where."""
+    """What came in, and what is answered; ``host`` is where."""
 
     def __init__(self) -> None:
         self.exchanged: list[dict[str, str]] = []
         self.published: list[tuple[str, str, dict[str, Any]]] = []
-        self.status, self.port = 200, 0
+        self.status, self.host = 200, ""
 
     def post(self, path: str, body: bytes, token: str) -> dict[str, Any]:
         """The answer to one request."""
@@ -48,33 +47,19 @@ def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
     """Google on a local port, and the credentials that a Lambda finds in its environment."""
     held = Google()
 
-    class Door(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            answer = json.dumps(held.post(self.path, body, self.headers.get("Authorization", ""))).encode()
-            self.send_response(held.status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+    def door(path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        answer = held.post(path, body, headers.get("Authorization", ""))
+        return held.status, answer
 
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-    held.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
     lambdas = {"ACCESS_KEY_ID": "ASIAEXAMPLE", "SECRET_ACCESS_KEY": "s3cret", "SESSION_TOKEN": "session"}
     for name, value in {**lambdas, "DEFAULT_REGION": "eu-west-1"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    yield held
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(door) as held.host:
+        yield held
 
 
 def _bridge(google: Google) -> Bridge:
-    base = f"http://127.0.0.1:{google.port}"
+    base = f"http://{google.host}"
     topics = json.dumps({SPOT: "projects/acme/topics/interruptions"})
     environ = {"BRIDGE_AUDIENCE": AUDIENCE, "BRIDGE_TOPICS": topics}
     return Bridge({**environ, "BRIDGE_STS": f"{base}/token", "BRIDGE_PUBSUB": f"{base}/v1"})
@@ -136,7 +121,7 @@ def test_the_bundle_answers_from_an_empty_folder(google: Google, tmp_path: Path)
     subprocess.run(command, check=True, capture_output=True)
     with zipfile.ZipFile(tmp_path / "build" / "aws_bridge.zip") as archive:
         archive.extractall(tmp_path / "app")
-    base = f"http://127.0.0.1:{google.port}"
+    base = f"http://{google.host}"
     stand_ins = {"BRIDGE_AUDIENCE": AUDIENCE, "BRIDGE_STS": f"{base}/token", "BRIDGE_PUBSUB": f"{base}/v1"}
     environ = {**os.environ, **stand_ins, "BRIDGE_TOPICS": json.dumps({SPOT: "projects/acme/topics/t"})}
     words = [sys.executable, "-c", HANDLE, json.dumps(EVENT)]

@@ -5,11 +5,10 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
+from answering import Answer, answering
 from helm import PYTHON, needs_helm
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
@@ -31,45 +30,26 @@ PARSES = (
 )
 
 
-class Receiver(HTTPServer):
+class Receiver:
     """Answers every request with ``status``, and keeps it."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status = 200
+        self.status, self.url = 200, ""
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
 
-    @property
-    def url(self) -> str:
-        """What the environment names."""
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """One request."""
-
-    server: Receiver
-
-    def do_POST(self) -> None:
-        """Keep it."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append((self.path, dict(self.headers.items()), body))
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    def answer(self, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        """Keep it, and answer."""
+        self.asked.append((path, headers, body))
+        return self.status, b""
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """One that listens."""
-    server = Receiver()
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    found = Receiver()
+    with answering(found.answer) as host:
+        found.url = f"http://{host}"
+        yield found
 
 
 def tick(clock: VirtualClock, **environ: str) -> Any:

@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from answering import Answer, answering
 
 from pilotlight.adapters.channels.webhook import WebhookChannel
 from pilotlight.adapters.outbox.local import MemoryOutbox
@@ -121,35 +121,23 @@ def test_a_web_hooks_url_comes_from_the_environment(tmp_path: Path) -> None:
     assert isinstance(channels["ops"], WebhookChannel)
 
 
-class _Bucket(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        """Hold one object, at /policies/gpu.yaml."""
-        found = self.path == "/policies/gpu.yaml"
-        body = b"version: 1" if found else b"<Error><Code>NoSuchKey</Code></Error>"
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """Stay silent."""
+def _bucket(path: str, _body: bytes, _headers: dict[str, str]) -> Answer:
+    """Hold one object, at /policies/gpu.yaml."""
+    if path == "/policies/gpu.yaml":
+        return 200, b"version: 1"
+    return 404, b"<Error><Code>NoSuchKey</Code></Error>"
 
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An S3 with one object, on a local port."""
     pytest.importorskip("boto3", reason="needs pilotlight[aws]")
-    server = HTTPServer(("127.0.0.1", 0), _Bucket)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    yield
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(_bucket) as host:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}")
+        yield
 
 
 def test_a_policy_is_read_from_s3(s3: None) -> None:
@@ -163,35 +151,23 @@ def test_an_object_that_is_not_there_is_named(s3: None) -> None:
         read("s3://policies/other.yaml")
 
 
-class _GoogleBucket(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        """Hold a policy with a price file beside it, as Cloud Storage's REST interface shows them."""
-        prefix = "/storage/v1/b/acme/o/policy%2F1%2F"
-        bodies = {
-            f"{prefix}policy.yaml?alt=media": b"version: 1\nprices: {files: [prices.yaml]}\n",
-            f"{prefix}prices.yaml?alt=media": (ROOT / "infra/terraform/examples/civo/prices.yaml").read_bytes(),
-        }
-        body = bodies.get(self.path)
-        self.send_response(200 if body else 503 if "busy" in self.path else 404)
-        self.send_header("Content-Length", str(len(body or b"")))
-        self.end_headers()
-        self.wfile.write(body or b"")
-
-    def log_message(self, *args: object) -> None:
-        """Stay silent."""
+def _google_bucket(path: str, _body: bytes, _headers: dict[str, str]) -> Answer:
+    """Hold a policy with a price file beside it, as Cloud Storage's REST interface shows them."""
+    prefix = "/storage/v1/b/acme/o/policy%2F1%2F"
+    bodies = {
+        f"{prefix}policy.yaml?alt=media": b"version: 1\nprices: {files: [prices.yaml]}\n",
+        f"{prefix}prices.yaml?alt=media": (ROOT / "infra/terraform/examples/civo/prices.yaml").read_bytes(),
+    }
+    body = bodies.get(path)
+    return 200 if body else 503 if "busy" in path else 404, body or b""
 
 
 @pytest.fixture
 def gs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A Cloud Storage with one policy, on a local port."""
-    server = HTTPServer(("127.0.0.1", 0), _GoogleBucket)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-    yield
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(_google_bucket) as host:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{host}")
+        yield
 
 
 def test_a_policy_is_read_from_gs_with_the_prices_beside_it(gs: None) -> None:

@@ -7,13 +7,12 @@ import subprocess
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from answering import Answer, answering
 
 from fleet import free_port, until
 from pilotlight.adapters.http import Broken, fetch
@@ -24,42 +23,25 @@ from pilotlight.facts.demand.worker_queues import QueueRules
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
 
-class Answers(ThreadingHTTPServer):
-    """Answers every GET with what is set, and keeps what was asked."""
+class Answers:
+    """Answers every request with what is set, and keeps what was asked."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.host = ""
         self.status, self.body, self.asked = 200, b"", list[tuple[str, Mapping[str, str]]]()
 
-    @property
-    def host(self) -> str:
-        """Host and port."""
-        return f"127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Answers
-
-    def do_GET(self) -> None:
-        """Answer."""
-        self.server.asked.append((self.path, dict(self.headers)))
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(self.server.body)))
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    def answer(self, path: str, _body: bytes, headers: dict[str, str]) -> Answer:
+        """Keep it, and answer."""
+        self.asked.append((path, headers))
+        return self.status, self.body
 
 
 @pytest.fixture(scope="module")
 def listening() -> Iterator[Answers]:
     """A server for all tests."""
     answers = Answers()
-    Thread(target=answers.serve_forever, daemon=True).start()
-    yield answers
-    answers.shutdown()
-    answers.server_close()
+    with answering(answers.answer) as answers.host:
+        yield answers
 
 
 @pytest.fixture
