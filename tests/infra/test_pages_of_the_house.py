@@ -124,14 +124,17 @@ def test_a_decision_has_its_four_sections(page: Path) -> None:
 
 @pytest.mark.parametrize("page", NAMING, ids=_name)
 def test_a_page_names_only_code_that_there_is(page: Path) -> None:
-    """A path whose first folder is a room of ours leads to a file or a folder, with or without its suffix."""
+    """A path whose first folder is a room of ours leads to a file, a folder, or a name in a module, as does a port."""
+    text = page.read_text("utf-8")
+    named = [path for path in _PATH.findall(text) if path.partition("/")[0] in ROOMS]
+    named += re.findall(r"`(ports\.\w+)`", text)
     homes = (ROOT, ROOT / "shared" / "pilotlight", page.parent)
-    named = [path for path in _PATH.findall(page.read_text("utf-8")) if path.partition("/")[0] in ROOMS]
-    assert [path for path in named if not any(found for home in homes for found in _spelled(home, path))] == []
+    assert [path for path in named if not any(_leads(home, path.rstrip("/")) for home in homes)] == []
 
 
-def _spelled(home: Path, path: str) -> list[Path]:
-    """The files and folders that a path means below a folder: as it stands, as a module, or as a name in a module."""
-    path = path.rstrip("/")
-    stem, _, _ = path.rpartition(".")
-    return [found for pattern in (path, f"{path}.py", f"{stem}.py") for found in home.glob(pattern)]
+def _leads(home: Path, path: str) -> bool:
+    """Whether a path leads somewhere from a folder: as it stands, as a module, or as a name in a module."""
+    if any(found for pattern in (path, f"{path}.py") for found in home.glob(pattern)):
+        return True
+    module, _, name = path.rpartition(".")
+    return any(re.search(rf"\b{name}\b", found.read_text("utf-8")) for found in home.glob(f"{module}.py"))
