@@ -7,6 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 
+import rooms
+
 ROOT = Path(__file__).resolve().parents[2]
 LINES = 60
 """A release of the changelog has no more."""
@@ -74,6 +76,11 @@ def test_every_folder_of_the_package_is_on_a_page() -> None:
     folders = [path.parent.relative_to(package) for path in package.glob("*/**/__init__.py")]
     pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("house.md", "rooms.md"))
     assert [str(folder) for folder in folders if len(folder.parts) <= 2 and f"{folder}/" not in pages] == []
+
+
+def test_the_rooms_are_as_their_modules_say() -> None:
+    """docs/rooms.md is what `make rooms` writes."""
+    assert (ROOT / "docs" / "rooms.md").read_text("utf-8") == rooms.page(), "run: make rooms"
 
 
 def test_a_release_of_the_changelog_is_a_page() -> None:
