@@ -20,7 +20,7 @@ from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 

@@ -25,7 +25,7 @@ from small_cloud import world  # noqa: E402
 from pilotlight.adapters.call_timeout import Deadline  # noqa: E402
 from pilotlight.adapters.pools.civo.pools import CivoPools  # noqa: E402
 from pilotlight.errors import Conflict, PilotlightError, Unsure  # noqa: E402
-from pilotlight.ports import Gate  # noqa: E402
+from pilotlight.ports.clouds import Gate  # noqa: E402
 
 T = TypeVar("T")
 Act = Callable[[], None]

@@ -23,7 +23,7 @@ from pilotlight.facts.decisions import Chain, Record
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.decision_records import DECISION
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.codec.events import decode, encode
 from pilotlight.facts.messages import PodPending
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 
 TIMES = 5000
 

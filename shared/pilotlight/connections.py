@@ -9,35 +9,24 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.offers.catalog import Price
-from pilotlight.facts.offers.cloud_shop import SpotPrices
-from pilotlight.facts.policy import Policy
-from pilotlight.ports import (
-    AskPrices,
-    AskSpotPrices,
-    Bills,
-    Clock,
-    Cloud,
-    CloudAccount,
-    Cluster,
-    GpuTelemetry,
-    Outbox,
-    Pools,
-    Shop,
-    SpotShop,
-    State,
-)
 from pilotlight.settings import Settings, beside, objects, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
     from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
     from pilotlight.decide.money.bill_scope import Rules
+    from pilotlight.facts.capacity import CapacityType
+    from pilotlight.facts.money.bill import Bill
+    from pilotlight.facts.offers.catalog import Price
+    from pilotlight.facts.offers.cloud_shop import SpotPrices
+    from pilotlight.facts.policy import Policy
+    from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Cloud, CloudAccount, Pools, Shop
+    from pilotlight.ports.cluster import Cluster, GpuTelemetry
+    from pilotlight.ports.delivery import Outbox
+    from pilotlight.ports.state import Clock, State
 
 
-def state_at(address: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
+def state_at(address: str, clock: "Clock | None", environ: Mapping[str, str]) -> "State":
     """What survives between events, on its own time or on that of a world's ``clock``. Raises ``BadInput``."""
     kind, _, where = address.partition(":")
     match kind:
@@ -85,14 +74,14 @@ def state_ready(address: str, environ: Mapping[str, str], *, dry_run: bool) -> S
     return [f"{address} needs nothing made"]
 
 
-def _dynamodb(table: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
+def _dynamodb(table: str, clock: "Clock | None", environ: Mapping[str, str]) -> "State":
     from pilotlight.adapters.state.dynamodb import DynamoDBState
 
     endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
     return DynamoDBState(table, clock, endpoint=endpoint, environ=environ)
 
 
-def _firestore(where: str, clock: Clock | None, environ: Mapping[str, str]) -> State:
+def _firestore(where: str, clock: "Clock | None", environ: Mapping[str, str]) -> "State":
     from pilotlight.adapters.state.firestore import FirestoreState
 
     try:
@@ -112,7 +101,7 @@ def _firestore(where: str, clock: Clock | None, environ: Mapping[str, str]) -> S
     )
 
 
-def outbox_at(address: str, environ: Mapping[str, str]) -> Outbox:
+def outbox_at(address: str, environ: Mapping[str, str]) -> "Outbox":
     """Where messages go out. Raises ``BadInput``."""
     kind, _, where = address.partition(":")
     match kind:
@@ -137,7 +126,7 @@ def outbox_at(address: str, environ: Mapping[str, str]) -> Outbox:
 
 
 def cluster_at(
-    address: str, policy: Policy, clock: Clock, environ: Mapping[str, str], role: str = ""
+    address: str, policy: "Policy", clock: "Clock", environ: Mapping[str, str], role: str = ""
 ) -> "KubernetesCluster":
     """A real cluster; of AWS as ``role`` where one is named. Nothing is called yet. Raises ``BadInput``."""
     try:
@@ -158,24 +147,24 @@ CLOUDS: Mapping[str, str] = {
 """The clouds that can be acted on, by what their addresses begin with: CONTRIBUTING.md has the recipe for one more."""
 
 
-def cloud_of(address: str) -> tuple[Cloud, str] | None:
+def cloud_of(address: str) -> "tuple[Cloud, str] | None":
     """The cloud that an address begins with, and what follows; None where it names none."""
     kind, _, where = address.partition(":")
     if kind not in CLOUDS:
         return None
-    return cast(Cloud, import_module(CLOUDS[kind])), where
+    return cast("Cloud", import_module(CLOUDS[kind])), where
 
 
 TELL_PRICES = ("asg",)
 """The clouds that tell what they ask."""
 
 
-def prices_at(settings: Settings) -> AskPrices | None:
+def prices_at(settings: Settings) -> "AskPrices | None":
     """What a cluster's cloud is asked for prices by; None where it tells none. Nothing is called yet."""
     if settings.pools.partition(":")[0] not in TELL_PRICES:
         return None
 
-    def told(names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
+    def told(names: Sequence[str]) -> "Mapping[str, Mapping[CapacityType, Price]]":
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
         return shop.prices(names)
@@ -183,12 +172,14 @@ def prices_at(settings: Settings) -> AskPrices | None:
     return told
 
 
-def spot_prices_at(settings: Settings) -> AskSpotPrices | None:
+def spot_prices_at(settings: Settings) -> "AskSpotPrices | None":
     """What a cluster's cloud is asked for spot's prices by zone by; None where it tells none. Nothing is called yet."""
     if settings.pools.partition(":")[0] not in TELL_PRICES:
         return None
 
-    def told(names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
+    def told(names: Sequence[str], since: datetime) -> "Mapping[str, SpotPrices]":
+        from pilotlight.ports.clouds import SpotShop
+
         shop = shop_at(settings)
         return shop.spot_prices(names, since) if isinstance(shop, SpotShop) else {}
 
@@ -201,7 +192,7 @@ def region_at(settings: Settings) -> str:
     return where.partition("/")[0] if cloud in TELL_PRICES else ""
 
 
-def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock) -> tuple[Cluster, Pools]:
+def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "Clock") -> "tuple[Cluster, Pools]":
     """Who sells a cluster's nodes, and the cluster as that one may touch it. Raises ``BadInput``."""
     if settings.pools == "advisor":
         from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
@@ -211,12 +202,14 @@ def pools_at(settings: Settings, policy: Policy, cluster: Cluster, clock: Clock)
     found = cloud_of(settings.pools)
     pools = found[0].open_pools(found[1], _account(settings, policy, clock)) if found else None
     if pools is None:
-        known = ", ".join(cast(Cloud, import_module(where)).ADDRESS for where in CLOUDS.values())
+        known = ", ".join(cast("Cloud", import_module(where)).ADDRESS for where in CLOUDS.values())
         raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
     return cluster, pools
 
 
-def _account(settings: Settings, policy: Policy, clock: Clock) -> CloudAccount:
+def _account(settings: Settings, policy: "Policy", clock: "Clock") -> "CloudAccount":
+    from pilotlight.ports.clouds import CloudAccount
+
     return CloudAccount(
         names={name: pool.cluster_pool or name for name, pool in policy.pools.items()},
         clock=clock,
@@ -233,11 +226,11 @@ class _Unread:
     def __init__(self, why: str) -> None:
         self._why = why
 
-    def read(self, start: datetime, end: datetime) -> Bill:
+    def read(self, start: datetime, end: datetime) -> "Bill":
         raise BadInput(self._why)
 
 
-def telemetry_at(settings: Settings) -> GpuTelemetry:
+def telemetry_at(settings: Settings) -> "GpuTelemetry":
     """What GPUs did, as a Prometheus has it."""
     from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
@@ -245,7 +238,7 @@ def telemetry_at(settings: Settings) -> GpuTelemetry:
     return PrometheusTelemetry(PrometheusApi(settings.telemetry, settings.environ))
 
 
-def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -> Bills | None:
+def bills_at(settings: Settings, policy: "Policy", policy_at: str, clock: "Clock") -> "Bills | None":
     """What a cloud bills, where an address names it. Price files lie beside the policy. Raises ``BadInput``."""
     kind, _, where = settings.bills.partition(":")
     if not kind:
@@ -282,19 +275,20 @@ def bills_at(settings: Settings, policy: Policy, policy_at: str, clock: Clock) -
     raise BadInput(f"PILOTLIGHT_BILLS is {settings.bills!r}: use {known}")
 
 
-def _rules(settings: Settings, policy: Policy) -> "Rules":
+def _rules(settings: Settings, policy: "Policy") -> "Rules":
     from pilotlight.decide.money.bill_scope import Rules
 
     names = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
     return Rules(settings.cluster_name, policy.bill, policy.prices.currencies, names)
 
 
-def shop_at(settings: Settings, region: str = "") -> Shop | None:
+def shop_at(settings: Settings, region: str = "") -> "Shop | None":
     """What the account that sells a cluster's nodes may rent, in its own region or another; None where nobody tells.
 
     A region alone is Civo's. Raises ``BadInput`` where no token is set.
     """
     from pilotlight.adapters.clocks import SystemClock
+    from pilotlight.facts.policy import Policy
 
     found = cloud_of(settings.pools) or (cloud_of("civo:") if region else None)
     if found is None:
@@ -310,7 +304,7 @@ def _civo(settings: Settings, region: str) -> "CivoApi":
     return CivoApi(settings.secret(settings.token_env), region, url=url)
 
 
-def advised(policy: Policy) -> Policy:
+def advised(policy: "Policy") -> "Policy":
     """The policy of a deployment that only advises: no pool of it says otherwise."""
     pools = {
         name: pool if pool.mode == "observe" else msgspec.structs.replace(pool, mode="advise")

@@ -20,7 +20,6 @@ from pilotlight.facts.offers.catalog import Catalog, ToldPrices, speeds
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps, LateDeps
-from pilotlight.ports import AlertChannel, Clock, Cluster, GpuTelemetry, Outbox, Pools, Queues, State
 from pilotlight.settings import Settings, beside, default_file, deployed, read
 
 if TYPE_CHECKING:
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.doorway.web import Answered
     from pilotlight.facts.limits.checks import Token
+    from pilotlight.ports.clouds import Pools
+    from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
+    from pilotlight.ports.delivery import AlertChannel, Outbox
+    from pilotlight.ports.state import Clock, State
     from pilotlight.world.simulation import World
 
 ADVISOR = "advisor"
@@ -44,15 +47,15 @@ _log = logging.getLogger(logs.LOGGER)
 class Seams(TypedDict, total=False):
     """What may be given instead of being made from the settings."""
 
-    cluster: Cluster
-    pools: Pools
-    state: State
-    alerts: State
-    queues: Queues
-    telemetry: GpuTelemetry
-    outbox: Outbox
-    channels: Mapping[str, AlertChannel]
-    clock: Clock
+    cluster: "Cluster"
+    pools: "Pools"
+    state: "State"
+    alerts: "State"
+    queues: "Queues"
+    telemetry: "GpuTelemetry"
+    outbox: "Outbox"
+    channels: "Mapping[str, AlertChannel]"
+    clock: "Clock"
     policy: Policy
     catalog: Catalog
     sites: "Mapping[str, Seams]"
@@ -236,7 +239,7 @@ class App:
         return entry.value if entry is not None else None
 
     @cached_property
-    def _queues(self) -> Queues | None:
+    def _queues(self) -> "Queues | None":
         """How long the policy's queues are."""
         if "queues" in self._seams or not self.policy.queues:
             return self._seams.get("queues")
@@ -245,7 +248,7 @@ class App:
         return PolicyQueues(self.policy.queues, self.settings.secret, self.settings.environ)
 
     @cached_property
-    def _telemetry(self) -> GpuTelemetry | None:
+    def _telemetry(self) -> "GpuTelemetry | None":
         """What GPUs did, where it is set up; a world's own where a class may be put to rest by it, or rules may ask."""
         if "telemetry" not in self._seams and self.settings.telemetry:
             from pilotlight.connections import telemetry_at
@@ -293,7 +296,7 @@ class App:
         return FilePrices([first, *(beside(policy, name) for name in self.policy.prices.files)], read).catalog()
 
     @cached_property
-    def clock(self) -> Clock:
+    def clock(self) -> "Clock":
         """The one given, or that of the world outside, or the wall's."""
         if "clock" in self._seams:
             return self._seams["clock"]
@@ -302,7 +305,7 @@ class App:
         return ServedClock(self.served_world) if self.served_world else SystemClock()
 
     @cached_property
-    def state(self) -> State:
+    def state(self) -> "State":
         """What survives between events."""
         if "state" in self._seams:
             return self._seams["state"]
@@ -313,7 +316,7 @@ class App:
         return CountedState(state_at(self.settings.state, self.clock if of_a_world else None, self.settings.environ))
 
     @cached_property
-    def alerts(self) -> State:
+    def alerts(self) -> "State":
         """What is known of alerts on their way: the state, or one of their own, whose rights are others."""
         if "alerts" in self._seams:
             return self._seams["alerts"]
@@ -325,7 +328,7 @@ class App:
         return state_at(self.settings.alerts, self.clock if of_a_world else None, self.settings.environ)
 
     @cached_property
-    def outbox(self) -> Outbox:
+    def outbox(self) -> "Outbox":
         """Where messages go out."""
         if "outbox" in self._seams:
             return self._seams["outbox"]
@@ -334,7 +337,7 @@ class App:
         return outbox_at(self.settings.outbox, self.settings.environ)
 
     @cached_property
-    def channels(self) -> Mapping[str, AlertChannel]:
+    def channels(self) -> "Mapping[str, AlertChannel]":
         """Where alerts go, by the policy's names."""
         if "channels" in self._seams:
             return self._seams["channels"]
@@ -364,7 +367,7 @@ class App:
 
         return WorldClient(self.settings.world)
 
-    def _cluster_and_pools(self) -> tuple[Cluster, Pools]:
+    def _cluster_and_pools(self) -> "tuple[Cluster, Pools]":
         if "cluster" in self._seams and "pools" in self._seams:
             return self._seams["cluster"], self._seams["pools"]
         from pilotlight.connections import cluster_at, pools_at

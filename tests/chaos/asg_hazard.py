@@ -28,7 +28,7 @@ from pilotlight.adapters.aws_api import query
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports import OPEN, CloudAccount, Gate, StandbyPools
+from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World

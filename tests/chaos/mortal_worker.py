@@ -17,7 +17,7 @@ from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import Clock, Page, State
+from pilotlight.ports.state import Clock, Page, State
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app

@@ -11,7 +11,8 @@ from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports import OPEN, Gate, Page, Stored
+from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.state import Page, Stored
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app

@@ -22,7 +22,7 @@ from order_moments import Whole, Worlds, ask
 from order_scenes import Request, Scene, Script
 from order_store import Store
 
-from pilotlight.ports import CALL_S
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 
 sys.setrecursionlimit(20_000)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from order_scenes import Request
 
 from pilotlight.errors import Conflict, PilotlightError
-from pilotlight.ports import ABSENT, Page, Stored
+from pilotlight.ports.state import ABSENT, Page, Stored
 from pilotlight.units import Seconds
 
 

@@ -29,7 +29,7 @@ from pilotlight.flow.delivery import fan_out, flush
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.observe import snapshot
 from pilotlight.flow.records import call_steps, ledger
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
 

@@ -10,7 +10,7 @@ from harness.serial_run import run
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import Unsure
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 
 WAYS = {
     "launching at once": (3, 16, {"at_once": True}, "LaunchInstances"),

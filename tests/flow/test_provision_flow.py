@@ -22,7 +22,7 @@ from pilotlight.errors import (
 from pilotlight.facts.messages import CapacityChanged
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_pools import WorldPools
 

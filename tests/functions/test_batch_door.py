@@ -14,7 +14,7 @@ from pilotlight.codec.events import encode
 from pilotlight.doorway.batch import ENOUGH_S, take
 from pilotlight.errors import Failed, Unavailable
 from pilotlight.facts.messages import DeadLetter, Tick
-from pilotlight.ports import Stored
+from pilotlight.ports.state import Stored
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 from pilotlight.world.world_clock import VirtualClock

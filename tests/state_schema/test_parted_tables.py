@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict
-from pilotlight.ports import LARGEST
+from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema import table
 from pilotlight.state_schema.decision_records import IDLE
 from pilotlight.state_schema.table import FULL, Part, Parted, Table

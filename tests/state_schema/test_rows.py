@@ -6,7 +6,7 @@ import pytest
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.record_format import Format
 from pilotlight.errors import Unavailable
-from pilotlight.ports import LARGEST
+from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Table
 from pilotlight.units import EPOCH, Seconds

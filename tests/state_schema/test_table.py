@@ -6,7 +6,7 @@ import pytest
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict, Corrupt
-from pilotlight.ports import ABSENT, Page
+from pilotlight.ports.state import ABSENT, Page
 from pilotlight.state_schema.table import Table, pages
 from pilotlight.units import EPOCH
 from pilotlight.world.world_clock import VirtualClock

@@ -11,7 +11,9 @@ from pilotlight.adapters.clocks import ServedClock
 from pilotlight.adapters.cluster.world import ServedCluster
 from pilotlight.adapters.pools.world import ServedPools
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.ports import Clock, Cluster, Pools
+from pilotlight.ports.clouds import Pools
+from pilotlight.ports.cluster import Cluster
+from pilotlight.ports.state import Clock
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.world.simulation import World
 from pilotlight.world.world_cluster import WorldCluster

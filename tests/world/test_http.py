@@ -19,7 +19,7 @@ from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.world_wire import NewPods, Release
 from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
-from pilotlight.ports import OPEN
+from pilotlight.ports.clouds import OPEN
 from pilotlight.tools.serve.world_server import Service
 from pilotlight.world.simulation import World
 from pilotlight.world.world_clock import WallClock

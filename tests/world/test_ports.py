@@ -7,7 +7,8 @@ from small_cloud import START, pod, world
 
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
-from pilotlight.ports import Cluster, Pools
+from pilotlight.ports.clouds import Pools
+from pilotlight.ports.cluster import Cluster
 from pilotlight.world.world_clock import VirtualClock, WallClock
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools

@@ -10,7 +10,7 @@ from small_cloud import CATALOG, POOLS, SPOT, pod
 
 from pilotlight.errors import BadRequest, Busy, NoCapacity
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.ports import StandbyPools
+from pilotlight.ports.clouds import StandbyPools
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
 

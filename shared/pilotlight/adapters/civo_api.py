@@ -26,7 +26,7 @@ from pilotlight.errors import (
     Unavailable,
     Unsure,
 )
-from pilotlight.ports import CALL_S, Gate
+from pilotlight.ports.clouds import CALL_S, Gate
 from pilotlight.units import Seconds
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.call_timeout import Deadline, cut
-from pilotlight.ports import Gate
+from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
 
 LARGEST = 8 * 1024 * 1024

@@ -21,7 +21,7 @@ from pilotlight.codec.world_wire import (
 )
 from pilotlight.errors import BadInput, Failed, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
-from pilotlight.ports import CALL_S, Gate
+from pilotlight.ports.clouds import CALL_S, Gate
 from pilotlight.units import Seconds
 
 

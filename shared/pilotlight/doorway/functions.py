@@ -21,12 +21,13 @@ from pilotlight.facts.messages import (
 )
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.ports import AlertChannel, Clock, Outbox, State
 from pilotlight.settings import Settings
 
 if TYPE_CHECKING:
     from pilotlight.doorway.blame import Suspects
     from pilotlight.flow.delivery.desk import Desk
+    from pilotlight.ports.delivery import AlertChannel, Outbox
+    from pilotlight.ports.state import Clock, State
 
 Function = Literal[
     "pod_pending", "kueue_admission", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"
@@ -58,27 +59,27 @@ class House(Protocol):
         ...
 
     @property
-    def state(self) -> State:
+    def state(self) -> "State":
         """What survives between events, of every cluster."""
         ...
 
     @property
-    def alerts(self) -> State:
+    def alerts(self) -> "State":
         """What is known of alerts on their way: the state, or one of their own."""
         ...
 
     @property
-    def outbox(self) -> Outbox:
+    def outbox(self) -> "Outbox":
         """Where messages go out."""
         ...
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> "Clock":
         """The time."""
         ...
 
     @property
-    def channels(self) -> Mapping[str, AlertChannel]:
+    def channels(self) -> "Mapping[str, AlertChannel]":
         """Where alerts go, by the policy's names."""
         ...
 

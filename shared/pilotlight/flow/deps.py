@@ -10,28 +10,19 @@ import msgspec
 
 from pilotlight.errors import Denied, Failed, Reject, Retry
 from pilotlight.facts.capacity import Mode, Offering
-from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.limits.isolated_objects import SetApart, SetApartKind
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import (
-    AskPrices,
-    AskSpotPrices,
-    Bills,
-    Clock,
-    Cluster,
-    GpuTelemetry,
-    Outbox,
-    PartlyRead,
-    Pools,
-    Queues,
-    State,
-)
+from pilotlight.ports.state import Clock, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
+    from pilotlight.facts.cluster_view import ClusterView
+    from pilotlight.facts.decisions import Plan
     from pilotlight.facts.limits.checks import Token
+    from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Pools
+    from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
+    from pilotlight.ports.delivery import Outbox
 
 _log = logging.getLogger("pilotlight.events")
 
@@ -70,31 +61,32 @@ class Deps:
     """
 
     name: str
-    cluster: Cluster
-    pools: Pools
+    cluster: "Cluster"
+    pools: "Pools"
     state: State
-    outbox: Outbox
+    outbox: "Outbox"
     clock: Clock
     policy: Policy
     offerings: tuple[Offering, ...]
     throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mode: Mode = "advise"
     advice: str = ""
-    bills: Bills | None = None
-    queues: Queues | None = None
+    bills: "Bills | None" = None
+    queues: "Queues | None" = None
     alerts: State | None = None
     credential: "Callable[[], Token | None]" = lambda: None
     pause: "Callable[[Seconds], None]" = lambda _: None
-    told_prices: AskPrices | None = None
-    spot_prices: AskSpotPrices | None = None
-    telemetry: GpuTelemetry | None = None
+    told_prices: "AskPrices | None" = None
+    spot_prices: "AskSpotPrices | None" = None
+    telemetry: "GpuTelemetry | None" = None
     apart: tuple[SetApart, ...] = ()
 
-    def observe(self) -> ClusterView:
+    def observe(self) -> "ClusterView":
         """One read of the cluster. Objects that are set ``apart`` count as used, and are kept."""
         if not self.apart:
             return self.cluster.observe()
         from pilotlight.decide.limits.set_apart import without_judged
+        from pilotlight.ports.cluster import PartlyRead
 
         partly = self.cluster
         view = partly.observe_without(self.apart) if isinstance(partly, PartlyRead) else partly.observe()
@@ -153,7 +145,7 @@ class LateDeps:
     set up wrongly raises ``Failed``: that is no fault of the event.
     """
 
-    def __init__(self, open: Callable[[], Deps], *, name: str, state: State, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, open: Callable[[], Deps], *, name: str, state: State, outbox: "Outbox", clock: Clock) -> None:
         self.name, self.state, self.outbox, self.clock = name, state, outbox, clock
         self._open = open
         self._opened: Deps | None = None
@@ -194,7 +186,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     released: tuple[str, ...] = ()
     look_again_at: datetime | None = None
     open_until: datetime | None = None
-    plan: Plan | None = None
+    plan: "Plan | None" = None
 
 
 def joined(first: Answer | None, second: Answer) -> Answer:

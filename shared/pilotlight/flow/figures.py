@@ -12,7 +12,8 @@ from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import standing
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import KeepsLetters, Outbox, State
+from pilotlight.ports.delivery import KeepsLetters, Outbox
+from pilotlight.ports.state import State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.billing_records import METERED
 from pilotlight.state_schema.books import HOLD

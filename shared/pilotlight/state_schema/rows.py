@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pilotlight.errors import Conflict
-from pilotlight.ports import ABSENT, LARGEST, State
+from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.table import Entry, Table
 
 T = TypeVar("T", bound=msgspec.Struct)

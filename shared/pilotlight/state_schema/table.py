@@ -17,7 +17,7 @@ import msgspec
 
 from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict
-from pilotlight.ports import ABSENT, State, Stored
+from pilotlight.ports.state import ABSENT, State, Stored
 from pilotlight.units import Seconds
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode

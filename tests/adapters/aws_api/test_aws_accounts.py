@@ -11,7 +11,7 @@ from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.signing import Keys
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.errors import Forbidden
-from pilotlight.ports import CloudAccount
+from pilotlight.ports.clouds import CloudAccount
 from pilotlight.tools.install import asg_handover
 
 

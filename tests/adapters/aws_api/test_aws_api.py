@@ -32,7 +32,7 @@ from pilotlight.errors import (
     Unavailable,
     Unsure,
 )
-from pilotlight.ports import OPEN
+from pilotlight.ports.clouds import OPEN
 
 NOW = datetime(2026, 11, 22, 7, 30, tzinfo=UTC)
 LETTERS = st.text(ascii_letters + digits + "/+=", min_size=1, max_size=60)

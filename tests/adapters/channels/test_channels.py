@@ -26,7 +26,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, refuse_private
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import AlertChannel
+from pilotlight.ports.delivery import AlertChannel
 from pilotlight.world.world_clock import VirtualClock
 
 ALERT = Alert(

@@ -23,7 +23,7 @@ from pilotlight.adapters.pools import asg
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
-from pilotlight.ports import CloudAccount, Gate, Pools
+from pilotlight.ports.clouds import CloudAccount, Gate, Pools
 
 AWS = "AWS, launching at once"
 SAY_NO = (*WAYS, "Civo", AWS)

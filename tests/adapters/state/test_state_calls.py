@@ -15,7 +15,7 @@ from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.errors import Conflict, Unavailable, Unsure
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 
 At = Callable[[str], State]
 """The same store over another host and port."""

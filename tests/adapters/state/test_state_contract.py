@@ -14,7 +14,7 @@ from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Conflict, StoreFault
-from pilotlight.ports import ABSENT, LARGEST, Clock, State
+from pilotlight.ports.state import ABSENT, LARGEST, Clock, State
 from pilotlight.units import EPOCH
 from pilotlight.world.world_clock import VirtualClock
 

@@ -8,7 +8,7 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Conflict
-from pilotlight.ports import ABSENT, CountsOperations
+from pilotlight.ports.state import ABSENT, CountsOperations
 
 
 def test_operations_are_counted_by_kind_until_they_are_asked_for() -> None:

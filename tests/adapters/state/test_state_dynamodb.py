@@ -10,7 +10,7 @@ from pilotlight.adapters.http import HttpAnswer, Site
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.world.world_clock import VirtualClock
 
 REFUSALS = {

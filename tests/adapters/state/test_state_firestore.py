@@ -15,7 +15,7 @@ from pilotlight.adapters import google_token
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.state.firestore import FirestoreState, document_id, key_of
 from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.world.world_clock import VirtualClock
 
 KEYS = st.text("a.b/+-0é~", min_size=1, max_size=12)

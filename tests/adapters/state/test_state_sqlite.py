@@ -10,7 +10,7 @@ import pytest
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Conflict, StoreFault, Unavailable
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 
 
 def _count_up(path: Path, times: int) -> None:

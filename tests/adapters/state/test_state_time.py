@@ -15,7 +15,7 @@ from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.state.store_time import FRESH_S, StoreTime
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.settings import Settings
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.wiring import App, app

@@ -21,7 +21,7 @@ from harness.serial_run import Process
 from harness.setting import Setting
 from harness.settle_down import settle_down
 from pilotlight.doorway import Function
-from pilotlight.ports import CALL_S
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 
 STALLS_S = (LEASE_S + 2, 10 * LEASE_S)

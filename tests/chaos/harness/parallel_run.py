@@ -34,7 +34,7 @@ from pilotlight.adapters.cluster import world as served_cluster
 from pilotlight.adapters.pools import world as served_pools
 from pilotlight.adapters.state import sqlite
 from pilotlight.facts.messages import Alert, Outgoing
-from pilotlight.ports import CALL_S
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.units import Seconds
 from pilotlight.wiring import App

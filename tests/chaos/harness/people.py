@@ -19,7 +19,7 @@ from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.money.money_policy import ApproveOver
 from pilotlight.facts.workload import PodDemand, Toleration, shape
 from pilotlight.flow.records import brake_records
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.simulation import World
 

@@ -18,7 +18,7 @@ from harness.faults.luck import LEASE_S
 from harness.judges.invariants import Violation
 from harness.setting import HEADERS
 from harness.settle_down import settle_down
-from pilotlight.ports import CALL_S
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 

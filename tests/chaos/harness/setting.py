@@ -17,7 +17,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import BudgetNotice, CapacityFailed, InterruptionNotice, PodPending, Tick
 from pilotlight.facts.workload import PodDemand
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import App, app

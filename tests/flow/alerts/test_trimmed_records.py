@@ -9,7 +9,7 @@ from stage import Stage
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.records import ledger
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 
 NODES = 300
 

@@ -17,7 +17,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.billing import meter_nodes
-from pilotlight.ports import LARGEST
+from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom
 from pilotlight.world.faults import Faults
 

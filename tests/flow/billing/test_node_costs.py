@@ -21,7 +21,7 @@ from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.observe.instance_lifetimes import ended
 from pilotlight.flow.records import audit_chain, ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.audit import AT_THE_HEAD
 from pilotlight.state_schema.billing_records import COST, COST_FROM, METERING
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from threading import Semaphore, Thread
 
 from pilotlight.errors import Unavailable
-from pilotlight.ports import Page, State, Stored
+from pilotlight.ports.state import Page, State, Stored
 
 
 class Stalling:

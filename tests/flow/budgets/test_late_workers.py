@@ -23,7 +23,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.books import CAP, HOLD
 from pilotlight.units import HOUR
 

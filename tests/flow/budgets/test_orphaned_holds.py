@@ -13,7 +13,7 @@ from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import renew_holds
 from pilotlight.flow.observe.snapshot import look
-from pilotlight.ports import Clock, Page, Stored
+from pilotlight.ports.state import Clock, Page, Stored
 from pilotlight.state_schema.books import CAP
 from pilotlight.units import HOUR
 

@@ -10,7 +10,7 @@ from pilotlight.errors import Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger, node_marks
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.world_pools import WorldPools
 
 

@@ -8,7 +8,8 @@ from pilotlight.facts.alerts.channel_policy import Alerts
 from pilotlight.facts.alerts.channel_policy import Channel as Rules
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk
-from pilotlight.ports import AlertChannel, State
+from pilotlight.ports.delivery import AlertChannel
+from pilotlight.ports.state import State
 from pilotlight.units import Seconds
 from pilotlight.world.world_clock import VirtualClock
 

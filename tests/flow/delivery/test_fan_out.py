@@ -16,7 +16,7 @@ from pilotlight.flow.delivery.deliver import CLAIM_S, MOST_ATTEMPTS, claim, deli
 from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
-from pilotlight.ports import AlertChannel
+from pilotlight.ports.delivery import AlertChannel
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.world.world_clock import VirtualClock
 

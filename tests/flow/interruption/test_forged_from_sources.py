@@ -25,7 +25,7 @@ from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.ports import CloudAccount
+from pilotlight.ports.clouds import CloudAccount
 
 SAMPLES = Path(__file__).resolve().parents[3] / "events" / "samples"
 BOUGHT = PoolPolicy(instance_type="one", max=5)

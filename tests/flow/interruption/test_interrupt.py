@@ -21,7 +21,7 @@ from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import lease, ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.world.world_pools import WorldPools
 

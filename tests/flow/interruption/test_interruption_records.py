@@ -10,7 +10,7 @@ from stage import START, Stage
 from pilotlight.facts.interruption.interruption import MOST_LOST, Interruption, Lost, bounded
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
-from pilotlight.ports import ABSENT, LARGEST
+from pilotlight.ports.state import ABSENT, LARGEST
 from pilotlight.state_schema.interruptions import RESCUE
 
 MANY = 1100

@@ -14,7 +14,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.records import ledger
-from pilotlight.ports import OPEN
+from pilotlight.ports.clouds import OPEN
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
 

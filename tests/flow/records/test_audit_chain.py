@@ -13,7 +13,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.alerts.audit_lines import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.records import audit_chain, ledger
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.world.world_clock import VirtualClock

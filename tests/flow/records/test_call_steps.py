@@ -11,7 +11,7 @@ from pilotlight.facts.decisions import Plan, Record, Step
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger, node_marks
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.world_pools import WorldPools
 
 

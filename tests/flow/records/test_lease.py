@@ -10,7 +10,7 @@ from stage import MINUTE, Stage
 from pilotlight.errors import Busy
 from pilotlight.flow.records import lease
 from pilotlight.flow.records.lease import Lease
-from pilotlight.ports import State, Stored
+from pilotlight.ports.state import State, Stored
 from pilotlight.state_schema.cluster_records import LEASE_S
 
 

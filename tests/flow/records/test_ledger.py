@@ -15,7 +15,7 @@ from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
-from pilotlight.ports import ABSENT, LARGEST, State
+from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.world.world_clock import VirtualClock
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

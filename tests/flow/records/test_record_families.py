@@ -18,7 +18,7 @@ from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import brake_records, ledger
-from pilotlight.ports import LARGEST, Clock
+from pilotlight.ports.state import LARGEST, Clock
 from pilotlight.tools.cli.records.state_families import read, table_of
 from pilotlight.units import Seconds
 

@@ -12,7 +12,7 @@ from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.decision_records import MEMORY
 
 HOSTILE = "<img src=x onerror=alert(1)>"

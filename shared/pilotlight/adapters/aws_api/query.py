@@ -11,7 +11,7 @@ from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable, Unsure
-from pilotlight.ports import Gate
+from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
 
 T = TypeVar("T")

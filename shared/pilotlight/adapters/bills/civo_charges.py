@@ -11,7 +11,7 @@ from pilotlight.adapters.civo_api import CivoApi
 from pilotlight.codec.bills.charges import merged, read_charges
 from pilotlight.codec.bills.rates import Rates
 from pilotlight.facts.money.bill import Bill, BilledDay
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import cents
 
 WINDOW = timedelta(days=31)

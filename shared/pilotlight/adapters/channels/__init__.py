@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from pilotlight.facts.alerts.channel_policy import Channel as Rules
-from pilotlight.ports import AlertChannel, Clock, State
+from pilotlight.ports.delivery import AlertChannel
+from pilotlight.ports.state import Clock, State
 
 
 def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: State) -> AlertChannel:

@@ -12,7 +12,7 @@ from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, Poster, checked
 from pilotlight.codec.alert_bodies.discord import discord
 from pilotlight.errors import Throttled
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 

@@ -10,7 +10,7 @@ from pilotlight.adapters.webhook_post import Poster
 from pilotlight.codec.alert_bodies.pagerduty import incident, pagerduty
 from pilotlight.errors import BadInput
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 PUBLIC = "https://events.pagerduty.com"

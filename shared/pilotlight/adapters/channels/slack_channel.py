@@ -18,7 +18,7 @@ from pilotlight.codec.alert_bodies.slack import slack
 from pilotlight.codec.alert_text import clean
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 PUBLIC = "https://slack.com"

@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.adapters.webhook_post import Poster
 from pilotlight.codec.alert_bodies.teams import teams
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 

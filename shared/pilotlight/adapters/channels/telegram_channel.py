@@ -15,7 +15,7 @@ from pilotlight.codec.alert_text import clean
 from pilotlight.codec.record_format import Mark
 from pilotlight.errors import BadInput, PilotlightError, Throttled
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock, State
+from pilotlight.ports.state import Clock, State
 from pilotlight.state_schema.marks import CHAT
 from pilotlight.units import Seconds
 

@@ -14,7 +14,7 @@ from pilotlight.adapters.webhook_post import Poster
 from pilotlight.codec.events import encode
 from pilotlight.errors import BadInput
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds, clock_seconds
 
 WHO = "web hook"

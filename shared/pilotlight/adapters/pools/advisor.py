@@ -8,7 +8,8 @@ from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports import OPEN, Cluster, Gate
+from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.cluster import Cluster
 from pilotlight.units import Seconds
 
 

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.world_wire import Grow, OfInstance, Release
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 
 _one = msgspec.json.Decoder(PoolState)
 _seen: msgspec.json.Decoder[InstanceState | None] = msgspec.json.Decoder(InstanceState | None)

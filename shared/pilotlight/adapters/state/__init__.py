@@ -3,7 +3,7 @@
 import os
 
 from pilotlight.errors import StoreFault
-from pilotlight.ports import LARGEST
+from pilotlight.ports.state import LARGEST
 
 
 def too_large(key: str, value: bytes) -> StoreFault:

@@ -5,7 +5,7 @@ from datetime import datetime
 from threading import Lock
 
 from pilotlight.errors import Conflict
-from pilotlight.ports import KnowsLooks, Page, State, Stored
+from pilotlight.ports.state import KnowsLooks, Page, State, Stored
 from pilotlight.units import Seconds
 
 

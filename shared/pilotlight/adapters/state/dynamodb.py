@@ -18,7 +18,7 @@ from pilotlight.adapters.state.dynamodb_calls import Calls
 from pilotlight.adapters.state.dynamodb_rooms import INDEX, Items, Rooms, merged, room_of
 from pilotlight.adapters.state.store_time import StoreTime
 from pilotlight.errors import Conflict, StoreFault, Unavailable, Unsure
-from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
+from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 _NAMES = {"#key": "key", "#version": "version", "#expires": "expires"}

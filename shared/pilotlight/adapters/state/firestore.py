@@ -20,7 +20,7 @@ from pilotlight.adapters.state import new_version, too_large
 from pilotlight.adapters.state.calls import MetAgain, of_store, tried
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable, Unsure
-from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
+from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import EPOCH, Seconds
 
 HOST = "https://firestore.googleapis.com"

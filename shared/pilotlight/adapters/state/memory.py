@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pilotlight.adapters.state import too_large
 from pilotlight.errors import Conflict
-from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
+from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pilotlight.adapters.state import new_version, too_large
 from pilotlight.errors import Conflict, StoreFault, Unavailable
-from pilotlight.ports import ABSENT, LARGEST, Clock, Page, Stored
+from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
 # WAL with NORMAL loses at most the last commits on a power cut, never the file; a busy writer is waited for; seldom

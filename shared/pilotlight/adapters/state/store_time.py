@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from pilotlight.errors import Unavailable
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 FRESH_S: Seconds = 60.0

@@ -90,7 +90,7 @@ def paid_until_s(offering: Offering, age_s: Seconds) -> Seconds:
 
 
 CALL_S: Seconds = 20.0
-"""The cloud's call that gives a node back takes so long at most (``ports.CALL_S``)."""
+"""The cloud's call that gives a node back takes so long at most (``ports.clouds.CALL_S``)."""
 
 LATE_S: Seconds = 2 * TICK_S + CALL_S
 """A step is taken at the look after it is due, one look may fail, and the last call takes its time."""

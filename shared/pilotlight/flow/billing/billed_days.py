@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.decide.money.metering import day_start
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import BILL
 
 DAY = timedelta(days=1)

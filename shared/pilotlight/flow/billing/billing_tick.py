@@ -25,7 +25,7 @@ from pilotlight.flow.billing.audit_anchor import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBooks
-from pilotlight.ports import Bills
+from pilotlight.ports.clouds import Bills
 from pilotlight.state_schema.marks import BILL_READ, NOTICED
 from pilotlight.units import HOUR, cents
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.facts.money.bill import CostLine, MeterDay
-from pilotlight.ports import LARGEST, State
+from pilotlight.ports.state import LARGEST, State
 from pilotlight.state_schema.billing_records import METER
 
 DAY = timedelta(days=1)

@@ -12,7 +12,7 @@ from pilotlight.facts.money.bill import Anomaly, HourCost, HourMark, MeterDay
 from pilotlight.flow.alerts.told_once import tell_once
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import ANOMALY, HOUR, HOUR_MARK
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.units import cents, clock_seconds

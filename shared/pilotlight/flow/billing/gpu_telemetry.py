@@ -1,7 +1,7 @@
 """What GPUs did, on a grid no finer than what was measured: with more steps than samples each step between is a gap."""
 
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.ports import GpuTelemetry
+from pilotlight.ports.cluster import GpuTelemetry
 from pilotlight.units import Seconds
 
 STEPS_S: tuple[Seconds, ...] = (60, 120, 300, 600)

@@ -38,7 +38,7 @@ from pilotlight.flow.budgets import held_prices
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.stopped_nodes import without_standing
-from pilotlight.ports import ABSENT, LARGEST, State
+from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing_records import METERED, METERING, CountFrom
 from pilotlight.state_schema.table import FULL, Entry, way
 

@@ -21,7 +21,7 @@ from pilotlight.flow.billing.meter_nodes import CATCH_UP, DAY
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.records import ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import COST, COST_FROM, CostFrom
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.units import clock_seconds

@@ -8,7 +8,7 @@ from datetime import date
 from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import PAID_IDLE
 
 

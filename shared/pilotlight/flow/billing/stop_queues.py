@@ -9,7 +9,7 @@ import logging
 from pilotlight.errors import Denied, Retry
 from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import StoppableQueues
+from pilotlight.ports.cluster import StoppableQueues
 
 _log = logging.getLogger("pilotlight.queues")
 

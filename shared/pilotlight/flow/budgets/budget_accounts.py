@@ -14,7 +14,7 @@ from pilotlight.decide.money.budget_limits import MAX, windows
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Meter
 from pilotlight.flow.deps import HasBooks
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.books import CAP
 from pilotlight.state_schema.table import Entry
 

@@ -20,7 +20,7 @@ from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.budgets.hold_ends import give_back
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.books import HOLD, RUNS
 
 

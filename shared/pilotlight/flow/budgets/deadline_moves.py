@@ -19,7 +19,7 @@ from pilotlight.facts.workload import PodShape
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 
 AGAIN = timedelta(hours=1)
 """A job that found no room on spot is moved there no sooner again."""

@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.units import Seconds, UsdPerHour
 
 

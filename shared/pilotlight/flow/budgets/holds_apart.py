@@ -20,7 +20,7 @@ from pilotlight.flow.budgets import hard_stop, hold_records
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.books import HOLD
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import per_hour

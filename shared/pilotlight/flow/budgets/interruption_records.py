@@ -25,7 +25,7 @@ from pilotlight.facts.interruption.interruption import (
 )
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from pilotlight.units import HOUR, UsdPerHour
 

@@ -19,7 +19,7 @@ from pilotlight.facts.money.budgets import Ladder, Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import LADDER
 
 

@@ -19,7 +19,8 @@ from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, ledger, memory_updates
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
-from pilotlight.ports import CALL_S, CountsOperations
+from pilotlight.ports.clouds import CALL_S
+from pilotlight.ports.state import CountsOperations
 from pilotlight.units import Seconds
 
 NOT_CALLED = "not called: an earlier call failed, or the lease was lost"

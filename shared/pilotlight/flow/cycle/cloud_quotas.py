@@ -8,7 +8,7 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
-from pilotlight.ports import QuotaPools
+from pilotlight.ports.clouds import QuotaPools
 
 _log = logging.getLogger("pilotlight")
 

@@ -43,7 +43,8 @@ from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
-from pilotlight.ports import ABSENT, QuotaPools
+from pilotlight.ports.clouds import QuotaPools
+from pilotlight.ports.state import ABSENT
 
 if TYPE_CHECKING:
     from pilotlight.facts.utilisation.pool_use import PoolUse

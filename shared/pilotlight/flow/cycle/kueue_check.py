@@ -16,7 +16,7 @@ from pilotlight.facts.workload import CheckAnswer
 from pilotlight.flow.budgets import workload_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports import AdmittingCluster
+from pilotlight.ports.cluster import AdmittingCluster
 
 _log = logging.getLogger("pilotlight.admission")
 

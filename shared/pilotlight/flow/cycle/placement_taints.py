@@ -16,7 +16,7 @@ from pilotlight.facts.place.closed_nodes import NodeDoors, Opening
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
-from pilotlight.ports import CALL_S
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 
 MOST_CLOSED = 20

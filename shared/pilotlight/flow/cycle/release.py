@@ -15,7 +15,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger, memory_updates, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending, Stalled
 from pilotlight.flow.records.lease import Lease
-from pilotlight.ports import CALL_S, Pools, StandbyPools
+from pilotlight.ports.clouds import CALL_S, Pools, StandbyPools
 from pilotlight.units import Seconds, an_hour
 
 DRAIN_S: Seconds = 40.0

@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.marks import HEARD
 
 

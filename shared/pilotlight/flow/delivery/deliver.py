@@ -19,7 +19,8 @@ from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.alerts.delivery_records import Rest, Telling
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged, proof, proof_name, waiting_name
-from pilotlight.ports import ABSENT, ThreadedChannel
+from pilotlight.ports.delivery import ThreadedChannel
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alerts import PROOF, REST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds

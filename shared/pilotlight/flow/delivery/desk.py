@@ -21,7 +21,8 @@ from pilotlight.facts.alerts.channel_policy import Alerts
 from pilotlight.facts.alerts.channel_policy import Channel as Rules
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.ports import ABSENT, AlertChannel, Outbox, State
+from pilotlight.ports.delivery import AlertChannel, Outbox
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alerts import ACK, PROOF, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds

@@ -13,7 +13,7 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, ack_name, waiting_name
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alerts import ACK, WAITING
 
 UNDELIVERED = "undelivered"

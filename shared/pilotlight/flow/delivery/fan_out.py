@@ -18,7 +18,7 @@ from pilotlight.flow.delivery.deliver import CLAIM_S, LOOK_AGAIN_S, Claim, claim
 from pilotlight.flow.delivery.desk import Desk, begun, end_came_first, goes_on, known, later_end, proof, waiting_name
 from pilotlight.flow.delivery.flush import flush_now_and_then
 from pilotlight.flow.deps import Answer
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alerts import BURST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds

@@ -28,7 +28,7 @@ from pilotlight.flow.delivery.deliver import (
 )
 from pilotlight.flow.delivery.desk import Desk, acknowledged, begun, known, proof, waiting_name
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.marks import FLUSH
 from pilotlight.state_schema.table import Entry

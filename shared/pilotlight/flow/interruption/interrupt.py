@@ -18,7 +18,7 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.observe import known_instances
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.units import UsdPerHour
 
 ANOTHER = timedelta(minutes=10)

@@ -21,7 +21,7 @@ from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.stopped_nodes import without_standing
 from pilotlight.flow.records import brake_records
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 
 AGAIN = timedelta(days=1)
 """A node whose pods did not move is asked about again after so long."""

@@ -11,7 +11,7 @@ from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.records import brake_records
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK
 
 

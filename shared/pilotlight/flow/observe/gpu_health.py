@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.cluster_records import AILMENT, Ailment
 
 MOST_WORDS = 200

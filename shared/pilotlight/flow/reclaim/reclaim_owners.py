@@ -20,7 +20,8 @@ from pilotlight.flow.billing.waste_alert import node_prices
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reclaim import reclaim_record as told
 from pilotlight.flow.records import brake_records
-from pilotlight.ports import ABSENT, RestingCluster
+from pilotlight.ports.cluster import RestingCluster
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.reclaims import RECLAIM, RECLAIM_LOOK
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds

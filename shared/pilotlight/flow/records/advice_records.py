@@ -10,7 +10,7 @@ from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.shadow import ADVICE, FOLLOWED
 
 

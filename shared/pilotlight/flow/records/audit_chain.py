@@ -8,7 +8,7 @@ from typing import Any
 from pilotlight.decide.alerts.audit_proof import line_of
 from pilotlight.facts.decisions import Chain, Link, LinkKind
 from pilotlight.flow.records import ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.audit import HEAD, LINKS
 from pilotlight.state_schema.billing_records import COST
 from pilotlight.state_schema.decision_records import DECISION

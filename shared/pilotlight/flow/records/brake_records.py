@@ -14,7 +14,7 @@ from pilotlight.facts.limits.brakes import ALL, APPROVAL_S, Approval, Brakes, Pa
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import ApproveOver
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.cluster_records import APPROVED, PAUSE
 
 

@@ -17,7 +17,8 @@ from pilotlight.facts.decisions import Plan, Record, Step, StepCode, StepState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
 from pilotlight.flow.records.lease import LOST
-from pilotlight.ports import ABSENT, CALL_S
+from pilotlight.ports.clouds import CALL_S
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.decision_records import STEP
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds

@@ -24,7 +24,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.flow.records.lease import LOST
 from pilotlight.flow.records.record_limits import fitting
-from pilotlight.ports import ABSENT, LARGEST, State
+from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
 from pilotlight.state_schema.decision_records import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD

@@ -14,7 +14,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK, MarkOwner, NodeMark, Ownership
 
 REST = timedelta(hours=1)

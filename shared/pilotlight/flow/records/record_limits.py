@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.facts.decisions import Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import PodGroup
-from pilotlight.ports import LARGEST
+from pilotlight.ports.state import LARGEST
 
 MOST_RELEASES = 300
 """Nodes that one decision gives back: about 400 bytes of its record each."""

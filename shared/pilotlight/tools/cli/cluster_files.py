@@ -15,7 +15,7 @@ from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.units import Seconds
 
 

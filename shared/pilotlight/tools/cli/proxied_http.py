@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import CHUNK, LARGEST, Broken, HttpAnswer, Site, reason
 from pilotlight.codec.redact import without_login
-from pilotlight.ports import Gate
+from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
-from pilotlight.ports import KeepsLetters, State
+from pilotlight.ports.delivery import KeepsLetters
+from pilotlight.ports.state import State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.billing_records import METERED
 from pilotlight.state_schema.books import HOLD

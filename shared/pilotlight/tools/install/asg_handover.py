@@ -18,7 +18,7 @@ from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
 from pilotlight.adapters.pools.asg.node_groups import keep_warm_pool
 from pilotlight.errors import BadRequest
 from pilotlight.facts.limits.pool_handover import KEPT, GroupState
-from pilotlight.ports import CALL_S, OPEN, CloudAccount
+from pilotlight.ports.clouds import CALL_S, OPEN, CloudAccount
 from pilotlight.tools.install.handover import Handover
 
 _SIZES = {"min": "MinSize", "max": "MaxSize", "protects-new": "NewInstancesProtectedFromScaleIn"}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pilotlight.adapters.clocks import SystemClock
-from pilotlight.ports import CloudAccount
+from pilotlight.ports.clouds import CloudAccount
 from pilotlight.tools.install.handover import Handover
 
 

@@ -16,7 +16,7 @@ from pilotlight.tools.install import handover_steps as rules
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
-    from pilotlight.ports import State
+    from pilotlight.ports.state import State
     from pilotlight.tools.install.handover import Handover
 
 

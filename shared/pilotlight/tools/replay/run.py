@@ -18,7 +18,8 @@ from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.ports import Cluster, State
+from pilotlight.ports.cluster import Cluster
+from pilotlight.ports.state import State
 from pilotlight.settings import Settings
 from pilotlight.tools.replay.detection import SeenCluster
 from pilotlight.tools.replay.driver import Driver

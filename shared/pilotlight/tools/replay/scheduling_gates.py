@@ -12,7 +12,7 @@ from pilotlight.flow.budgets.budget_holds import balances
 from pilotlight.flow.cycle.cycle import Aim, decide
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import look, with_flights
-from pilotlight.ports import Cluster
+from pilotlight.ports.cluster import Cluster
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import Seconds
 from pilotlight.world.simulation import World

@@ -25,7 +25,7 @@ from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
-from pilotlight.ports import Stored
+from pilotlight.ports.state import Stored
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.state_schema.table import pages
 from pilotlight.tools.glance.look_at_cluster import of_plan

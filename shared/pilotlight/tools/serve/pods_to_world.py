@@ -14,7 +14,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape
-from pilotlight.ports import Cluster
+from pilotlight.ports.cluster import Cluster
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pilotlight.codec.record_format import Mark
 from pilotlight.doorway import Function
 from pilotlight.errors import Conflict, PilotlightError
-from pilotlight.ports import ABSENT
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.marks import TICK
 from pilotlight.units import Seconds
 

@@ -9,7 +9,7 @@ import boto3
 from small_cloud import world
 
 from pilotlight.adapters.pools import asg
-from pilotlight.ports import CloudAccount, Pools
+from pilotlight.ports.clouds import CloudAccount, Pools
 
 REGION, ZONE = "us-east-1", "us-east-1a"
 

@@ -25,7 +25,7 @@ from pilotlight.errors import (
     Unsure,
 )
 from pilotlight.facts.nodes.pool_state import LateRefusal, PoolState
-from pilotlight.ports import CloudAccount, Pools
+from pilotlight.ports.clouds import CloudAccount, Pools
 
 TWO_ZONES = {"AvailabilityZones": [ZONE, "eu-west-1b"]}
 

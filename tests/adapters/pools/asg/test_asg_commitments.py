@@ -16,7 +16,7 @@ from pilotlight.adapters.aws_api import rest
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Retry
 from pilotlight.facts.offers.paid_capacity import Paid
-from pilotlight.ports import CloudAccount, Pools
+from pilotlight.ports.clouds import CloudAccount, Pools
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 

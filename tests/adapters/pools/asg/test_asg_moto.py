@@ -9,7 +9,7 @@ from small_cloud import world
 
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
-from pilotlight.ports import CloudAccount, SpotShop
+from pilotlight.ports.clouds import CloudAccount, SpotShop
 
 G, P = "Running On-Demand G and VT instances", "Running On-Demand P instances"
 G_SPOT, P5_SPOT = "All G and VT Spot Instance Requests", "All P5 Spot Instance Requests"

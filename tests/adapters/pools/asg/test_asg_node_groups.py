@@ -23,7 +23,7 @@ from pilotlight.adapters.pools.asg import node_groups
 from pilotlight.errors import BadRequest, Denied, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.limits.pool_handover import KEPT
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports import CloudAccount
+from pilotlight.ports.clouds import CloudAccount
 from pilotlight.tools.install import asg_handover
 from pilotlight.tools.install.handover import Handover
 from pilotlight.tools.install.handover_steps import back, forth, take

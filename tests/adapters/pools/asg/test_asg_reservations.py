@@ -11,7 +11,7 @@ from small_cloud import START, world
 
 from pilotlight.adapters.pools import asg
 from pilotlight.facts.offers.paid_capacity import Paid
-from pilotlight.ports import CloudAccount, Pools
+from pilotlight.ports.clouds import CloudAccount, Pools
 from pilotlight.world.machines import WorldPool
 
 ONLY = "capacity-reservations-only"

@@ -12,7 +12,7 @@ from test_standby_world import world
 from pilotlight.adapters.pools.asg import pools as asg_pools
 from pilotlight.errors import Busy, Retry, Unsure
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.ports import StandbyPools
+from pilotlight.ports.clouds import StandbyPools
 
 END = "TerminateInstanceInAutoScalingGroup"
 

@@ -14,7 +14,9 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.workload import PodDemand
-from pilotlight.ports import OPEN, Cluster, Gate, Page, State, Stored
+from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.cluster import Cluster
+from pilotlight.ports.state import Page, State, Stored
 from pilotlight.units import Seconds
 from pilotlight.world.simulation import World
 from pilotlight.world.world_pools import WorldPools

@@ -14,7 +14,7 @@ from pilotlight.errors import (
     Unavailable,
     Unsure,
 )
-from pilotlight.ports import CALL_S
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 
 LEASE_S: Seconds = 60.0

@@ -18,7 +18,7 @@ from pilotlight.errors import NoCapacity, Unavailable
 from pilotlight.facts.interruption.interruption import NOTICE_S
 from pilotlight.facts.messages import InterruptionNotice, Message, NoticeKind, Tick
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import app

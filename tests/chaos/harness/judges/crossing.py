@@ -8,7 +8,7 @@ import msgspec
 from harness.judges.invariants import Invariants
 from harness.scene import CHANNEL
 from pilotlight.facts.messages import Alert, Outgoing
-from pilotlight.ports import Page, State, Stored
+from pilotlight.ports.state import Page, State, Stored
 from pilotlight.units import Seconds
 
 

@@ -14,7 +14,7 @@ from stage import Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.ports import Stored
+from pilotlight.ports.state import Stored
 from pilotlight.units import HOUR
 from pilotlight.world.residents import Resident
 from pilotlight.world.world_cluster import WorldCluster

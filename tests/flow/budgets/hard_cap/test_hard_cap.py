@@ -18,7 +18,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.ports import CALL_S as PORTS_CALL_S
+from pilotlight.ports.clouds import CALL_S as PORTS_CALL_S
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_cluster import WorldCluster

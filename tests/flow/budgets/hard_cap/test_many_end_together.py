@@ -10,7 +10,7 @@ from msgspec.structs import replace as with_
 from stage import Stage
 
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.units import HOUR
 from pilotlight.world.residents import Resident
 from pilotlight.world.world_pools import WorldPools

@@ -18,7 +18,7 @@ from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.audit import HEAD
 from pilotlight.state_schema.billing_records import COST
 from pilotlight.state_schema.decision_records import DECISION

@@ -11,7 +11,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.records import ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.state_schema.cluster_records import FENCE as FENCES
 from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.main import build

@@ -28,7 +28,7 @@ from pilotlight.facts.money.money_policy import ApproveOver, Budget
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, ledger
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.settings import Settings
 from pilotlight.state_schema.alerts import PROOF
 from pilotlight.state_schema.decision_records import MEMORY

@@ -24,7 +24,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CheckAnswer
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

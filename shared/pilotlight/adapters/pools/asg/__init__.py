@@ -9,7 +9,7 @@ from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.http import Site
 from pilotlight.adapters.pools.asg.pools import AsgPools
-from pilotlight.ports import CloudAccount, Pools, Shop
+from pilotlight.ports.clouds import CloudAccount, Pools, Shop
 
 if TYPE_CHECKING:
     from pilotlight.adapters.aws_api.rest import RestApi

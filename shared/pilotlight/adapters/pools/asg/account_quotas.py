@@ -16,7 +16,7 @@ from pilotlight.adapters.pools.asg.service_quotas import Quotas, read_quotas, us
 from pilotlight.errors import Forbidden, Retry
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.pool_quota import Quota
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 KEEP_S: Seconds = 600

@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.errors import Denied
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import HOUR, Seconds
 
 KEEP_S: Seconds = 6 * HOUR

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import BadRequest
-from pilotlight.ports import Gate
+from pilotlight.ports.clouds import Gate
 
 HOOK = "pilotlight"
 """Others' hooks are others' work: what they wait for is not known here."""

@@ -13,7 +13,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import BadRequest, Denied, Retry, Unavailable
 from pilotlight.facts.nodes.pool_state import LateRefusal
-from pilotlight.ports import CALL_S, OPEN
+from pilotlight.ports.clouds import CALL_S, OPEN
 from pilotlight.units import Seconds
 
 LOOK_S: Seconds = 5

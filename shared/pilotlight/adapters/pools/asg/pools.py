@@ -25,7 +25,8 @@ from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
-from pilotlight.ports import CALL_S, OPEN, Clock, Gate
+from pilotlight.ports.clouds import CALL_S, OPEN, Gate
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
 from pilotlight.adapters.pools.asg.warm_pool import warm
 from pilotlight.errors import Denied, PilotlightError
-from pilotlight.ports import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate
 
 
 class _Nothing(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import DiskPrice, Price
 from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 
 GPU_FAMILIES = ("g*", "p*")
 """What the names of instance types with GPUs begin with."""

@@ -3,7 +3,7 @@
 from pilotlight.adapters.civo_api import URL, CivoApi
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.adapters.pools.civo.shop import CivoShop
-from pilotlight.ports import CloudAccount, Pools, Shop
+from pilotlight.ports.clouds import CloudAccount, Pools, Shop
 
 ADDRESS = "civo:REGION/CLUSTER_ID"
 

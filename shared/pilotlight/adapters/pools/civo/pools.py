@@ -19,7 +19,8 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
-from pilotlight.ports import OPEN, Clock, Gate
+from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.state import Clock
 
 RUNS = "ACTIVE"
 GONE = ("DELETING", "DELETED")

@@ -14,7 +14,7 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
-from pilotlight.ports import CloudAccount, DiskShop
+from pilotlight.ports.clouds import CloudAccount, DiskShop
 from pilotlight.settings import deployed
 
 CLOUDS = {"eks": "asg"}

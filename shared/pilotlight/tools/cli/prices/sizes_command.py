@@ -78,7 +78,7 @@ def sizes(
 
         typer.echo(json_text(chosen))
     elif catalog:
-        from pilotlight.ports import DiskShop
+        from pilotlight.ports.clouds import DiskShop
 
         known = shop.prices([size.name for size in chosen])
         disks = shop.disk_prices(bills.disks) if isinstance(shop, DiskShop) else {}

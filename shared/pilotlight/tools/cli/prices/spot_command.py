@@ -114,7 +114,7 @@ def _kept_prices(site: "App") -> dict[str, SpotPrices]:
 
 def _prices(site: "App", names: Sequence[str], region: str) -> dict[str, SpotPrices]:
     from pilotlight.connections import shop_at
-    from pilotlight.ports import SpotShop
+    from pilotlight.ports.clouds import SpotShop
 
     settings: Settings = site.settings
     pools = site.deps.policy.pools.values()

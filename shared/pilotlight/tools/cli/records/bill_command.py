@@ -8,7 +8,7 @@ import typer
 from pilotlight.settings import deployed
 
 if TYPE_CHECKING:
-    from pilotlight.ports import State
+    from pilotlight.ports.state import State
     from pilotlight.tools.report.tables.bill_table import Held
 
 LEARN = timedelta(days=28)

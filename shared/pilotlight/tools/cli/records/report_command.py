@@ -17,7 +17,7 @@ from pilotlight.units import shortened
 if TYPE_CHECKING:
     from pilotlight.decide.money.reconciliation import Correction
     from pilotlight.facts.money.bill import Anomaly
-    from pilotlight.ports import State
+    from pilotlight.ports.state import State
     from pilotlight.tools.advice.month import Month, Unused
 
 

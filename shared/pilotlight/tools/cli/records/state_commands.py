@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
-from pilotlight.ports import ABSENT, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed
 from pilotlight.state_schema.table import pages
 

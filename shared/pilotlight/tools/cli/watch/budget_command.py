@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotlight.facts.policy import Policy
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.settings import deployed
 from pilotlight.units import shortened
 

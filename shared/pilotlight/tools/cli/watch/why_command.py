@@ -16,7 +16,7 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
-from pilotlight.ports import State
+from pilotlight.ports.state import State
 from pilotlight.settings import deployed
 from pilotlight.tools.report.texts.interruption_text import about, lines
 from pilotlight.tools.report.texts.would_change import would_change

@@ -1,0 +1,167 @@
+"""A cloud as the flows see it: its node pools, its account's quotas, what it rents at which prices, and its bills."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from pilotlight.ports.state import Clock
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.facts.capacity import CapacityType
+    from pilotlight.facts.money.bill import Bill
+    from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
+    from pilotlight.facts.offers.catalog import DiskPrice, Price
+    from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
+    from pilotlight.facts.offers.pool_quota import Quota
+
+
+Gate = Callable[[], None]
+"""Asked just before the first byte of a request that changes something; what it raises stops the request."""
+
+CALL_S: Seconds = 20
+"""A request that changes a cloud ends within so long, from connecting to the last byte of its answer."""
+
+
+def OPEN() -> None:
+    """The gate that lets every request through."""
+
+
+class Pools(Protocol):
+    """A cloud's node pools.
+
+    ``grow`` and ``release`` first read what they must and connect, then call ``gate`` exactly once, just before the
+    first byte of the one request that changes something, and never send that request again by themselves. Where nothing
+    has to be changed, ``gate`` is not called; where it raises, nothing is sent and its error passes. After it,
+    ``Unsure`` says that the change may have been made, every other error that it was not.
+    """
+
+    @property
+    def cloud(self) -> str:
+        """Whose instances these are, in the words of notices ("aws"); "world" where a world stands for any cloud, empty
+        where nothing says whose."""
+        ...
+
+    def describe(self) -> "Sequence[PoolState]":
+        """Every pool with its desired size and the instances on their way."""
+        ...
+
+    def instance(self, pool: str, instance: str) -> "InstanceState | None":
+        """What the cloud says of one instance of a pool; None where there is no cloud to ask."""
+        ...
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> "PoolState":
+        """Raise the desired size to ``max(what it is, to)``: repeating it is harmless. Raises Denied or Retry.
+
+        ``token`` names the request for good: a cloud that takes one never does the same twice.
+        """
+        ...
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Give one named instance back and lower the desired size by one. Gone already is no error."""
+        ...
+
+
+@runtime_checkable
+class StandbyPools(Pools, Protocol):
+    """A cloud whose nodes can be stopped: ``describe`` says of which pools, and ``grow`` starts stopped ones first."""
+
+    def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Stop one named instance and lower the desired size by one: it stands by, and ``release`` gives it back.
+
+        Gone or stopped already is no error. Calls ``gate`` as ``release`` does.
+        """
+        ...
+
+
+@runtime_checkable
+class QuotaPools(Pools, Protocol):
+    """A cloud whose account may run so much of a kind, which is read before something is bought."""
+
+    def quotas(self, types: "Mapping[str, tuple[str, CapacityType]]") -> "Mapping[str, Quota]":
+        """What counts against pools, by pool, of those that have a limit; ``types`` says what each is made of.
+
+        Raises ``Denied`` or ``Retry``.
+        """
+        ...
+
+
+class CloudAccount(NamedTuple):
+    """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
+    the instance types of those whose capacity is paid for. ``role`` is whom to act as, where that is another account's.
+
+    ``token`` gives the secret that the settings name, and raises ``BadInput`` where there is none.
+    """
+
+    names: Mapping[str, str]
+    clock: Clock
+    token: Callable[[], str]
+    environ: Mapping[str, str]
+    reserved: Mapping[str, str] = {}
+    role: str = ""
+
+
+class Cloud(Protocol):
+    """A cloud's folder, ``adapters/pools/<cloud>``: the address it is named by, and what it opens, calling nothing."""
+
+    ADDRESS: str
+
+    def open_pools(self, where: str, account: CloudAccount) -> Pools | None:
+        """The node pools of one cluster; None where ``where`` is no address of it."""
+        ...
+
+    def open_shop(self, where: str, account: CloudAccount) -> "Shop":
+        """What its account may rent in the region that ``where`` names."""
+        ...
+
+
+AskPrices = Callable[[Sequence[str]], "Mapping[str, Mapping[CapacityType, Price]]"]
+"""What a cloud itself tells of the prices of these types now, as ``Shop.prices``."""
+
+AskSpotPrices = Callable[[Sequence[str], datetime], "Mapping[str, SpotPrices]"]
+"""What spot of these types has cost by zone since then, as ``SpotShop.spot_prices``."""
+
+
+class Shop(Protocol):
+    """What a cloud's account may rent. Raises ``Denied`` or ``Retry``."""
+
+    def sizes(self) -> "Sequence[Size]":
+        """The instance types of its region."""
+        ...
+
+    def prices(self, names: Sequence[str]) -> "Mapping[str, Mapping[CapacityType, Price]]":
+        """What the cloud itself tells of the prices of these sizes now; nothing of what it does not tell."""
+        ...
+
+    def assortment(self, names: Sequence[str] = ()) -> "Assortment":
+        """Those of these ``names``, or all, with what the account's quota leaves of them."""
+        ...
+
+
+@runtime_checkable
+class SpotShop(Shop, Protocol):
+    """A cloud that tells what spot has cost, by zone."""
+
+    def spot_prices(self, names: Sequence[str], since: datetime) -> "Mapping[str, SpotPrices]":
+        """Of these sizes, by "size/zone"; nothing of what it does not tell. Raises ``Denied`` or ``Retry``."""
+        ...
+
+
+@runtime_checkable
+class DiskShop(Shop, Protocol):
+    """A cloud that tells what its disks cost."""
+
+    def disk_prices(self, names: Sequence[str]) -> "Mapping[str, DiskPrice]":
+        """Of these kinds of disk; nothing of what it does not tell. Raises ``Denied`` or ``Retry``."""
+        ...
+
+
+class Bills(Protocol):
+    """What a cloud has billed."""
+
+    def read(self, start: datetime, end: datetime) -> "Bill":
+        """What is billed so far for usage in a half-open period, by day, with what could not be counted.
+
+        Raises ``Retry`` kinds when later may work, ``Denied`` or ``BadInput`` when it cannot be read.
+        """
+        ...

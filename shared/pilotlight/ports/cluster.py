@@ -1,0 +1,150 @@
+"""A Kubernetes cluster as the flows see it, with the telemetry of its GPUs and the queues of work for it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.facts.capacity import BoundPod
+    from pilotlight.facts.cluster_view import ClusterView
+    from pilotlight.facts.limits.isolated_objects import SetApart
+    from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
+    from pilotlight.facts.utilisation.telemetry import Telemetry
+    from pilotlight.facts.workload import CheckAnswer
+
+
+class Cluster(Protocol):
+    """A Kubernetes cluster."""
+
+    def observe(self) -> "ClusterView":
+        """GPU pods that wait, nodes with what is on them, and pods that no node would help."""
+        ...
+
+    def cordon(self, node: str) -> None:
+        """Put our taint on: nothing new binds. A cordon is never ours. Repeating it is harmless."""
+        ...
+
+    def uncordon(self, node: str) -> None:
+        """Take our taint off. Somebody's cordon stays."""
+        ...
+
+    def close(self, node: str) -> None:
+        """Put our placement taint on: pods that do not tolerate it bind elsewhere. Repeating it is harmless."""
+        ...
+
+    def open(self, node: str) -> None:
+        """Take our placement taint off. What else keeps pods off stays."""
+        ...
+
+    def beat(self) -> None:
+        """Say that we are awake: where this stays away, a watchman lifts all placement taints."""
+        ...
+
+    def bound(self, node: str) -> "Sequence[BoundPod]":
+        """The pods bound to a node now, read from the quorum, after a cordon."""
+        ...
+
+    def drain(self, node: str) -> None:
+        """Evict what is left on a cordoned node, honouring PodDisruptionBudgets."""
+        ...
+
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        """Evict one pod, within ``grace_s`` or its own grace. Gone already, or replaced by another of its name, is no
+        error.
+
+        Raises ``Busy`` while a PodDisruptionBudget does not allow it.
+        """
+        ...
+
+    def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
+        """Delete one pod within its grace, whatever a PodDisruptionBudget says: for the end of what a hard cap holds.
+
+        Gone already, or replaced by another of its name, is no error.
+        """
+        ...
+
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        """An Event on a pod, for its owner; on a node where ``namespace`` is empty. One that is gone is no error.
+
+        ``change`` is what it is about: the same reason and change make no second Event on one pod or node. Empty, it
+        is the message.
+        """
+        ...
+
+
+@runtime_checkable
+class PartlyRead(Cluster, Protocol):
+    """A cluster whose objects may be too odd to be read."""
+
+    def observe_without(self, apart: "Sequence[SetApart]") -> "ClusterView":
+        """As ``observe``, and of these objects only the names, and where they are, are read."""
+        ...
+
+
+@runtime_checkable
+class AdmittingCluster(Cluster, Protocol):
+    """A cluster where queued work is let in by an answer of ours."""
+
+    def answer_check(self, answer: "CheckAnswer") -> None:
+        """Write an answer, where the work is still as it was read. Raises ``Conflict`` where it is not."""
+        ...
+
+
+@runtime_checkable
+class StoppableQueues(Cluster, Protocol):
+    """A cluster whose queues can be stopped: "name" is a ClusterQueue, "namespace/name" a LocalQueue."""
+
+    def stop_queue(self, queue: str, why: str) -> bool:
+        """Let a queue admit no more, or with an empty ``why`` be as before; whether that changed anything.
+
+        A queue that somebody else has stopped is left to them. Raises ``Conflict`` where it changed meanwhile,
+        ``BadRequest`` where it is not there.
+        """
+        ...
+
+
+@runtime_checkable
+class RestingCluster(Cluster, Protocol):
+    """A cluster whose owners of pods can be put to rest and woken: a Job is suspended, others scaled to zero."""
+
+    def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":
+        """Who makes a pod; None where it is gone, or whoever makes it is not ours to put to rest."""
+        ...
+
+    def owner_now(self, owner: "PodOwner") -> "OwnerState | None":
+        """An owner as it is; None where it is gone."""
+        ...
+
+    def rest(self, owner: "PodOwner", count: int) -> None:
+        """Put to rest an owner that asks for ``count`` pods, and keep that count on it. One that rests is no error.
+
+        Raises ``Conflict`` where it asks for another count, ``BadRequest`` where it is gone.
+        """
+        ...
+
+    def wake(self, owner: "PodOwner") -> int:
+        """Give an owner the count that it had when we put it to rest; what it asks for then. Repeating it is harmless.
+
+        Raises ``BadRequest`` where it is gone, or rests and was never put to rest by us.
+        """
+        ...
+
+
+class GpuTelemetry(Protocol):
+    """What GPUs did."""
+
+    def read(self, start_s: float, end_s: float, step_s: Seconds) -> "Telemetry":
+        """Every pod's use on one grid; without any series it is absent. Raises kinds of ``Retry`` and ``Denied``."""
+        ...
+
+
+class Queues(Protocol):
+    """Queues of work, by the names that the policy gives them."""
+
+    def length(self, name: str) -> float:
+        """Messages that wait or are worked on, now.
+
+        Raises ``Retry`` kinds when later may work, ``Denied`` or ``BadInput`` when it cannot be read.
+        """
+        ...

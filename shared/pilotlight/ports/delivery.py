@@ -1,0 +1,44 @@
+"""Messages on their way out, as the flows see it: the outbox, and the channels where people read alerts."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from pilotlight.facts.messages import Alert, Outgoing
+
+
+@runtime_checkable
+class KeepsLetters(Protocol):
+    """An outbox that keeps the events that were refused where they can be counted."""
+
+    def letters(self) -> int:
+        """How many there are; one that came again is one."""
+        ...
+
+
+class Outbox(Protocol):
+    """Where messages go out. Returns only when they are confirmed."""
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        """Send each at least once under its id."""
+        ...
+
+
+class AlertChannel(Protocol):
+    """A place where people read alerts."""
+
+    def deliver(self, alert: Alert) -> str:
+        """Show one alert, in one attempt; the provider's name for it as proof, or empty.
+
+        Raises ``Unsure`` where it may have been shown, ``Retry`` when later may work, ``Denied`` or ``Reject`` when it
+        never will. No error names a secret.
+        """
+        ...
+
+
+@runtime_checkable
+class ThreadedChannel(AlertChannel, Protocol):
+    """One where what follows on an alert can be shown with it."""
+
+    def follow(self, alert: Alert, receipt: str) -> str:
+        """The same as ``deliver``, beside what was shown under that proof."""
+        ...
