@@ -21,7 +21,7 @@ from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
-from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool

@@ -10,7 +10,7 @@ from isolated_stage import DoorStage, OddError, planted
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.figures import of_cluster
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.residents import Resident
 

@@ -15,8 +15,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.ports.delivery import KeepsLetters, Outbox
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alerts import PROOF, WAITING
-from pilotlight.state_schema.billing_records import METERED
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD, METERED
 from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE
 from pilotlight.state_schema.decision_records import IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.interruptions import RESCUE

@@ -1,4 +1,4 @@
-"""Families of what nodes cost: the meter's, the bill's, and where budgets stand."""
+"""Families of what nodes cost: the meter's, the bill's, where budgets stand, and what they hold and have spent."""
 
 from datetime import date, datetime
 
@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.codec.record_format import Format
 from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
-from pilotlight.facts.money.budgets import HeldPrice, Ladder
+from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Runs
 from pilotlight.facts.offers.catalog import ToldPrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
@@ -93,3 +93,16 @@ LADDER = Table("ladder", Format(Ladder))
 
 POOL_USE = Table("pool-use", Format(PoolUse), 600.0)
 """``<cluster>``: what the GPUs of its pools did lately."""
+
+
+CAP = Table("cap", Format(Account), 400 * DAY_S)
+"""``<cluster>/<budget>/<measure>/<window>``: an account; ``.../<number>`` is a further part of it."""
+
+HOLD = Table("hold", Format(Hold, 2))
+"""``<cluster>/<decision>.<call>.<node>``: what is held for one node."""
+
+CHARGED = Table("charged", Format(Charged), 48 * HOUR_S)
+"""``<cluster>/<instance>``: until when an instance was charged whose hold is closed."""
+
+RUNS = Table("runs", Format(Runs))
+"""``<cluster>``: how long pods ran."""

@@ -1,9 +1,9 @@
-"""Families of what a cluster's decisions leave behind."""
+"""Families of records that a cluster's decisions leave: memory, what is in flight, decisions, and the audit chain."""
 
 from datetime import datetime
 
 from pilotlight.codec.record_format import Format
-from pilotlight.facts.decisions import Record, Step
+from pilotlight.facts.decisions import Chain, Record, Step
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.table import Part, Parted, Table
@@ -39,3 +39,16 @@ BELIEFS = Parted(Table("belief", Format(BeliefPart)), BeliefPart)
 
 IDLE = Parted(Table("idle", Format(IdlePart)), IdlePart)
 """``<cluster>/<part>``."""
+
+
+LINKS_AT_HEAD = 16
+"""So many links are in the head's record; then they move behind it, and it begins anew."""
+
+AUDIT_KEPT_S = 400 * 24 * HOUR
+"""A year of links, and time to see to it."""
+
+HEAD = Table("audit", Format(Chain))
+"""``<cluster>``: the head, and the links that have no record of their own yet."""
+
+LINKS = Table("audit-links", Format(Chain), AUDIT_KEPT_S)
+"""``<cluster>/<seq>``: the links from that number on."""

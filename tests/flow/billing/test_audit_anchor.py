@@ -13,7 +13,7 @@ from pilotlight.facts.messages import Tick
 from pilotlight.flow.billing.audit_anchor import anchor
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.records import audit_chain, ledger
-from pilotlight.state_schema.audit import AT_THE_HEAD, LINKS
+from pilotlight.state_schema.decision_records import LINKS, LINKS_AT_HEAD
 
 DAY = 24 * 3600.0
 
@@ -63,14 +63,14 @@ def test_a_tick_after_one_that_died_makes_no_message_with_two_contents(meanwhile
 def test_links_of_over_a_year_leave_behind_a_checkpoint() -> None:
     """What is left is whole by what the checkpoint says; without the checkpoint, or with more gone, it is not."""
     state, now = Stage().deps.state, Stage().deps.state.now()
-    for n in range(4 * AT_THE_HEAD):
-        old = timedelta(days=500) if n < 2 * AT_THE_HEAD else timedelta(0)
+    for n in range(4 * LINKS_AT_HEAD):
+        old = timedelta(days=500) if n < 2 * LINKS_AT_HEAD else timedelta(0)
         ledger.chain(state, "c", "cost", f"day-{n}", now - old, "0" * 64)
     assert audit_chain.retain(state, "c", now) == 2
     assert audit_chain.retain(state, "c", now) == 0
     left = list(audit_chain.lines(state, "c"))
     found = verify(left, kept_since=now + timedelta(days=1))
-    assert (found.tampered, found.first, found.last) == (None, 2 * AT_THE_HEAD + 1, 4 * AT_THE_HEAD + 1)
+    assert (found.tampered, found.first, found.last) == (None, 2 * LINKS_AT_HEAD + 1, 4 * LINKS_AT_HEAD + 1)
     assert verify(left[:-1], kept_since=now + timedelta(days=1)).tampered is not None
     LINKS.delete(state, next(iter(LINKS.scan(state, "c/"))).name)
     cut = verify(audit_chain.lines(state, "c"), kept_since=now + timedelta(days=1)).tampered

@@ -22,8 +22,8 @@ from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.observe.instance_lifetimes import ended
 from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports.state import State
-from pilotlight.state_schema.audit import AT_THE_HEAD
 from pilotlight.state_schema.billing_records import COST, COST_FROM, METERING
+from pilotlight.state_schema.decision_records import LINKS_AT_HEAD
 
 TICK = Tick(cluster="c", what="billing")
 CENT = Decimal("0.01")
@@ -132,7 +132,7 @@ def test_ticks_at_once_file_one_link_a_node() -> None:
     """Two workers that file more nodes than the head's record has links leave each of them once."""
     on = Stage()
     day = START.date()
-    nodes = {f"i-{n:03d}": over(n) for n in range(3 * AT_THE_HEAD)}
+    nodes = {f"i-{n:03d}": over(n) for n in range(3 * LINKS_AT_HEAD)}
     METERING.put(on.deps.state, f"c/{day}/00", MeterPart(day=day, seen=START, nodes=nodes))
     on.wait(7200)
     now = on.deps.state.now()

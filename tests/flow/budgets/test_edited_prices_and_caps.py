@@ -11,7 +11,7 @@ from stage import MINUTE, START, Stage
 from pilotlight.facts.money.budgets import Account, Hold
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
 STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")

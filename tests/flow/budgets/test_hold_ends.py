@@ -6,7 +6,7 @@ from stage import MINUTE, Stage
 
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.billing_records import CAP
 from pilotlight.units import HOUR
 
 BATCH = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=600)

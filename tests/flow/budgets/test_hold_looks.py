@@ -14,7 +14,7 @@ from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.workload import Reserving
 from pilotlight.flow.budgets import hold_ends, renew_holds, workload_holds
 from pilotlight.flow.observe.snapshot import look
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 
 BUDGET = Budget(name="all", usd=Decimal(50), period="day")

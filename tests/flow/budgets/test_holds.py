@@ -28,7 +28,7 @@ from pilotlight.flow.budgets import hold_ends, renew_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Page, State, Stored
-from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.state_schema.cluster_records import LEASE_S
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults

@@ -24,7 +24,7 @@ from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
-from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
 BUDGETS = (

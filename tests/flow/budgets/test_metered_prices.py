@@ -21,8 +21,7 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import Price, ToldPrices
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.billing import meter_nodes, node_costs
-from pilotlight.state_schema.billing_records import HELD_PRICE
-from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.state_schema.billing_records import CAP, HELD_PRICE, HOLD
 from pilotlight.units import HOUR
 
 CENT = Decimal("0.01")

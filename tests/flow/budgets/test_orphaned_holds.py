@@ -14,7 +14,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import renew_holds
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Clock, Page, Stored
-from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.billing_records import CAP
 from pilotlight.units import HOUR
 
 DAY = Budget(name="all", usd=Decimal(20), period="day")

@@ -16,7 +16,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.flow.records.lease import Lease
-from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.billing_records import CAP
 from pilotlight.tools.cli.records.state_commands import Line, _put
 
 SIX = Budget(name="all", usd=Decimal(6), period="day")

@@ -21,7 +21,7 @@ from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import node_marks
 from pilotlight.ports.clouds import CloudAccount
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 

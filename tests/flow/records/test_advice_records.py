@@ -6,7 +6,7 @@ from datetime import timedelta
 from stage import START, Stage
 
 from pilotlight.flow.records.advice_records import known
-from pilotlight.state_schema.shadow import ADVICE, FOLLOWED
+from pilotlight.state_schema.followed_records import ADVICE, FOLLOWED
 
 
 def ends(stage: Stage) -> list[tuple[str, str]]:

@@ -14,8 +14,7 @@ from pilotlight.facts.alerts.audit_lines import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
-from pilotlight.state_schema.decision_records import DECISION
+from pilotlight.state_schema.decision_records import DECISION, HEAD, LINKS, LINKS_AT_HEAD
 from pilotlight.world.world_clock import VirtualClock
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -78,19 +77,19 @@ def test_equal_facts_have_equal_digests() -> None:
 def test_a_chain_goes_on_behind_its_head(clock: VirtualClock) -> None:
     """Links leave the head's record for records of their own, none is lost on the way, and any part can be read."""
     state = MemoryState(clock)
-    for n in range(1, 3 * AT_THE_HEAD + 3):
+    for n in range(1, 3 * LINKS_AT_HEAD + 3):
         file(state, n)
     head = HEAD.get(state, "c")
     assert head is not None
     assert len(head.value.links) == 2
     assert len(list(LINKS.scan(state, "c/"))) == 3
     found = verdict(state)
-    assert (found.tampered, found.first, found.last) == (None, 1, 3 * AT_THE_HEAD + 2)
+    assert (found.tampered, found.first, found.last) == (None, 1, 3 * LINKS_AT_HEAD + 2)
     assert [link.seq for link in audit_chain.links(state, "c", 20)] == list(range(21, found.last + 1))
 
 
 @pytest.mark.parametrize("at", range(1, 5))
-@pytest.mark.parametrize("before", [0, AT_THE_HEAD])
+@pytest.mark.parametrize("before", [0, LINKS_AT_HEAD])
 def test_a_worker_that_dies_while_it_files_breaks_no_chain(clock: VirtualClock, at: int, before: int) -> None:
     """Whoever finds the decision open files it again; it has one link, or one whose record it is not."""
     state = Failing(clock)
@@ -157,6 +156,6 @@ def test_one_write_more_is_all_that_it_costs(clock: VirtualClock) -> None:
             return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
 
     state = Counting(clock)
-    for n in range(1, 2 * AT_THE_HEAD + 1):
+    for n in range(1, 2 * LINKS_AT_HEAD + 1):
         file(state, n)
-    assert state.puts == 3 * 2 * AT_THE_HEAD + 1  # Each is written open, linked, filed.
+    assert state.puts == 3 * 2 * LINKS_AT_HEAD + 1  # Each is written open, linked, filed.

@@ -15,7 +15,7 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Meter
 from pilotlight.flow.deps import HasBooks
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.billing_records import CAP
 from pilotlight.state_schema.table import Entry
 
 Alive = Callable[[], bool]

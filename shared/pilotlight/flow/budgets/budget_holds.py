@@ -21,7 +21,7 @@ from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.budgets.hold_ends import give_back
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.books import HOLD, RUNS
+from pilotlight.state_schema.billing_records import HOLD, RUNS
 
 
 def balances(deps: Deps, now: datetime) -> Money:

@@ -19,7 +19,7 @@ from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.budgets.restored_state import most
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.billing_records import CAP
 
 
 def carried(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetRoom) -> list[Finding]:

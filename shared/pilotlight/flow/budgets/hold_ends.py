@@ -20,7 +20,7 @@ from pilotlight.flow.budgets import budget_accounts, held_prices
 from pilotlight.flow.budgets.hold_records import every, extend, is_listed, listed, write
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
-from pilotlight.state_schema.books import CHARGED, HOLD
+from pilotlight.state_schema.billing_records import CHARGED, HOLD
 from pilotlight.state_schema.table import Entry
 
 

@@ -12,7 +12,7 @@ from pilotlight.decide.money import account as moves
 from pilotlight.facts.money.budgets import Account, Hold, Meter
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Entry
 
 

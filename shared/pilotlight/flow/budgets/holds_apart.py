@@ -21,7 +21,7 @@ from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import per_hour
 

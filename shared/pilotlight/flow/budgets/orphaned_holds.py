@@ -17,7 +17,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 
 
 def settle_lost(

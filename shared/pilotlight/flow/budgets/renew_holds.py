@@ -27,7 +27,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import node_marks
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.books import CHARGED, HOLD, RUNS
+from pilotlight.state_schema.billing_records import CHARGED, HOLD, RUNS
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 

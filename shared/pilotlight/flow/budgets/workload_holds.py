@@ -21,7 +21,7 @@ from pilotlight.flow.budgets import budget_holds, hold_ends
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import cents
 

@@ -9,9 +9,8 @@ from pilotlight.decide.alerts.audit_proof import line_of
 from pilotlight.facts.decisions import Chain, Link, LinkKind
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
-from pilotlight.state_schema.audit import HEAD, LINKS
 from pilotlight.state_schema.billing_records import COST
-from pilotlight.state_schema.decision_records import DECISION
+from pilotlight.state_schema.decision_records import DECISION, HEAD, LINKS
 from pilotlight.state_schema.table import Entry, Table, pages
 from pilotlight.units import HOUR
 

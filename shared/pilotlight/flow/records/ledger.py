@@ -25,8 +25,7 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.flow.records.lease import LOST
 from pilotlight.flow.records.record_limits import fitting
 from pilotlight.ports.state import ABSENT, LARGEST, State
-from pilotlight.state_schema.audit import AT_THE_HEAD, HEAD, LINKS
-from pilotlight.state_schema.decision_records import DECISION, IDLE, IN_FLIGHT, MEMORY, OPEN
+from pilotlight.state_schema.decision_records import DECISION, HEAD, IDLE, IN_FLIGHT, LINKS, LINKS_AT_HEAD, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
 from pilotlight.state_schema.table import ReadParts, Table, pages
 from pilotlight.units import HOUR, clock_seconds
@@ -157,7 +156,7 @@ def chain(state: State, cluster: str, kind: LinkKind, id: str, at: datetime, dig
         if any((link.id, link.digest) == (id, digest) for link in newest):
             return
         link, kept = head.after(kind, id, at, digest), head.links
-        if len(kept) >= AT_THE_HEAD:
+        if len(kept) >= LINKS_AT_HEAD:
             with suppress(Conflict):  # Then one that died before it moved the head has written the same.
                 LINKS.put(state, f"{cluster}/{kept[0].seq:012d}", head, if_version=ABSENT)
             kept = ()
@@ -168,7 +167,7 @@ def chain(state: State, cluster: str, kind: LinkKind, id: str, at: datetime, dig
 
 def _links_before(state: State, cluster: str, head: Chain) -> tuple[Link, ...]:
     """The links that have left the head's record last."""
-    first = head.links[0].seq - AT_THE_HEAD if head.links else 0
+    first = head.links[0].seq - LINKS_AT_HEAD if head.links else 0
     found = LINKS.get(state, f"{cluster}/{first:012d}") if first > 0 else None
     return found.value.links if found else ()
 

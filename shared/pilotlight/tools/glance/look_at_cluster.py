@@ -18,8 +18,7 @@ from pilotlight.flow.records import ledger
 from pilotlight.ports.delivery import KeepsLetters
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alerts import PROOF, WAITING
-from pilotlight.state_schema.billing_records import METERED
-from pilotlight.state_schema.books import HOLD
+from pilotlight.state_schema.billing_records import HOLD, METERED
 from pilotlight.state_schema.cluster_records import FENCE, PAUSE
 from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from pilotlight.tools.glance.action_items import needs

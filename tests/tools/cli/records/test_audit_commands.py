@@ -19,9 +19,8 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
-from pilotlight.state_schema.audit import HEAD
 from pilotlight.state_schema.billing_records import COST
-from pilotlight.state_schema.decision_records import DECISION
+from pilotlight.state_schema.decision_records import DECISION, HEAD
 from pilotlight.tools.cli.main import build
 
 LATELY = datetime.now(UTC) - timedelta(hours=2)

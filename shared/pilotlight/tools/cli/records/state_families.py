@@ -8,15 +8,12 @@ import msgspec
 from pilotlight.errors import Corrupt
 from pilotlight.state_schema import (
     alerts,
-    audit,
     billing_records,
-    books,
     cluster_records,
     decision_records,
+    followed_records,
     interruptions,
     marks,
-    reclaims,
-    shadow,
 )
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Parted, Table
@@ -24,18 +21,7 @@ from pilotlight.state_schema.table import Parted, Table
 
 def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
-    for area in (
-        alerts,
-        audit,
-        billing_records,
-        books,
-        cluster_records,
-        decision_records,
-        interruptions,
-        marks,
-        reclaims,
-        shadow,
-    ):
+    for area in (alerts, billing_records, cluster_records, decision_records, followed_records, interruptions, marks):
         for value in vars(area).values():
             table = value.table if isinstance(value, Parted | Rows) else value
             if isinstance(table, Table):
