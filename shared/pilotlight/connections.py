@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def state_at(address: str, clock: "Clock | None", environ: Mapping[str, str]) -> "State":
-    """What survives between events, on its own time or on that of a world's ``clock``. Raises ``BadInput``."""
+    """State that survives between events, on its own time or on that of a world's ``clock``. Raises ``BadInput``."""
     kind, _, where = address.partition(":")
     match kind:
         case "memory":
@@ -160,7 +160,7 @@ TELL_PRICES = ("asg",)
 
 
 def prices_at(settings: Settings) -> "AskPrices | None":
-    """What a cluster's cloud is asked for prices by; None where it tells none. Nothing is called yet."""
+    """Call that asks a cluster's cloud for prices; None where it tells none. Nothing is called yet."""
     if settings.pools.partition(":")[0] not in TELL_PRICES:
         return None
 
@@ -173,7 +173,7 @@ def prices_at(settings: Settings) -> "AskPrices | None":
 
 
 def spot_prices_at(settings: Settings) -> "AskSpotPrices | None":
-    """What a cluster's cloud is asked for spot's prices by zone by; None where it tells none. Nothing is called yet."""
+    """Call that asks a cluster's cloud for spot's prices by zone; None where it tells none. Nothing is called yet."""
     if settings.pools.partition(":")[0] not in TELL_PRICES:
         return None
 
@@ -193,7 +193,7 @@ def region_at(settings: Settings) -> str:
 
 
 def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "Clock") -> "tuple[Cluster, Pools]":
-    """Who sells a cluster's nodes, and the cluster as that one may touch it. Raises ``BadInput``."""
+    """Pools that sell a cluster's nodes, behind the cluster as they may touch it. Raises ``BadInput``."""
     if settings.pools == "advisor":
         from pilotlight.adapters.pools.advisor import AdvisedCluster, AdvisorPools
 
@@ -231,7 +231,7 @@ class _Unread:
 
 
 def telemetry_at(settings: Settings) -> "GpuTelemetry":
-    """What GPUs did, as a Prometheus has it."""
+    """Telemetry of GPUs, as a Prometheus has it."""
     from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 
@@ -239,7 +239,7 @@ def telemetry_at(settings: Settings) -> "GpuTelemetry":
 
 
 def bills_at(settings: Settings, policy: "Policy", policy_at: str, clock: "Clock") -> "Bills | None":
-    """What a cloud bills, where an address names it. Price files lie beside the policy. Raises ``BadInput``."""
+    """Bills of a cloud, where an address names it. Price files lie beside the policy. Raises ``BadInput``."""
     kind, _, where = settings.bills.partition(":")
     if not kind:
         return None
@@ -283,7 +283,7 @@ def _rules(settings: Settings, policy: "Policy") -> "Rules":
 
 
 def shop_at(settings: Settings, region: str = "") -> "Shop | None":
-    """What the account that sells a cluster's nodes may rent, in its own region or another; None where nobody tells.
+    """Shop of the account that sells a cluster's nodes, in its own region or another; None where nobody tells.
 
     A region alone is Civo's. Raises ``BadInput`` where no token is set.
     """

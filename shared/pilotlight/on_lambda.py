@@ -12,7 +12,7 @@ from pilotlight.wiring import app
 
 
 class Context(Protocol):
-    """What Lambda says of an invocation."""
+    """An invocation's context, as Lambda tells it."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Until it is cut off."""

@@ -114,7 +114,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the environment says. ``cluster`` is empty in the embedded default and where there are ``clusters``; an
+    """Settings of the environment. ``cluster`` is empty in the embedded default and where there are ``clusters``; an
     empty ``policy`` or ``catalog`` is the one that comes with the package, empty ``alerts`` the state. A cluster is
     ``beside_others`` where it is one of several. ``environ`` holds the secrets that others name: the policy by
     ``url_env``, ``api`` and ``pools`` by a variable of their own."""
@@ -175,14 +175,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster_name(self) -> str:
-        """What the one cluster is called in keys and messages. Raises ``BadInput`` where there are many."""
+        """Name of the one cluster in keys and messages. Raises ``BadInput`` where there are many."""
         if self.clusters:
             raise BadInput(f"there are many clusters: set PILOTLIGHT_CLUSTER to one of {', '.join(self.clusters)}")
         return self.cluster or EMBEDDED_CLUSTER
 
     @property
     def link_key(self) -> str:
-        """What alerts' links are signed with; empty where nothing signs them. Of several, the others are of links that
+        """Key that signs alerts' links; empty where nothing signs them. Of several, the others are of links that
         were sent before the key changed."""
         return next((caller.token for caller in self.callers.values() if caller.by == "link"), "")
 
@@ -279,7 +279,7 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
 
 
 def _callers(text: str) -> "dict[str, Caller]":
-    """Who may post, in JSON or in the file that ``text`` names. Errors name the entry, never its token."""
+    """Callers that may post, in JSON or in the file that ``text`` names. Errors name the entry, never its token."""
     if not text:
         return {}
     from pilotlight.facts.limits.routes import Caller

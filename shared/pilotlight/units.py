@@ -84,7 +84,7 @@ def _ceil(value: Decimal) -> int:
 
 
 def per_hour(price: UsdPerHour, seconds: Seconds) -> Usd:
-    """What ``seconds`` at ``price`` dollars an hour cost, exact to the microsecond."""
+    """Cost of ``seconds`` at ``price`` dollars an hour, exact to the microsecond."""
     return price * round(seconds * 1_000_000) / Decimal(3_600_000_000)
 
 

@@ -45,7 +45,7 @@ _log = logging.getLogger(logs.LOGGER)
 
 
 class Seams(TypedDict, total=False):
-    """What may be given instead of being made from the settings."""
+    """Ports and files that may be given instead of being made from the settings."""
 
     cluster: "Cluster"
     pools: "Pools"
@@ -97,7 +97,7 @@ class App:
         return tuple(self.settings.clusters) or (self.settings.cluster_name,)
 
     def at(self, cluster: str) -> "App":
-        """What serves one cluster: its own policy, mode, credential and ports; state, outbox and clock are of all."""
+        """App of one cluster: its own policy, mode, credential and ports; state, outbox and clock are of all."""
         if not self.settings.clusters:
             return self
         with self._lock:
@@ -188,14 +188,14 @@ class App:
         )
 
     def _offered(self) -> tuple[Offering, ...]:
-        """What the policy's pools can buy, at the catalogue's prices or those that the cloud told since."""
+        """Offerings of the policy's pools, at the catalogue's prices or those that the cloud told since."""
         offered, findings = self._priced()
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         return offered
 
     def priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
-        """What the policy's pools can buy, and what is wrong with their types and prices, without the cluster."""
+        """Offerings of the policy's pools, and findings on their types and prices, without the cluster."""
         from pilotlight.connections import prices_at
         from pilotlight.errors import PilotlightError
 
@@ -224,7 +224,7 @@ class App:
         return offered, findings
 
     def _read_told(self) -> ToldPrices | None:
-        """What the cloud said of prices, by the state; None where the state does not tell: what was known stays."""
+        """Prices that the cloud told, by the state; None where the state does not tell: what was known stays."""
         from pilotlight.errors import Corrupt, Retry
         from pilotlight.state_schema.billing_records import PRICES
 
@@ -240,7 +240,7 @@ class App:
 
     @cached_property
     def _queues(self) -> "Queues | None":
-        """How long the policy's queues are."""
+        """The policy's queues, whose lengths can be read."""
         if "queues" in self._seams or not self.policy.queues:
             return self._seams.get("queues")
         from pilotlight.adapters.queues import PolicyQueues
@@ -249,7 +249,7 @@ class App:
 
     @cached_property
     def _telemetry(self) -> "GpuTelemetry | None":
-        """What GPUs did, where it is set up; a world's own where a class may be put to rest by it, or rules may ask."""
+        """Telemetry of GPUs, where set up; a world's own where a class may be put to rest by it, or rules may ask."""
         if "telemetry" not in self._seams and self.settings.telemetry:
             from pilotlight.connections import telemetry_at
 
@@ -306,7 +306,7 @@ class App:
 
     @cached_property
     def state(self) -> "State":
-        """What survives between events."""
+        """The state that survives between events."""
         if "state" in self._seams:
             return self._seams["state"]
         from pilotlight.adapters.state.counted import CountedState
@@ -317,7 +317,7 @@ class App:
 
     @cached_property
     def alerts(self) -> "State":
-        """What is known of alerts on their way: the state, or one of their own, whose rights are others."""
+        """State of alerts on their way: the state, or one of their own, whose rights are others."""
         if "alerts" in self._seams:
             return self._seams["alerts"]
         if not self.settings.alerts:

@@ -1,4 +1,4 @@
-"""What is answered, and what becomes of an event that is refused."""
+"""Answers to requests, and dead letters of events that are refused."""
 
 import logging
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
 
 
 def decided(answer: Answer, message: Message) -> Response:
-    """What a flow decided. A rescue is looked at several times a second: of it only what is done is logged."""
+    """Answer with a flow's decision. A rescue is looked at several times a second: only what it does is logged."""
     figured = answer if answer.plan is None else printable(answer)  # Only a plan has figures.
     body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(figured))
     waits = isinstance(message, Tick) and message.what == "rescue" and not answer.did
@@ -120,7 +120,7 @@ def _dead_letter(request: Request, error: Reject) -> Outgoing:
 
 
 def _size(request: Request) -> int:
-    """What came in, or what the sender says that it sends where it was not read to its end."""
+    """Bytes that came in, or that the sender says it sends where they were not read to their end."""
     said = request.headers.get("content-length", "")
     whole = len(request.body) <= request.house.settings.max_body
     return len(request.body) if whole or not said.isdecimal() else max(len(request.body), int(said[:18]))

@@ -1,4 +1,4 @@
-"""What a Lambda is handed: a batch of SQS's records, of which those to be tried again go back; or one event.
+"""Events as a Lambda is handed them: a batch of SQS's records, of which those to be tried again go back; or one event.
 
 A record that later may work goes back to its queue alone, and after the queue's last attempt to its dead letters. One
 that is refused is done: the dead letter with its reason is written by the door.

@@ -42,7 +42,7 @@ Key = tuple[SetApartKind, str]
 
 
 class Suspects:
-    """What is set apart for one message, as far as it was found; and the trials that are left at the last error."""
+    """Objects that are set apart for one message, as far as found; and the trials that are left at the last error."""
 
     def __init__(self) -> None:
         self.apart: dict[Key, SetApart] = {}
@@ -72,11 +72,11 @@ class Suspects:
         return Deps(**{**{name: getattr(late, name) for name in Deps.__slots__}, "apart": apart})
 
     def _still(self, about: set[Key]) -> bool:
-        """Whether an error is about what the last one was about, or what stands in for that."""
+        """True where an error is about what the last one was about, or what stands in for that."""
         return any(key in about or _standing_in(key) in about for key in self._about)
 
     def _to_try(self, found: list[list[dict[Key, str]]], error: str, where: str) -> Iterator[list[SetApart]]:
-        """What may be to blame, from the innermost frame on: each alone in both degrees, then more and more of them."""
+        """Trials of suspects, from the innermost frame on: each alone in both degrees, then more and more of them."""
         seen = {_standing_in(key) for key in self._sure}
         for group in (group for of in found for group in of):
             left = {key: called for key, called in group.items() if key not in seen}
@@ -120,7 +120,7 @@ def _place(frames: Sequence[FrameType]) -> tuple[str, str]:
 
 
 def _suspected(frame: FrameType) -> list[dict[Key, str]]:
-    """What a frame has at hand, those first that a tenant writes: by kind and name, what each is called."""
+    """Objects that a frame has at hand, those first that a tenant writes: by kind and name, what each is called."""
     every = list(_objects(frame))
     pods = [pod for node in every if isinstance(node, Node) for pod in node.gpu_pods]
     groups = [{key: called for value in every for key, called in _named(value) if key[0] == kind} for kind in _ORDER]

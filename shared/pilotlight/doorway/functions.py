@@ -35,7 +35,7 @@ Function = Literal[
 
 
 class House(Protocol):
-    """What the door opens to; ``wiring.App`` is one."""
+    """A deployment as the door sees it; ``wiring.App`` is one."""
 
     settings: Settings
 
@@ -45,7 +45,7 @@ class House(Protocol):
         ...
 
     def at(self, cluster: str) -> "House":
-        """What serves one of them."""
+        """The deployment of one of them alone."""
         ...
 
     @property
@@ -60,12 +60,12 @@ class House(Protocol):
 
     @property
     def state(self) -> "State":
-        """What survives between events, of every cluster."""
+        """The state that survives between events, of every cluster."""
         ...
 
     @property
     def alerts(self) -> "State":
-        """What is known of alerts on their way: the state, or one of their own."""
+        """State of alerts on their way: the clusters' own, or another."""
         ...
 
     @property
@@ -86,7 +86,7 @@ class House(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What came in, and where to."""
+    """One request to a function: its body and headers, and the deployment that it came to."""
 
     house: House
     function: Function
@@ -121,7 +121,7 @@ TICKS: dict[str, str] = {
 
 
 def takes(function: Function, message: Message | Ignored) -> bool:
-    """Whether a message is for a function."""
+    """True where a message is for a function."""
     ticks_here = not isinstance(message, Tick) or TICKS[message.what] == function
     return ticks_here and isinstance(message, RECEIVES[function])
 

@@ -51,7 +51,7 @@ def _refused(status: int, why: str, allow: str = "") -> Answered:
 
 
 def asks_dry(query: str, headers: Mapping[str, str]) -> bool:
-    """Whether a request asks for a dry run, outside of its body."""
+    """True where a request asks for a dry run, outside of its body."""
     arguments = [part.partition("=")[2] for part in query.split("&") if part.partition("=")[0] == "dryrun"]
     said = headers.get(DRYRUN, "").lower() in YES
     return said or (bool(arguments) and arguments[0] in YES)

@@ -1,4 +1,4 @@
-"""What can be bought, what is there, and what is on its way."""
+"""Offerings that can be bought, and nodes that are there with the pods on them."""
 
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -27,7 +27,7 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node offers to pods beside GPUs. ``memory`` and ``ephemeral`` are bytes.
+    """Resources of a node for pods, beside its GPUs. ``memory`` and ``ephemeral`` are bytes.
 
     ``other`` are amounts of further resources by name: hugepages in bytes, "rdma/hca". What is not named is not there.
     ``ports`` are the host ports that pods have taken already, as in ``Near``.
@@ -193,7 +193,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def due(self) -> bool:
-        """Whether a pod on it has a deadline."""
+        """True where a pod on it has a deadline."""
         return any(pod.shape is not None and pod.shape.due is not None for pod in self.gpu_pods)
 
     @cached_property
@@ -224,7 +224,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def roomy(self) -> bool:
-        """Whether a device of it, or a part of one, has room."""
+        """True where a device of it, or a part of one, has room."""
         return any(self.devices) or any(self.slices.values())
 
     @cached_property
@@ -240,5 +240,5 @@ def run_kind(workload_class: str, team: str, gpus: int) -> str:
 
 
 def digest(value: object) -> str:
-    """What stands for facts in a record: SHA-256 of their JSON with keys in order. Equal ones have equal digests."""
+    """Digest of facts, for records: SHA-256 of their JSON with keys in order. Equal ones have equal digests."""
     return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

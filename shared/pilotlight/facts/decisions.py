@@ -1,4 +1,4 @@
-"""What was decided: values with the figures used and the options rejected. Doing nothing is one too."""
+"""Decisions: plans with the figures used, the calls that carry them out, and records. Doing nothing is one too."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -39,7 +39,7 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one node. ``blockers`` would stop a drain; ``blocked``: only they keep it lit.
+    """One node, kept or released. ``blockers`` would stop a drain; ``blocked``: only they keep it lit.
 
     ``break_even_s`` is the idle time it may have,
     ``learned`` where the pool's own history says so.
@@ -100,7 +100,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of(self) -> Buy | NodeVerdict:
-        """What is held."""
+        """The purchase or the release that is held."""
         held = self.buy or self.node
         assert held is not None
         return held
@@ -163,7 +163,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is to be done."""
+        """True where nothing is to be done."""
         return not self.buys and not self.releases
 
 
@@ -205,12 +205,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Whether it may still be sent, or may still land."""
+        """True while it may still be sent, or may still land."""
         return self.state in ("planned", "sent")
 
 
 class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
-    """What an offering cost when it was weighed. ``priced_at`` is None for the policy's own figure."""
+    """Price of an offering when it was weighed. ``priced_at`` is None for the policy's own figure."""
 
     offering: str
     usd_per_hour: UsdPerHour
@@ -218,7 +218,7 @@ class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a limit was used up: settled and held, by the meter's key."""
+    """A limit, and how far it was used up: settled and held, by the meter's key."""
 
     meter: str
     limit: Decimal
@@ -226,7 +226,7 @@ class BudgetSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decision rests on: digests of what was looked at and of the policy, the prices of the offerings that its
+    """Basis of a decision: digests of what was looked at and of the policy, the prices of the offerings that its
     plan names, and the budgets."""
 
     facts: str
@@ -261,7 +261,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return tuple((calls[step.n], step) for step in self.steps)
 
     def became(self, group: PodGroup) -> tuple[Verdict, str]:
-        """What became of a group's pods, as far as the steps tell: what was not bought is never called bought."""
+        """Verdict on a group's pods after its steps, and why: what was not bought is never called bought."""
         if group.verdict != "bought":
             return group.verdict, group.why
         steps = [step for call, step in self.made if step.call == "grow" and step.target == group.where]
@@ -290,7 +290,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hash(self) -> str:
-        """What the next link names."""
+        """Hash of the link's JSON, which the next link names."""
         return sha256(msgspec.json.encode(self)).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What a cluster's decisions remember of earlier ones. Small: it is one record of the state store, under the lease."""
+"""Memory of a cluster's decisions from one to the next. Small: it is one record of the state store, under the lease."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -53,7 +53,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """How long pods of one kind run, as of ``at`` (seconds from the epoch): ``running`` then, ``ended`` before, and
+    """Runs of pods of one kind, as of ``at`` (seconds from the epoch): ``running`` then, ``ended`` before, and
     ``run_s`` that all of them, ended or not, had run by then.
     """
 
@@ -64,7 +64,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pool is asked for until ``until``, since ``2 ** size`` nodes or more were on their way for demands.
+    """Demand on a pool until ``until``, since ``2 ** size`` nodes or more were on their way for demands.
 
     ``net`` are the nodes asked for since then less those that fell idle, ``most`` the most that this came to.
     """
@@ -76,14 +76,14 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """What followed on demand of one size: ``count`` windows were seen, ``shares`` of them asked for so many more."""
+    """Demand after demand of one size: ``count`` windows were seen, ``shares`` of them asked for so many more."""
 
     count: int = 0
     shares: tuple[float, ...] = ()
 
 
 class Hits(msgspec.Struct, frozen=True, kw_only=True):
-    """How often the k-th spare node of a pool is asked for, as of ``at`` (seconds from the epoch).
+    """Hits of the k-th spare node of a pool: how often it is asked for, as of ``at`` (seconds from the epoch).
 
     ``coming`` is when the nodes come that would replace the spares taken so far, the soonest first. ``rates[k-1]`` are
     the k-th spare's hits an hour, and ``there[k-1]`` the share of the time that it would have been there, each faded
@@ -142,14 +142,14 @@ call (``decide``), from the look to the node that is ready (``boot``), and from 
 
 
 class Durations(msgspec.Struct, frozen=True, kw_only=True):
-    """How many were seen up to each of ``BOUNDS`` and above the last (each counted once), and their seconds in all."""
+    """Durations counted up to each of ``BOUNDS`` and above the last (each counted once), and their seconds in all."""
 
     counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
     total_s: Seconds = 0.0
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted for the figures, sums that only rise. ``durations`` are by phase, ``calls`` by "grow/done"
+    """Counters for the figures, sums that only rise. ``durations`` are by phase, ``calls`` by "grow/done"
     and the like, ``refusals`` by the kind of error, ``verdicts`` of decisions that made calls or told something,
     ``operations`` on the state by kind; ``again`` are looks that were taken again for deliveries that had found the
     lease held.
@@ -189,7 +189,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes of a pool and type really had, however well it was predicted: the least room, and common labels.
+    """Nodes of a pool and type as they really were, however well predicted: the least room, and common labels.
 
     ``kinds`` are devices that drivers published of them, for claims; empty where none did. ``resource`` is by what
     their whole GPUs are counted then.
@@ -202,7 +202,7 @@ class Learnt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DueJob(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a job with a deadline has come: its checkpoints keep ``saved_s`` of run, ``base_s`` of it from before the
+    """Progress of a job with a deadline: its checkpoints keep ``saved_s`` of run, ``base_s`` of it from before the
     run that ``began``. ``at`` is when that was last moved on, in seconds from the epoch.
     """
 
@@ -266,7 +266,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         return next((q for q in self.quarantines if q.shape == shape and q.pool == pool and q.until > now), None)
 
     def misfit(self, shape: str, node: str, now: datetime) -> bool:
-        """Whether a shape is known not to be bound to a node."""
+        """True where a shape is known not to be bound to a node."""
         return any(m.shape == shape and m.node == node and m.until > now for m in self.misfits)
 
     def backing_off(self, offering: str, now: datetime) -> Backoff | None:

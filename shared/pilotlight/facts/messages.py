@@ -1,4 +1,4 @@
-"""What travels: the messages functions receive and publish. One type a message; ``TYPES`` names each.
+"""Messages that functions receive and publish. One type a message; ``TYPES`` names each.
 
 Wire form: the ``data`` of a CloudEvent whose ``type`` is the key in ``TYPES``. Schemas: ``events/schemas/``.
 """

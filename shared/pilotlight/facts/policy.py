@@ -149,12 +149,12 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def longest_run_s(self) -> Seconds:
-        """How long a pod may run at most that names no deadline: a day, where nothing is written."""
+        """Seconds that a pod may run at most that names no deadline: a day, where nothing is written."""
         return 86_400 if self.max_runtime is None else self.max_runtime
 
     @property
     def stops(self) -> bool:
-        """Whether its nodes may be stopped at a hard cap."""
+        """True where its nodes may be stopped at a hard cap."""
         return self.at_hard_cap == "stop"
 
 
@@ -226,7 +226,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.classes.get(name) or DEFAULT_CLASSES[name]
 
     def claims_of(self, namespace: str) -> Claims:
-        """What pods of a namespace may claim: its own entry's, else that of the longest pattern it matches."""
+        """Claims that pods of a namespace may make: its own entry's, else that of the longest pattern it matches."""
         entry = self.claims_entry(namespace)
         return self.claims[entry] if entry else Claims()
 
@@ -238,18 +238,18 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return max(fits, key=lambda pattern: (len(pattern), pattern), default="")
 
     def payer(self, team: str) -> str:
-        """Who pays for a team's work: the team itself, or the default one where it has no budget."""
+        """Team that pays for a team's work: the team itself, or the default one where it has no budget."""
         if not self.default_team:
             return team
         paying = {b.scope.team for b in self.budgets if isinstance(b.scope, BudgetScope)}
         return team if team in paying else self.default_team
 
     def wait(self, name: WorkloadClass) -> UsdPerHour:
-        """What an hour of one waiting job of a class is worth."""
+        """Worth of an hour of one waiting job of a class, in dollars an hour."""
         return self.value_of_wait * self.of_class(name).wait_scale
 
     def ends(self, name: WorkloadClass) -> bool:
-        """Whether the file says that pods of a class end: at a hard cap, or with a ``max_runtime`` that is written."""
+        """True where the file says that a class's pods end: at a hard cap, or by a ``max_runtime`` that is written."""
         rules = self.classes.get(name)
         return rules is not None and (rules.stops or rules.max_runtime is not None)
 

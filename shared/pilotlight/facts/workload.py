@@ -1,4 +1,4 @@
-"""What wants to run: a pod's demand in the terms a scheduler decides by."""
+"""Demand of pods that want to run, in the terms a scheduler decides by."""
 
 import hashlib
 from collections.abc import Callable
@@ -27,17 +27,17 @@ NO_LIMIT = 1 << 31
 
 
 def unnamed(resource: str) -> int:
-    """How much there is of a resource that is not listed: nothing, but of a driver's room no limit is known."""
+    """Amount of a resource that is not listed: nothing, but of a driver's room no limit is known."""
     return NO_LIMIT if resource.startswith(ATTACHABLE) else 0
 
 
 def part_of_gpu(resource: str) -> bool:
-    """Whether a resource's unit is a part of a GPU: a MIG profile or a shared replica."""
+    """True where a resource's unit is a part of a GPU: a MIG profile or a shared replica."""
     return resource == SHARED or resource.removeprefix(CLAIMED).startswith(MIG_PREFIX)
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether a resource's unit is a GPU or a part of one."""
+    """True where a resource's unit is a GPU or a part of one."""
     return resource.removeprefix(CLAIMED) in WHOLE_DEVICES or part_of_gpu(resource)
 
 
@@ -110,7 +110,7 @@ class Near(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def picky(self) -> bool:
-        """Whether each pod of the shape has to be placed by itself."""
+        """True where each pod of the shape has to be placed by itself."""
         return bool(self.rules or self.ports)
 
 
@@ -122,7 +122,7 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod tells of its purpose. ``words`` are its commands and arguments; ``memory`` is bytes.
+    """Traits that tell a pod's purpose. ``words`` are its commands and arguments; ``memory`` is bytes.
 
     ``owner_kind`` is the kind of the object that made it, as "PyTorchJob".
     """
@@ -184,7 +184,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def clash(taken: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    """Whether host ports ("TCP/8080", with an address "TCP/8080/10.0.0.1") are taken: no address is all of them."""
+    """True where host ports ("TCP/8080", with an address "TCP/8080/10.0.0.1") are taken: no address is all of them."""
     there: dict[tuple[str, str], set[str]] = {}
     for port in taken:
         protocol, number, address = (*port.split("/"), "")[:3]
@@ -275,7 +275,7 @@ class Reserving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check comes to. ``selectors`` are labels of nodes by pod set; ``retry_s`` is for Retry alone."""
+    """Answer to a check. ``selectors`` are labels of nodes by pod set; ``retry_s`` is for Retry alone."""
 
     of: Queued
     state: Literal["Ready", "Retry"]

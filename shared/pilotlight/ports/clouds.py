@@ -47,7 +47,7 @@ class Pools(Protocol):
         ...
 
     def instance(self, pool: str, instance: str) -> "InstanceState | None":
-        """What the cloud says of one instance of a pool; None where there is no cloud to ask."""
+        """One instance of a pool as its cloud tells it; None where there is no cloud to ask."""
         ...
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> "PoolState":
@@ -79,7 +79,7 @@ class QuotaPools(Pools, Protocol):
     """A cloud whose account may run so much of a kind, which is read before something is bought."""
 
     def quotas(self, types: "Mapping[str, tuple[str, CapacityType]]") -> "Mapping[str, Quota]":
-        """What counts against pools, by pool, of those that have a limit; ``types`` says what each is made of.
+        """Quotas that pools count against, by pool, of those that have a limit; ``types`` says what each is made of.
 
         Raises ``Denied`` or ``Retry``.
         """
@@ -87,7 +87,7 @@ class QuotaPools(Pools, Protocol):
 
 
 class CloudAccount(NamedTuple):
-    """What a cloud's folder is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
+    """Account that a cloud is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
     the instance types of those whose capacity is paid for. ``role`` is whom to act as, where that is another account's.
 
     ``token`` gives the secret that the settings name, and raises ``BadInput`` where there is none.
@@ -111,7 +111,7 @@ class Cloud(Protocol):
         ...
 
     def open_shop(self, where: str, account: CloudAccount) -> "Shop":
-        """What its account may rent in the region that ``where`` names."""
+        """The shop of its account in the region that ``where`` names."""
         ...
 
 
@@ -123,14 +123,14 @@ AskSpotPrices = Callable[[Sequence[str], datetime], "Mapping[str, SpotPrices]"]
 
 
 class Shop(Protocol):
-    """What a cloud's account may rent. Raises ``Denied`` or ``Retry``."""
+    """Instance types that a cloud's account may rent. Raises ``Denied`` or ``Retry``."""
 
     def sizes(self) -> "Sequence[Size]":
         """The instance types of its region."""
         ...
 
     def prices(self, names: Sequence[str]) -> "Mapping[str, Mapping[CapacityType, Price]]":
-        """What the cloud itself tells of the prices of these sizes now; nothing of what it does not tell."""
+        """Prices of these sizes now, as the cloud itself tells them; nothing of what it does not tell."""
         ...
 
     def assortment(self, names: Sequence[str] = ()) -> "Assortment":
@@ -157,10 +157,10 @@ class DiskShop(Shop, Protocol):
 
 
 class Bills(Protocol):
-    """What a cloud has billed."""
+    """Bills of a cloud."""
 
     def read(self, start: datetime, end: datetime) -> "Bill":
-        """What is billed so far for usage in a half-open period, by day, with what could not be counted.
+        """Bill so far for usage in a half-open period, by day, with what could not be counted.
 
         Raises ``Retry`` kinds when later may work, ``Denied`` or ``BadInput`` when it cannot be read.
         """

@@ -109,7 +109,7 @@ class RestingCluster(Cluster, Protocol):
     """A cluster whose owners of pods can be put to rest and woken: a Job is suspended, others scaled to zero."""
 
     def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":
-        """Who makes a pod; None where it is gone, or whoever makes it is not ours to put to rest."""
+        """Owner that makes a pod; None where it is gone, or its owner is not ours to put to rest."""
         ...
 
     def owner_now(self, owner: "PodOwner") -> "OwnerState | None":
@@ -132,7 +132,7 @@ class RestingCluster(Cluster, Protocol):
 
 
 class GpuTelemetry(Protocol):
-    """What GPUs did."""
+    """Telemetry of GPUs."""
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> "Telemetry":
         """Every pod's use on one grid; without any series it is absent. Raises kinds of ``Retry`` and ``Denied``."""

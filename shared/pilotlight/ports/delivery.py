@@ -11,7 +11,7 @@ class KeepsLetters(Protocol):
     """An outbox that keeps the events that were refused where they can be counted."""
 
     def letters(self) -> int:
-        """How many there are; one that came again is one."""
+        """Number of them; one that came again is one."""
         ...
 
 

@@ -26,7 +26,7 @@ class CountsOperations(Protocol):
     """A state that counts what is asked of it."""
 
     def operations(self) -> Mapping[str, int]:
-        """How many of each kind since this was last asked."""
+        """Number of each kind since this was last asked."""
         ...
 
 

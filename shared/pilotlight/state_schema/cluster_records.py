@@ -21,7 +21,7 @@ MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"
 
 
 class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds a cluster's lease; ``fence`` grows with every holder."""
+    """Holder of a cluster's lease; ``fence`` grows with every holder."""
 
     fence: int
     holder: str
@@ -77,12 +77,12 @@ class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether anyone keeps it closed."""
+        """True where anyone keeps it closed."""
         return any(owner != "person" for owner in self.owners)
 
 
 class Ailment(msgspec.Struct, frozen=True, kw_only=True):
-    """What monitoring says of a node's GPUs since ``at``; ``over``: that it said then that they are well."""
+    """Fault of a node's GPUs by monitoring, since ``at``; ``over``: it said then that they are well."""
 
     why: str
     at: datetime

@@ -48,7 +48,7 @@ class Table(Generic[T]):
         return f"{self.prefix}/{name}"
 
     def get(self, state: State, name: str) -> Entry[T] | None:
-        """What is there under a name. Raises ``Corrupt`` where it cannot be read."""
+        """Entry under a name, if there is one. Raises ``Corrupt`` where it cannot be read."""
         stored = state.get(self.key(name))
         return self._entry(self.key(name), stored) if stored is not None else None
 
@@ -138,7 +138,7 @@ class Parted(Generic[V]):
         self._kind = kind
 
     def read(self, state: State, within: str) -> ReadParts[V]:
-        """What all parts hold."""
+        """Values of all parts, as they are now."""
         found = {entry.name: entry for entry in self.table.scan(state, f"{within}/")}
         if len(found) == 1:
             return ReadParts(next(iter(found.values())).value.items, found)

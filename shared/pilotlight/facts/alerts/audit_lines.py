@@ -1,4 +1,4 @@
-"""What travels of an audit chain: its lines as they are exported, what was anchored, and what is wrong with one."""
+"""Exported lines of an audit chain, its anchors outside the store, and the proof of whether it was tampered with."""
 
 from datetime import datetime
 from typing import Literal

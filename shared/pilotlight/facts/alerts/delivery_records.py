@@ -1,4 +1,4 @@
-"""What is remembered of alerts on their way to a channel, and of those that have arrived."""
+"""Records of alerts on their way to a channel, and of those that have arrived."""
 
 from datetime import datetime
 from typing import Literal

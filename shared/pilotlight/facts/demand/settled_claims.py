@@ -84,7 +84,7 @@ def same_claim(message: str) -> str:
 def _team(
     policy: Policy, namespace: str, of_namespace: Mapping[str, str] | None, of_pod: Mapping[str, str]
 ) -> tuple[str, str, str]:
-    """Who pays for the namespace, who for this pod, and the refusal of whom the pod names."""
+    """The team that pays for the namespace, the one for this pod, and the refusal of the one that the pod names."""
     claims = policy.claims_of(namespace)
     own, said = claims.team or _named(of_namespace or {}) or namespace, _named(of_pod)
     pays = policy.payer(own)
@@ -123,7 +123,7 @@ def _budgets_by_class(policy: Policy) -> bool:
 
 
 class _Permit(NamedTuple):
-    """How to permit what pods of a namespace claim, so that nothing else of the entry that applies changes."""
+    """Edits of the policy that permit a claim of a namespace's pods, and change nothing else of its entry."""
 
     policy: Policy
     namespace: str

@@ -38,7 +38,7 @@ class QueueRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class QueueReading(msgspec.Struct, frozen=True, kw_only=True):
-    """How many messages waited at a moment."""
+    """Length of a queue at a moment, in messages."""
 
     at: datetime
     length: float
@@ -51,7 +51,7 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there should be, and the sum behind it."""
+    """Number of workers that there should be, and the sum behind it."""
 
     count: int
     why: str

@@ -42,7 +42,7 @@ class DeviceAsk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod's claims ask for: of each of ``asks`` the first alternative that a node has.
+    """Devices that a pod's claims ask for: of each of ``asks`` the first alternative that a node has.
 
     ``alike`` are attributes in which all that it gets has to agree.
     """

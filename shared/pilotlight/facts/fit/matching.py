@@ -10,7 +10,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def selects(labels: Mapping[str, str], terms: Sequence[Sequence[Requirement]]) -> bool:
-    """Whether labels meet node affinity: any of ``terms``, all of whose requirements hold. No terms: anywhere."""
+    """True where labels meet node affinity: any of ``terms``, all of whose requirements hold. No terms: anywhere."""
     return not terms or any(all(holds(labels, r) for r in term) for term in terms)
 
 

@@ -121,7 +121,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do."""
+        """True where nothing is left to do."""
         return bool(self.outcome)
 
     @property
@@ -131,7 +131,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def loss(self) -> str:
-        """What is to be done again, in words."""
+        """Work to be done again, in words."""
         usd = cents(self.lost_usd) if self.priced else "an unknown price"
         return f"{self.lost_gpu_hours:.2f} GPU-hours of work ({usd})"
 

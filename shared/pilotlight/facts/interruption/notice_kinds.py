@@ -118,7 +118,7 @@ SHOWN: Mapping[str, tuple[NoticeKind, Seconds]] = {
 
 
 def capacity_types(kind: str, cloud: str) -> frozenset[CapacityType]:
-    """What can get this notice from that cloud. A world and a node's own mark stand for any of them."""
+    """Capacity types that can get this notice from that cloud. A world and a node's own mark stand for any of them."""
     sent = next((by for name, by in REAL.items() if name == kind), {})
     if cloud in (WORLD, OF_NODE):
         return frozenset().union(*sent.values())

@@ -22,7 +22,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service account's token says of itself: whose it is, when it was made and when it ends, where it does."""
+    """A service account's token by its own words: whose it is, when it was made and when it ends, where it does."""
 
     subject: str = ""
     made: datetime | None = None

@@ -1,4 +1,4 @@
-"""How values stand in the policy file: durations, dollars, amounts."""
+"""Types of values in the policy file: durations, dollars, amounts."""
 
 from decimal import Decimal
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What taking a pool over changed at its cloud, written down so that somebody who knows no more can give it back.
+"""Settings that taking a pool over changed at its cloud, so that somebody who knows no more can give it back.
 
 A setting is a name and a text: "min" and "max" (sizes), "protects-new" and "rebalances" ("true", "false"), "hook"
 (ours, as its cloud's own JSON), "warm" (where nodes stand by: ``KEPT`` where Pilotlight keeps it, else its cloud's own

@@ -1,4 +1,4 @@
-"""Who may post: every path that is served, the methods it takes, and the right that each needs.
+"""Routes: every path that is served, the methods it takes, and the right that each needs.
 
 One table for every place. A path that is not in it is 404, a method that is not is 405. ``docs/guides/access.md``
 prints it, and a test holds the two together.
@@ -25,7 +25,7 @@ class Door(NamedTuple):
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may come in: the secret that shows it, how it is shown, and the rights it has. ``link`` is the key that
+    """A caller that may come in: the secret it shows, how it is shown, and the rights it has. ``link`` is the key that
     alerts' links are signed with: whoever has one may acknowledge that alert."""
 
     token: str

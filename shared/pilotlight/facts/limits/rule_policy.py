@@ -72,7 +72,7 @@ class RuleWhen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done with pools while something holds.
+    """A rule: what is done with pools while something holds.
 
     ``grow``: so many ``nodes`` without work are kept ready in each. ``keep``: idle nodes stay. ``release``: idle nodes
     go at once, beyond the pool's ``min``; where another rule keeps a pool it is kept. ``move``: for pods of ``classes``

@@ -39,7 +39,7 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeterDay(msgspec.Struct, frozen=True, kw_only=True):
-    """What the meter counted on one UTC day, as far as ``until``. Kept under ``meter/<cluster>/<yyyy-mm-dd>``.
+    """The meter's count of one UTC day, as far as ``until``. Kept under ``meter/<cluster>/<yyyy-mm-dd>``.
 
     ``unpriced`` names nodes whose price is not known: their cost is in no line, and it is not $0. A day with more lines
     than one record holds has ``parts`` further records, under its key with ``stamp``.
@@ -54,7 +54,7 @@ class MeterDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
-    """Who holds how many parts of a node's GPUs: whole devices, slices and shares alike."""
+    """A holder of parts of a node's GPUs, and how many: whole devices, slices and shares alike."""
 
     team: str
     project: str
@@ -128,7 +128,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What one life of a node came to, once it is over: in the audit chain, a link of kind ``cost``.
+    """Cost of one life of a node, once it is over: in the audit chain, a link of kind ``cost``.
 
     ``decision`` bought it; empty where none of ours did, or its record is gone by then. Paid up to ``paid_until``, by
     the price of each day: ``usd`` is metered. ``billed_usd`` and its ``source`` are of a bill that names the instance.
@@ -149,7 +149,7 @@ class NodeCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud billed for one UTC day: ``resource`` is its id of a node, disk or pool, or empty.
+    """A row of a cloud's bill of one UTC day: ``resource`` is its id of a node, disk or pool, or empty.
 
     ``egress`` is for data that was moved: out of a region, a zone or the cloud.
     """
@@ -165,7 +165,7 @@ class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bill(msgspec.Struct, frozen=True, kw_only=True):
-    """What was billed in a period. ``horizon`` is how far the export reaches: usage after it is not in it yet.
+    """A bill of a period. ``horizon`` is how far the export reaches: usage after it is not in it yet.
 
     ``findings`` are lines that could not be counted, each with its reason: never $0; ``doubtful`` are the days that may
     have cost more than is counted, by those. ``notes`` say what was left out by rule. Reading the same export again, or
@@ -181,7 +181,7 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BillDay(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source billed for a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
+    """One source's bill of a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
 
     Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is summed over. ``parts``
     and ``stamp`` are as a ``MeterDay``'s. In ``doubt`` it may have cost more: something of it could not be counted.
@@ -212,7 +212,7 @@ class HourSums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What the meter had counted of a day at ``at``, when its last hour was told."""
+    """The meter's count of a day at ``at``, when its last hour was told."""
 
     at: datetime
     day: date
@@ -220,7 +220,7 @@ class HourMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What an hour cost, an hour, up to ``at``; its rates are of as long as the meter was not looked at: ``hours``."""
+    """Cost of an hour, up to ``at``; its rates are of as long as the meter was not looked at: ``hours``."""
 
     at: datetime
     hours: Decimal

@@ -29,7 +29,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts against a meter, or a part of it. Changed by compare-and-set only, and an id moves one way in it.
+    """Sums that count against a meter, or a part of it. Changed by compare-and-set only, and an id moves one way in it.
 
     ``held`` by hold id, ``settled`` at real cost. ``done`` is what ids were settled at: they were held once and never
     come back; one is forgotten once its hold says that every account of its life has it.
@@ -61,7 +61,7 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is bought for, as far as budgets ask.
+    """Terms on which a node is bought, as far as budgets ask.
 
     ``run_s`` is the longest run of that, ``run_source`` where the figure comes from; ``typical_s`` is the run that
     budgets with ``hard: false`` hold. ``stretch_s`` is what hard budgets hold at first where the node may be stopped at
@@ -88,7 +88,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Priced(msgspec.Struct, frozen=True, kw_only=True):
-    """What an hour cost up to a moment."""
+    """Price of an hour up to a moment."""
 
     until: datetime
     usd_per_hour: UsdPerHour
@@ -141,7 +141,7 @@ class Charged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a meter is used: settled and held."""
+    """A meter, and how far it is used: settled and held."""
 
     meter: Meter
     total: Decimal
@@ -184,7 +184,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """What a period will end with. ``low`` to ``high`` holds it four times in five; None where too few days are known.
+    """Forecast of a period's end. ``low`` to ``high`` holds it four times in five; None where too few days are known.
 
     ``runs_out`` is when the limit will be reached, where that is within the period and not so already.
     """
@@ -196,7 +196,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a limit is used up: ``billed`` by the cloud, and ``metered`` for the time no bill covers yet.
+    """A limit, and how far it is used up: ``billed`` by the cloud, and ``metered`` for the time no bill covers yet.
 
     ``held`` is what the limit's account has settled and held: what purchases are judged by.
     """

@@ -10,7 +10,7 @@ from pilotlight.facts.workload import WorkloadClass
 
 
 class Caps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be lit at once over all pools. None is no cap."""
+    """Caps on what is lit at once over all pools. None is no cap."""
 
     nodes: int | None = None
     gpus: int | None = None
@@ -18,7 +18,7 @@ class Caps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much may change within ten minutes: nodes and dollars an hour added, nodes removed. None is no limit."""
+    """Limits on change within ten minutes: nodes and dollars an hour added, nodes removed. None is no limit."""
 
     nodes_added: int | None = None
     usd_per_hour_added: Dollars | None = None
@@ -49,7 +49,7 @@ StepDoes = Literal["notify", "spot-only", "no-new-buys"]
 
 
 class LadderStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done once a share ``at`` of a budget is spent (1 is all of it)."""
+    """A step of a budget's ladder: what is done once a share ``at`` of it is spent (1 is all of it)."""
 
     at: ExactNumber
     do: StepDoes
@@ -86,7 +86,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def account(self) -> str:
-        """What its accounts are kept under."""
+        """Name that its accounts are kept under."""
         return self.id or self.name
 
 
@@ -103,7 +103,7 @@ class BillScope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CurrencyRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one unit of a currency was worth in dollars from a day (yyyy-mm-dd) on, and who says so."""
+    """Worth of one unit of a currency in dollars from a day (yyyy-mm-dd) on, and who says so."""
 
     currency: str
     usd: Dollars

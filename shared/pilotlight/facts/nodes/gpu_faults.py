@@ -1,4 +1,4 @@
-"""What says that a node's GPUs are not well: XID and ECC errors, a GPU or a link that is gone.
+"""Signs that a node's GPUs are not well: XID and ECC errors, a GPU or a link that is gone.
 
 Conditions are written by whoever watches the driver on the node, alerts by a Prometheus that has DCGM's figures. A
 kubelet's own conditions (memory, disk, network) are not among them: they pass, and are no matter of a GPU.

@@ -68,6 +68,6 @@ def _fits(text: str, pools: Collection[str]) -> Iterator[_Fit]:
 
 
 def _is(cluster: str, fit: _Fit) -> bool:
-    """Whether the rest of a name may be this cluster's: its own, or cut where the whole is long enough to be."""
+    """True where the rest of a name may be this cluster's: its own, or cut where the whole is long enough to be."""
     long = len(fit.cluster) + 1 + len(fit.pool) >= CUT_FROM
     return fit.cluster == cluster or (long and cluster.startswith(fit.cluster))

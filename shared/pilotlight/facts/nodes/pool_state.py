@@ -20,7 +20,7 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud tells later: a launch that it took on failed. ``identity`` is the launch's, as in its events."""
+    """A launch that its cloud took on and told later had failed. ``identity`` is the launch's, as in its events."""
 
     identity: str
     reason: Literal["no-capacity", "quota", "other"]
@@ -30,7 +30,7 @@ class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
+    """Rules by which a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
 
     ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
     ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
@@ -75,7 +75,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud says of one instance: whether it is ``there``, and ``going``, None where it never says that.
+    """One instance as its cloud tells it: ``there`` or not, and ``going``, None where it never says that.
 
     ``runs``: it is in service now, whatever comes later. ``at_risk``: the cloud says that it may take it; None where it
     never says that. ``created_at`` and ``deadline`` (when it goes) are None where they are not said.

@@ -30,5 +30,5 @@ def region_around(place: str) -> str:
 
 
 def is_local(place: str) -> bool:
-    """Whether it is a local zone's place, where prices are others than its region's."""
+    """True of a local zone's place, where prices are others than its region's."""
     return _LOCAL.fullmatch(place) is not None

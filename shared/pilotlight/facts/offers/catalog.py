@@ -37,7 +37,7 @@ class DiskPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
-    """What spot of a type costs an hour in a zone, as told up to ``at``: ``now``, ``least`` and ``most`` of the last
+    """Cost of an hour of spot of a type in a zone, as told up to ``at``: ``now``, ``least`` and ``most`` of the last
     days, and the ``usual``, in which what was told earlier fades.
     """
 
@@ -49,7 +49,7 @@ class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud itself said of prices, by instance type, when it was last asked; of spot by "type/zone" too."""
+    """Prices that a cloud itself told when it was last asked, by instance type; of spot by "type/zone" too."""
 
     at: datetime
     prices: dict[str, dict[CapacityType, Price]] = {}
@@ -92,7 +92,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def gpu_resource(self) -> str:
-        """What pods ask for to get one of its GPUs: nvidia.com/gpu unless it says otherwise or is AMD's."""
+        """Resource that pods ask for to get one of its GPUs: nvidia.com/gpu unless it says otherwise or is AMD's."""
         return self.resource or (AMD if _AMD.match(self.gpu_model) else NVIDIA)
 
 
@@ -106,7 +106,7 @@ def speeds(*tables: Mapping[Any, Mapping[str, float]]) -> dict[Any, dict[str, fl
 
 
 def _same(sold: CapacityType, one: InstanceType, other: InstanceType) -> bool:
-    """Whether a type costs the same in two regions. ``one`` is sold so."""
+    """True where a type costs the same in two regions. ``one`` is sold so."""
     there = other.prices.get(sold)
     known = there is not None and there.usd_per_hour == one.prices[sold].usd_per_hour
     return known and other.extra_usd_per_hour == one.extra_usd_per_hour

@@ -1,4 +1,4 @@
-"""What a cloud's account may rent: the sizes of its region and what its quota leaves, in words that no cloud owns."""
+"""Sizes that a cloud's account may rent in its region, and what its quota leaves, in words that no cloud owns."""
 
 from collections.abc import Mapping
 

@@ -25,7 +25,7 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
     instances: tuple[str, ...] = ()
 
     def lasts(self, now: datetime) -> bool:
-        """Whether it is there now."""
+        """True while it is there."""
         return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
 
 
@@ -50,7 +50,7 @@ class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnusedPool(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a pool was paid for and ran nowhere in a month: GPU-hours, and what they cost on demand.
+    """Capacity of a pool that was paid for and ran nowhere in a month: GPU-hours, and what they cost on demand.
 
     ``gpus`` and ``worth`` (dollars an hour) are what goes on now. ``priced`` is false where some of it had no known
     price: then it is worth more than ``usd``.
@@ -64,7 +64,7 @@ class UnusedPool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnusedMonth(msgspec.Struct, frozen=True, kw_only=True):
-    """What was paid for and unused in a month, by pool, as far as ``until``."""
+    """Capacity that was paid for and unused in a month, by pool, as far as ``until``."""
 
     until: datetime
     pools: dict[str, UnusedPool] = {}

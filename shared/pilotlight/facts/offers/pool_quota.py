@@ -1,4 +1,4 @@
-"""How much of an account's quota is left to a pool."""
+"""Quotas of an account that nodes of a pool count against."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What was seen of spot capacity of one type in one zone: how long nodes ran, how many were taken, what was refused."""
+"""History of spot of one type in one zone: how long nodes ran, how many were taken, what was refused."""
 
 import msgspec
 

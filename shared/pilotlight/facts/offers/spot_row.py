@@ -40,7 +40,7 @@ class SpotRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpotShare(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one class's or team's work (``kind``, ``name``) is on spot, and the ``most`` that may be, a share.
+    """Share of one class's or team's work (``kind``, ``name``) that is on spot, and the ``most`` that may be.
 
     ``gpus`` are those that its pods ask for, running or not; ``spot_gpus`` those of them that run on spot.
     """

@@ -6,7 +6,7 @@ from pilotlight.units import Seconds
 
 
 class ZoneHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What of each type could run in a zone: ``runs`` are (value, ticks of ``gap_s``), one after the other.
+    """Capacity of each type in a zone over time: ``runs`` are (value, ticks of ``gap_s``), one after the other.
 
     A value of 0 is nothing. Above it a recording with one node says that there was room, one with more ``nodes``
     the most that there was room for.
@@ -23,5 +23,5 @@ class ZoneHistory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def span_s(self) -> Seconds:
-        """How long the recording is."""
+        """Length of the recording."""
         return self.gap_s * sum(ticks for _, ticks in self.runs)

@@ -1,4 +1,4 @@
-"""Which nodes are closed to pods that belong elsewhere, and which are open for whom."""
+"""Nodes that are closed to pods that belong elsewhere, and those that are open for some that wait."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeDoors(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look does to nodes' doors: names to ``close`` and to ``open``, and who each open one is open for.
+    """Nodes that one look closes and opens: names to ``close`` and to ``open``, and the pods that each open one is for.
 
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
     """

@@ -100,7 +100,7 @@ class IdleNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of pods of one shape. ``where`` is a node, an offering, or empty.
+    """Pods of one shape, and the verdict on them. ``where`` is a node, an offering, or empty.
 
     ``fits``: a ready node has room. ``booting``: capacity on its way will hold them. ``bought``: a purchase of
     this plan. ``waiting``: allowed, not obtainable now. ``refused``: a cap or rule forbids. ``finding``: mend the pod.

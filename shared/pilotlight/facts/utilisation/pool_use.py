@@ -1,4 +1,4 @@
-"""What the GPUs of pools did lately."""
+"""Use of the GPUs of pools lately."""
 
 from datetime import datetime
 

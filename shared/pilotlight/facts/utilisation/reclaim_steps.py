@@ -16,7 +16,7 @@ follows. ``noticed``: whoever it is of was told. ``going``: it is being put to r
 
 
 class PodOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who makes pods: a Notebook is Kubeflow's."""
+    """An owner that makes pods: a Notebook is Kubeflow's."""
 
     kind: OwnerKind
     namespace: str
@@ -67,7 +67,7 @@ class SilentPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reclaim(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an owner has come. ``due_at`` is when it rests at the earliest; ``count`` what it is woken to.
+    """An owner on its way to rest. ``due_at`` is when it rests at the earliest; ``count`` what it is woken to.
 
     ``usd_per_hour`` is what its GPUs cost, None where no price is known. ``evidence`` is of ``at``, the last step.
     ``noticed_at`` is when whoever it is of was told.
@@ -89,7 +89,7 @@ class Reclaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReclaimStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done about an owner, and why: ``notice`` tells it, ``rest`` puts it to rest.
+    """A step that is to be done about an owner, and why: ``notice`` tells it, ``rest`` puts it to rest.
 
     ``was`` is its record, ``became`` what that is after it; None where it has none.
     """

@@ -1,4 +1,4 @@
-"""What GPUs did: one series a pod and device, sampled on one grid of time. What was not measured is nan, never 0."""
+"""Telemetry of GPUs: one series a pod and device, on one grid of time. What was not measured is nan, never 0."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[GpuSeries, ...] = ()
 
     def sparse(self) -> bool:
-        """Whether a third or more of the samples between a series' first and last are missing: the grid is too fine."""
+        """True where a third or more of the samples inside the series are missing: the grid is too fine."""
         inside = missing = 0
         for one in self.series:
             known = [n for n, value in enumerate(one.activity) if value == value]
