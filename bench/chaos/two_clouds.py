@@ -29,8 +29,9 @@ from pilotlight.codec.policy_file import read_policy  # noqa: E402
 from pilotlight.facts.messages import Tick  # noqa: E402
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape  # noqa: E402
 from pilotlight.ports.clouds import CloudAccount  # noqa: E402
+from pilotlight.ports.seams import Seams  # noqa: E402
 from pilotlight.settings import ClusterSettings, Settings  # noqa: E402
-from pilotlight.wiring import App, Seams  # noqa: E402
+from pilotlight.wiring import App  # noqa: E402
 from pilotlight.world.machines import WorldPool  # noqa: E402
 from pilotlight.world.simulation import World  # noqa: E402
 from pilotlight.world.world_clock import VirtualClock  # noqa: E402

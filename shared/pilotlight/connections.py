@@ -1,6 +1,6 @@
 """The addresses of the settings, and the adapters they name. Each is imported when its address is used."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +14,10 @@ from pilotlight.settings import Settings, beside, objects, read
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
     from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
+    from pilotlight.adapters.world_client import WorldClient
     from pilotlight.decide.money.bill_scope import Rules
     from pilotlight.facts.capacity import CapacityType
+    from pilotlight.facts.limits.checks import Token
     from pilotlight.facts.money.bill import Bill
     from pilotlight.facts.offers.catalog import Price
     from pilotlight.facts.offers.cloud_shop import SpotPrices
@@ -207,6 +209,30 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
     return cluster, pools
 
 
+def open_cluster(
+    settings: Settings, policy: "Policy", clock: "Clock", world: "WorldClient | None"
+) -> "tuple[Cluster, Pools, Callable[[], Token | None]] | None":
+    """The settings' cluster, or that of a world outside, with its pools and its credential's token; None where there
+    is neither: the embedded world. Raises ``BadInput``.
+    """
+    if settings.api:
+        cluster = cluster_at(settings.api, policy, clock, settings.environ, settings.role_arn)
+        return *pools_at(settings, policy, cluster, clock), cluster.credential
+    if world is not None:
+        from pilotlight.adapters.cluster.world import ServedCluster
+        from pilotlight.adapters.pools.world import ServedPools
+
+        served = ServedCluster(world)
+        both = pools_at(settings, policy, served, clock) if settings.pools else (served, ServedPools(world))
+        return *both, lambda: None
+    if settings.cluster or settings.pools:
+        raise BadInput(
+            "PILOTLIGHT_API is not set: say how the API server is reached, as in kubeconfig:~/.kube/config, or "
+            "unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
+        )
+    return None
+
+
 def _account(settings: Settings, policy: "Policy", clock: "Clock") -> "CloudAccount":
     from pilotlight.ports.clouds import CloudAccount
 
@@ -230,12 +256,19 @@ class _Unread:
         raise BadInput(self._why)
 
 
-def telemetry_at(settings: Settings) -> "GpuTelemetry":
-    """Telemetry of GPUs, as a Prometheus has it."""
-    from pilotlight.adapters.prometheus_api import PrometheusApi
-    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+def telemetry_at(settings: Settings, policy: "Policy", world: "WorldClient | None") -> "GpuTelemetry | None":
+    """Telemetry of GPUs, as a Prometheus has it; a world's own where a class may be put to rest by it, or rules ask."""
+    if settings.telemetry:
+        from pilotlight.adapters.prometheus_api import PrometheusApi
+        from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 
-    return PrometheusTelemetry(PrometheusApi(settings.telemetry, settings.environ))
+        return PrometheusTelemetry(PrometheusApi(settings.telemetry, settings.environ))
+    asked = any(rules.reclaim is not None for rules in policy.classes.values()) or policy.rules
+    if world is None or not asked:
+        return None
+    from pilotlight.adapters.telemetry.world import ServedTelemetry
+
+    return ServedTelemetry(world)
 
 
 def bills_at(settings: Settings, policy: "Policy", policy_at: str, clock: "Clock") -> "Bills | None":

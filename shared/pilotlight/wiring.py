@@ -10,11 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from threading import RLock
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from pilotlight import doorway
 from pilotlight.adapters import logs
-from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.offers.catalog import Catalog, ToldPrices, speeds
 from pilotlight.facts.policy import Policy
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pilotlight.ports.clouds import Pools
     from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
     from pilotlight.ports.delivery import AlertChannel, Outbox
+    from pilotlight.ports.seams import Seams
     from pilotlight.ports.state import Clock, State
     from pilotlight.world.simulation import World
 
@@ -44,24 +44,6 @@ TOLD_FOR = timedelta(minutes=10)
 _log = logging.getLogger(logs.LOGGER)
 
 
-class Seams(TypedDict, total=False):
-    """Ports and files that may be given instead of being made from the settings."""
-
-    cluster: "Cluster"
-    pools: "Pools"
-    state: "State"
-    alerts: "State"
-    queues: "Queues"
-    telemetry: "GpuTelemetry"
-    outbox: "Outbox"
-    channels: "Mapping[str, AlertChannel]"
-    clock: "Clock"
-    policy: Policy
-    catalog: Catalog
-    sites: "Mapping[str, Seams]"
-    """More of them, for one of many clusters by its name."""
-
-
 _deploying = RLock()
 
 
@@ -71,7 +53,7 @@ def _deployed() -> "App":
     return App(deployed())
 
 
-def app(settings: Settings | None = None, **seams: Unpack[Seams]) -> "App":
+def app(settings: Settings | None = None, **seams: "Unpack[Seams]") -> "App":
     """The app of this process's environment, made once; or a new one of other settings and seams."""
     if settings is None and not seams:
         with _deploying:
@@ -82,7 +64,7 @@ def app(settings: Settings | None = None, **seams: Unpack[Seams]) -> "App":
 class App:
     """One deployment: one cluster, its policy and its ports; or many clusters, each of them ``at`` its name."""
 
-    def __init__(self, settings: Settings, **seams: Unpack[Seams]) -> None:
+    def __init__(self, settings: Settings, **seams: "Unpack[Seams]") -> None:
         self.settings = settings
         self._seams = seams
         # Requests come on many threads, and there must be one world, one store.
@@ -147,20 +129,16 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.connections import prices_at, spot_prices_at
+        from pilotlight.connections import advised, bills_at, prices_at, spot_prices_at
 
         told_prices = prices_at(self.settings)
         if told_prices is not None:
             self._read_told()
         offered = self._offered()
         cluster, pools = self._cluster_and_pools()
-        from pilotlight.connections import bills_at
-
         policy_at = self.settings.policy or str(default_file(DEFAULT_POLICY))
         policy, mode, advice = self.policy, self.settings.mode, ""
         if self.settings.pools == ADVISOR:
-            from pilotlight.connections import advised
-
             if mode in ("act", "scale-up"):
                 advice = f"PILOTLIGHT_MODE is {mode}, and PILOTLIGHT_POOLS is {ADVISOR}: no cloud is asked"
                 _log.warning("advice only", extra={"data": {"why": advice}})
@@ -211,17 +189,13 @@ class App:
         from pilotlight.connections import region_at
         from pilotlight.decide.offers.offerings import offerings
 
-        region, catalog = region_at(self.settings), self.catalog
-        if self._told is not None:
-            from pilotlight.decide.offers.live_prices import with_told
+        region, told = region_at(self.settings), self._told
+        if told is None:
+            return offerings(self.policy, self.catalog, region)
+        from pilotlight.decide.offers.live_prices import with_told, with_zones
 
-            catalog = with_told(catalog, self._told, region)
-        offered, findings = offerings(self.policy, catalog, region)
-        if self._told is not None and self._told.zones:
-            from pilotlight.decide.offers.live_prices import with_zones
-
-            offered = with_zones(offered, self._told.zones)
-        return offered, findings
+        offered, findings = offerings(self.policy, with_told(self.catalog, told, region), region)
+        return (with_zones(offered, told.zones) if told.zones else offered), findings
 
     def _read_told(self) -> ToldPrices | None:
         """Prices that the cloud told, by the state; None where the state does not tell: what was known stays."""
@@ -249,19 +223,12 @@ class App:
 
     @cached_property
     def _telemetry(self) -> "GpuTelemetry | None":
-        """Telemetry of GPUs, where set up; a world's own where a class may be put to rest by it, or rules may ask."""
-        if "telemetry" not in self._seams and self.settings.telemetry:
-            from pilotlight.connections import telemetry_at
+        """Telemetry of GPUs, where it is set up or asked for."""
+        if "telemetry" in self._seams:
+            return self._seams["telemetry"]
+        from pilotlight.connections import telemetry_at
 
-            return telemetry_at(self.settings)
-        asked = any(rules.reclaim is not None for rules in self.policy.classes.values()) or self.policy.rules
-        if "telemetry" in self._seams or not asked:
-            return self._seams.get("telemetry")
-        if self.served_world is not None:
-            from pilotlight.adapters.telemetry.world import ServedTelemetry
-
-            return ServedTelemetry(self.served_world)
-        return None
+        return telemetry_at(self.settings, self.policy, self.served_world)
 
     @cached_property
     def speed(self) -> float:
@@ -310,22 +277,21 @@ class App:
         if "state" in self._seams:
             return self._seams["state"]
         from pilotlight.adapters.state.counted import CountedState
+
+        return CountedState(self._state_at(self.settings.state))
+
+    def _state_at(self, address: str) -> "State":
         from pilotlight.connections import state_at
 
         of_a_world = "clock" in self._seams or self.served_world is not None
-        return CountedState(state_at(self.settings.state, self.clock if of_a_world else None, self.settings.environ))
+        return state_at(address, self.clock if of_a_world else None, self.settings.environ)
 
     @cached_property
     def alerts(self) -> "State":
         """State of alerts on their way: the state, or one of their own, whose rights are others."""
         if "alerts" in self._seams:
             return self._seams["alerts"]
-        if not self.settings.alerts:
-            return self.state
-        from pilotlight.connections import state_at
-
-        of_a_world = "clock" in self._seams or self.served_world is not None
-        return state_at(self.settings.alerts, self.clock if of_a_world else None, self.settings.environ)
+        return self._state_at(self.settings.alerts) if self.settings.alerts else self.state
 
     @cached_property
     def outbox(self) -> "Outbox":
@@ -370,27 +336,12 @@ class App:
     def _cluster_and_pools(self) -> "tuple[Cluster, Pools]":
         if "cluster" in self._seams and "pools" in self._seams:
             return self._seams["cluster"], self._seams["pools"]
-        from pilotlight.connections import cluster_at, pools_at
+        from pilotlight.connections import open_cluster
 
-        if self.settings.api:
-            cluster = cluster_at(
-                self.settings.api, self.policy, self.clock, self.settings.environ, self.settings.role_arn
-            )
-            self._credential = cluster.credential
-            return pools_at(self.settings, self.policy, cluster, self.clock)
-        if self.served_world is not None:
-            from pilotlight.adapters.cluster.world import ServedCluster
-            from pilotlight.adapters.pools.world import ServedPools
-
-            served = ServedCluster(self.served_world)
-            if self.settings.pools:
-                return pools_at(self.settings, self.policy, served, self.clock)
-            return served, ServedPools(self.served_world)
-        if self.settings.cluster or self.settings.pools:
-            raise BadInput(
-                "PILOTLIGHT_API is not set: say how the API server is reached, as in kubeconfig:~/.kube/config, or "
-                "unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
-            )
+        opened = open_cluster(self.settings, self.policy, self.clock, self.served_world)
+        if opened is not None:
+            cluster, pools, self._credential = opened
+            return cluster, pools
         from pilotlight.world.world_cluster import WorldCluster
         from pilotlight.world.world_pools import WorldPools
 

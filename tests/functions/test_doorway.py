@@ -20,8 +20,9 @@ from pilotlight.errors import BadInput, BadPolicy, BadRequest, Unavailable
 from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.records import ledger
+from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
-from pilotlight.wiring import App, Seams
+from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World

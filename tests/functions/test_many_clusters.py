@@ -18,9 +18,10 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Alert, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.abreast import abreast
+from pilotlight.ports.seams import Seams
 from pilotlight.settings import ClusterSettings, Settings
 from pilotlight.tools.serve import tick_schedule
-from pilotlight.wiring import App, Seams
+from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World

@@ -20,11 +20,12 @@ from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING, PLACEMENT
 from pilotlight.flow.cycle.preview import dry_run
+from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools
 from pilotlight.tools.install import takeover_records
 from pilotlight.tools.install.connect_account import is_ours
-from pilotlight.wiring import App, Seams
+from pilotlight.wiring import App
 
 CRDS = {
     "ApiServerSource": "knative/apiserversource.yaml",

@@ -160,7 +160,7 @@ def run(request: Request, message: Message) -> Answer:
             if request.house.settings.otlp and isinstance(message, Tick) and not request.dryrun:
                 from pilotlight.doorway.push import push
 
-                push(request)
+                push(request.deps, request.house.settings, request.house.alerts)
             return answer
         case "alert_fanout", Alert():
             return _alert(request, message)

@@ -6,24 +6,25 @@ A push that fails is logged and forgotten: the next tick's has the same sums.
 import logging
 from urllib.parse import unquote
 
-from pilotlight.doorway.functions import Request
 from pilotlight.errors import PilotlightError
+from pilotlight.flow.deps import Deps
+from pilotlight.ports.state import State
+from pilotlight.settings import Settings
 
 PATH = "/v1/metrics"
 TIMEOUT_S = 5.0
 _log = logging.getLogger(__name__)
 
 
-def push(request: Request) -> None:
-    """One attempt, of all that the state knows now. Never raises what the ports raise."""
+def push(deps: Deps, settings: Settings, alerts: State) -> None:
+    """One attempt, of all that the states know now. Never raises what the ports raise."""
     from pilotlight.adapters.webhook_post import Poster
     from pilotlight.codec.otlp import metrics
     from pilotlight.flow import figures
 
-    deps, settings = request.deps, request.house.settings
     try:
         receiver = Poster(settings.otlp + PATH, "OTLP receiver", timeout_s=TIMEOUT_S, allow_private=True)
-        samples = [*figures.of_cluster(deps), *figures.of_alerts(request.house.alerts)]
+        samples = [*figures.of_cluster(deps), *figures.of_alerts(alerts)]
         headers = {"Content-Type": "application/json", **given(settings.otlp_headers)}
         now = deps.now()
         answer = receiver.post(metrics(samples, now), headers)

@@ -17,9 +17,10 @@ from harness.judges.deadlines import with_deadlines
 from harness.people import People, with_people
 from harness.scene import CATALOG, CHANNEL
 from harness.setting import Setting, SkewedClock, drawn
+from pilotlight.ports.seams import Seams
 from pilotlight.settings import ClusterSettings, Settings
 from pilotlight.units import Seconds
-from pilotlight.wiring import App, Seams, app
+from pilotlight.wiring import App, app
 from pilotlight.world.world_cluster import WorldCluster
 
 SECOND = "second"

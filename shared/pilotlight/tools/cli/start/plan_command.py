@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from pilotlight.facts.policy import Policy
     from pilotlight.flow.deps import Deps
     from pilotlight.flow.observe.snapshot import Snapshot
+    from pilotlight.ports.seams import Seams
     from pilotlight.tools.cli.cluster_files import File
-    from pilotlight.wiring import App, Seams
+    from pilotlight.wiring import App
 
 
 EXIT_WOULD_CHANGE = 3
