@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.settings import Settings, beside, objects, read
+from pilotlight.settings import Settings, address_beside, objects, read
 
 if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
@@ -287,7 +287,7 @@ def bills_at(settings: Settings, policy: "Policy", policy_at: str, clock: "Clock
             from pilotlight.adapters.bills.civo_charges import CivoBills
             from pilotlight.codec.bills.rates import read_rates
 
-            files = [beside(policy_at, name) for name in policy.prices.charges]
+            files = [address_beside(policy_at, name) for name in policy.prices.charges]
             rates = {key: rate for file in files for key, rate in read_rates(read(file), file).items()}
             return CivoBills(_civo(settings, where), rates, clock, policy.bill.services if policy.bill else ())
         case "focus" if where:
@@ -337,7 +337,7 @@ def _civo(settings: Settings, region: str) -> "CivoApi":
     return CivoApi(settings.secret(settings.token_env), region, url=url)
 
 
-def advised(policy: "Policy") -> "Policy":
+def advisory_policy(policy: "Policy") -> "Policy":
     """The policy of a deployment that only advises: no pool of it says otherwise."""
     pools = {
         name: pool if pool.mode == "observe" else msgspec.structs.replace(pool, mode="advise")

@@ -211,7 +211,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.environ[name]
 
 
-def deployed() -> Settings:
+def deployed_settings() -> Settings:
     """The settings of this process's environment. Raises ``BadInput``."""
     return Settings.of(_opened(os.environ))
 
@@ -337,7 +337,7 @@ def objects(environ: Mapping[str, str]) -> "Objects":
     )
 
 
-def beside(where: str, name: str) -> str:
+def address_beside(where: str, name: str) -> str:
     """The address of a file in the same folder as another, be it a path or ``scheme://``."""
     if "://" in where:
         return f"{where.rpartition('/')[0]}/{name}"

@@ -93,7 +93,7 @@ def an_hour(usd: UsdPerHour | None) -> str:
     return "price unknown" if usd is None else f"{cents(usd)}/h"
 
 
-def shortened(figure: Decimal, places: int = 6) -> Decimal:
+def shorten_figure(figure: Decimal, places: int = 6) -> Decimal:
     """A figure without the digits that a division leaves behind; a shorter one as it is."""
     exponent = figure.as_tuple().exponent
     return round(figure, places) if isinstance(exponent, int) and exponent < -places else figure

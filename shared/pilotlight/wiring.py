@@ -19,7 +19,7 @@ from pilotlight.facts.offers.catalog import Catalog, ToldPrices, speeds
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps, LateDeps
-from pilotlight.settings import Settings, beside, default_file, deployed, read
+from pilotlight.settings import Settings, address_beside, default_file, deployed_settings, read
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -50,7 +50,7 @@ _deploying = RLock()
 @cache
 def _deployed() -> "App":
     logs.begin()
-    return App(deployed())
+    return App(deployed_settings())
 
 
 def app(settings: Settings | None = None, **seams: "Unpack[Seams]") -> "App":
@@ -129,7 +129,7 @@ class App:
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.connections import advised, bills_at, prices_at, spot_prices_at
+        from pilotlight.connections import advisory_policy, bills_at, prices_at, spot_prices_at
 
         told_prices = prices_at(self.settings)
         if told_prices is not None:
@@ -142,7 +142,7 @@ class App:
             if mode in ("act", "scale-up"):
                 advice = f"PILOTLIGHT_MODE is {mode}, and PILOTLIGHT_POOLS is {ADVISOR}: no cloud is asked"
                 _log.warning("advice only", extra={"data": {"why": advice}})
-            policy, mode = advised(policy), "observe" if mode == "observe" else "advise"
+            policy, mode = advisory_policy(policy), "observe" if mode == "observe" else "advise"
         return Deps(
             name=self.settings.cluster_name,
             cluster=cluster,
@@ -260,7 +260,7 @@ class App:
 
         first = self.settings.catalog or str(default_file(DEFAULT_CATALOG))
         policy = self.settings.policy or str(default_file(DEFAULT_POLICY))
-        return FilePrices([first, *(beside(policy, name) for name in self.policy.prices.files)], read).catalog()
+        return FilePrices([first, *(address_beside(policy, name) for name in self.policy.prices.files)], read).catalog()
 
     @cached_property
     def clock(self) -> "Clock":

@@ -10,7 +10,7 @@ from aws_server import KEYS, SECRET
 
 from pilotlight.adapters.secrets import KEPT_S, WithSecrets
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 REGION = "eu-west-1"
 
@@ -59,7 +59,7 @@ def test_a_process_looks_up_what_its_environment_names(
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": dynamodb_server}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CIVO_TOKEN_ML", f"secretsmanager:{made('of Civo')}")
-    assert deployed().secret("CIVO_TOKEN_ML") == "of Civo"
+    assert deployed_settings().secret("CIVO_TOKEN_ML") == "of Civo"
 
 
 REFUSALS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.units import shortened
+from pilotlight.units import shorten_figure
 
 PLACES = 9
 _LONG = re.compile(r"-?\d+\.\d{10,}", re.ASCII)
@@ -39,7 +39,7 @@ def _short_text(value: Any) -> Any:
 def _short(value: Any) -> Any:
     match value:
         case Decimal():
-            return shortened(value, PLACES) or Decimal(0)
+            return shorten_figure(value, PLACES) or Decimal(0)
         case float():
             return round(value, PLACES)
         case dict():

@@ -44,7 +44,7 @@ def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
     return msgspec.structs.replace(found, body=body)
 
 
-def decided(answer: Answer, message: Message) -> Response:
+def answer_decision(answer: Answer, message: Message) -> Response:
     """Answer with a flow's decision. A rescue is looked at several times a second: only what it does is logged."""
     figured = answer if answer.plan is None else printable(answer)  # Only a plan has figures.
     body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(figured))
@@ -60,14 +60,14 @@ def refuse(request: Request, error: Reject, status: int = 200) -> Response:
         try:
             request.house.outbox.publish([_dead_letter(request, error)])
         except Exception as lost:  # Whatever it is, the sender still has the event: it must not be told "done".
-            return failed(Unavailable(f"the dead letter could not be written: {lost}"))
+            return answer_failure(Unavailable(f"the dead letter could not be written: {lost}"))
     _log.warning("rejected", extra={"data": {"why": str(error)}})
     return Response(status=status, body={"rejected": str(error)})
 
 
-def stalled(request: Request, tick: Tick, error: Exception) -> Response:
+def answer_stalled_tick(request: Request, tick: Tick, error: Exception) -> Response:
     """A schedule's tick is never poison: the next one asks for the same. People are told once, its sender each time."""
-    answer = failed(error)
+    answer = answer_failure(error)
     if isinstance(error, Retry) and not isinstance(error, StoreFault):
         return answer
     if not request.dryrun:
@@ -90,7 +90,7 @@ def kept_back(request: Request, error: StoreFault) -> Response:
             tell_corrupt(request.deps, error)
         except Exception as untold:  # The sender is told in any case.
             _log.error("not told", exc_info=untold)
-    return failed(error)
+    return answer_failure(error)
 
 
 def _dead_letter(request: Request, error: Reject) -> Outgoing:
@@ -126,7 +126,7 @@ def _size(request: Request) -> int:
     return len(request.body) if whole or not said.isdecimal() else max(len(request.body), int(said[:18]))
 
 
-def failed(error: Exception, doing: str = "") -> Response:
+def answer_failure(error: Exception, doing: str = "") -> Response:
     """503 where later may work, else 500; the traceback goes to the log alone.
 
     The log needs no store: what a person has to mend of one is an error there, whatever can be told elsewhere.

@@ -9,7 +9,15 @@ import msgspec
 
 from pilotlight.adapters.logs import LOGGER, bound
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
-from pilotlight.doorway.answers import Response, decided, failed, kept_back, refuse, stalled, worst
+from pilotlight.doorway.answers import (
+    Response,
+    answer_decision,
+    answer_failure,
+    answer_stalled_tick,
+    kept_back,
+    refuse,
+    worst,
+)
 from pilotlight.doorway.functions import Function, House, Request, run, takes
 from pilotlight.errors import PilotlightError, Reject, StoreFault, TooMuch
 from pilotlight.facts.messages import (
@@ -52,7 +60,7 @@ def receive(
     try:
         _check(house)
     except Exception as error:  # A deployment that is set up wrongly must not dead-letter its events.
-        return failed(error, NOT_SET_UP)
+        return answer_failure(error, NOT_SET_UP)
     dryrun = dryrun or known.get("x-pilotlight-dryrun", "").lower() in ("1", "true")
     request = Request(house=house, function=function, body=body, headers=known, dryrun=dryrun)
     limit = house.settings.max_body
@@ -132,7 +140,7 @@ def _abreast(request: Request, message: Message, clusters: Sequence[str]) -> Res
 
     work = {name: partial(_at, request, message, name) for name in clusters}
     found = abreast(work, request.house.settings.wait_s)
-    answers = {name: failed(each) if isinstance(each, Exception) else each for name, each in found.items()}
+    answers = {name: answer_failure(each) if isinstance(each, Exception) else each for name, each in found.items()}
     return worst(list(answers.values()), {"clusters": {name: answer.body for name, answer in answers.items()}})
 
 
@@ -143,7 +151,9 @@ def _at(request: Request, message: Message, cluster: str) -> Response:
             site = request.house.at(cluster)
             _ = site.late
         except Exception as error:  # One of many clusters that is set up wrongly is no fault of the event.
-            return stalled(request, message, error) if isinstance(message, Tick) else failed(error, NOT_SET_UP)
+            if isinstance(message, Tick):
+                return answer_stalled_tick(request, message, error)
+            return answer_failure(error, NOT_SET_UP)
         return _answer(replace(request, house=site), msgspec.structs.replace(message, cluster=cluster))
 
 
@@ -152,15 +162,15 @@ def _answer(request: Request, message: Message) -> Response:
         answer = run(request, message)
         if request.suspects is not None or (isinstance(message, Tick) and message.what in WHOLE):
             _tell_set_apart(request, message, answer)
-        return decided(answer, message)
+        return answer_decision(answer, message)
     except Exception as error:  # The one place that answers for what nobody foresaw.
         apart = _without_its_object(request, error)
         if apart is None and isinstance(message, Tick) and takes(request.function, message):
-            return stalled(request, message, error)
+            return answer_stalled_tick(request, message, error)
         if isinstance(error, StoreFault):
             return kept_back(request, error)
         if apart is None:
-            return refuse(request, error) if isinstance(error, Reject) else failed(error)
+            return refuse(request, error) if isinstance(error, Reject) else answer_failure(error)
     return _answer(apart, message)
 
 

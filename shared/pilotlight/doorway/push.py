@@ -25,7 +25,7 @@ def push(deps: Deps, settings: Settings, alerts: State) -> None:
     try:
         receiver = Poster(settings.otlp + PATH, "OTLP receiver", timeout_s=TIMEOUT_S, allow_private=True)
         samples = [*figures.of_cluster(deps), *figures.of_alerts(alerts)]
-        headers = {"Content-Type": "application/json", **given(settings.otlp_headers)}
+        headers = {"Content-Type": "application/json", **otlp_headers(settings.otlp_headers)}
         now = deps.now()
         answer = receiver.post(metrics(samples, now), headers)
         if not 200 <= answer.status < 300:
@@ -34,7 +34,7 @@ def push(deps: Deps, settings: Settings, alerts: State) -> None:
         _log.warning("figures were not pushed", extra={"data": {"cluster": deps.name, "why": str(error)}})
 
 
-def given(text: str) -> dict[str, str]:
+def otlp_headers(text: str) -> dict[str, str]:
     """Headers as OTEL_EXPORTER_OTLP_HEADERS has them: ``key=value,key=value``, percent-encoded."""
     pairs = (part.partition("=") for part in text.split(",") if "=" in part)
     return {unquote(key.strip()): unquote(value.strip()) for key, _, value in pairs}

@@ -37,7 +37,7 @@ def respond(house: House, function: Function, request: "Request") -> Answered:
             unread(request)
             return _refused(*refusal)
     try:
-        body = bounded(request, house.settings.max_body)
+        body = read_body(request, house.settings.max_body)
     except CUT:
         unread(request)
         return _refused(*LATE)
@@ -57,7 +57,7 @@ def asks_dry(query: str, headers: Mapping[str, str]) -> bool:
     return said or (bool(arguments) and arguments[0] in YES)
 
 
-def bounded(request: "Request", limit: int) -> bytes:
+def read_body(request: "Request", limit: int) -> bytes:
     """A request's body, or the first ``limit`` + 1 bytes of a longer one, whatever its length is said to be."""
     body = _read(request.stream, limit + 1)
     unread(request)

@@ -26,7 +26,7 @@ NO_LIMIT = 1 << 31
 """The room of a driver whose limit is not known."""
 
 
-def unnamed(resource: str) -> int:
+def unlisted_amount(resource: str) -> int:
     """Amount of a resource that is not listed: nothing, but of a driver's room no limit is known."""
     return NO_LIMIT if resource.startswith(ATTACHABLE) else 0
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
-from pilotlight.facts.fit.matching import holds, selects, untolerated
+from pilotlight.facts.fit.matching import holds, selects, untolerated_taint
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
 from pilotlight.world.scheduling.filters import affine, moved, repelled, roomy, taken
 
@@ -103,7 +103,7 @@ def test_the_planner_and_the_worlds_scheduler_agree_on_who_may_run_where(
 ) -> None:
     """Two readings of Kubernetes' rules, written apart, give one answer for labels and taints."""
     assert selects(labels, terms) == affine(labels, terms)
-    assert (untolerated(taints, tolerations) is not None) == repelled(taints, tolerations)
+    assert (untolerated_taint(taints, tolerations) is not None) == repelled(taints, tolerations)
 
 
 NAMES = ["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb"]

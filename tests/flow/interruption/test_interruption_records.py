@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from stage import START, Stage
 
-from pilotlight.facts.interruption.interruption import MOST_LOST, Interruption, Lost, bounded
+from pilotlight.facts.interruption.interruption import MOST_LOST, Interruption, Lost, bound_interruption
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.ports.state import ABSENT, LARGEST
@@ -63,7 +63,7 @@ def test_a_gang_larger_than_a_record_is_kept_with_its_sums() -> None:
     lost = {uid: Lost(pod=f"ml/train-worker-{uid}", gpu_hours=1.0, usd=Decimal(n)) for n, uid in enumerate(uids)}
     done = {uid: START + timedelta(seconds=n) for n, uid in enumerate(uids)}
     found = _found("i", lost=lost, asked=done, evicted=dict(list(done.items())[:4000]))
-    kept = bounded(bounded(found))
+    kept = bound_interruption(bound_interruption(found))
     assert len(RESCUE.format.write(kept)) < LARGEST
     assert (kept.lost_usd, kept.lost_gpu_hours) == (found.lost_usd, found.lost_gpu_hours)
     assert {uids[-n] for n in range(1, MOST_LOST + 1)} <= kept.lost.keys()

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pilotlight.facts.capacity import Offering, Resources
 from pilotlight.facts.cluster_view import Daemon
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodShape, is_gpu
 from pilotlight.units import quantity
@@ -42,7 +42,7 @@ def _less(offering: Offering, daemons: Sequence[Daemon], pool: PoolPolicy | None
 
 
 def _selects(takes: PodShape, offering: Offering) -> bool:
-    return selects(offering.labels, takes.terms) and untolerated(offering.taints, takes.tolerations) is None
+    return selects(offering.labels, takes.terms) and untolerated_taint(offering.taints, takes.tolerations) is None
 
 
 def _sum(shapes: Sequence[PodShape]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from pilotlight.decide.fit.device_templates import expected_devices
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
 from pilotlight.units import one_line
 
@@ -171,7 +171,7 @@ def _chosen(
 
 
 def _may_use(one: PodShape, where: Node | Offering) -> bool:
-    return selects(where.labels, one.terms) and untolerated(where.taints, one.tolerations) is None
+    return selects(where.labels, one.terms) and untolerated_taint(where.taints, one.tolerations) is None
 
 
 def _free(node: Node, resource: str) -> int:

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_MODEL, HOSTNAME, ZONE
-from pilotlight.facts.workload import GpuRequest, PodShape, clash, unnamed
+from pilotlight.facts.workload import GpuRequest, PodShape, clash, unlisted_amount
 from pilotlight.units import MILLI_PER_GPU
 
 
@@ -47,7 +47,7 @@ def pods_that_fit(
         count = min(count, free.ephemeral // shape.ephemeral)
     if shape.other:
         have = dict(free.other)
-        count = min(count, *(have.get(name, unnamed(name)) // amount for name, amount in shape.other))
+        count = min(count, *(have.get(name, unlisted_amount(name)) // amount for name, amount in shape.other))
     if shape.near is not None and shape.near.ports:
         count = 0 if free.ports and clash(free.ports, shape.near.ports) else min(count, 1)
     return max(0, min(count, free.pods))
@@ -116,7 +116,7 @@ class Bin:
         self.ephemeral -= shape.ephemeral * count
         self.pods -= count
         for name, amount in shape.other:
-            self.other[name] = self.other.get(name, unnamed(name)) - amount * count
+            self.other[name] = self.other.get(name, unlisted_amount(name)) - amount * count
         if shape.near is not None and shape.near.ports:
             self.ports = (*self.ports, *shape.near.ports)
         if gpu.resource != self.resource:
@@ -184,7 +184,7 @@ class Allowed:
         if known is None:
             known = self._known[key] = (
                 selects(bin_.labels, shape.terms)
-                and untolerated(bin_.taints, shape.tolerations) is None
+                and untolerated_taint(bin_.taints, shape.tolerations) is None
                 and model_allowed(shape, bin_.labels.get(GPU_MODEL, ""))
             )
         return known

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pilotlight.facts.capacity import Taint
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.workload import Near, NearRule, PodShape
 
 
@@ -89,7 +89,7 @@ def _spread_domain(rule: NearRule, place: Place) -> str | None:
     """The domain of a node that a rule spreads over; None where it does not look at that node."""
     if any(place.domain(key) is None for key in rule.keys) or not selects(place.labels, rule.nodes):
         return None
-    if rule.bears is not None and untolerated(place.taints, rule.bears) is not None:
+    if rule.bears is not None and untolerated_taint(place.taints, rule.bears) is not None:
         return None
     return place.domain(rule.topology)
 

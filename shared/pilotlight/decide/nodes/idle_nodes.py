@@ -10,11 +10,11 @@ import msgspec
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import IdleCode, IdleNode, PodGroup
-from pilotlight.facts.workload import PodDemand, PodShape, clash, unnamed
+from pilotlight.facts.workload import PodDemand, PodShape, clash, unlisted_amount
 
 NAMED = 3
 """So many nodes are named for a group of pods."""
@@ -74,7 +74,7 @@ class IdleNodes:
         misfit = next((m for m in refused if m.until > self._now), None)
         if misfit is not None:
             return "misfit", f"not before {misfit.until:%H:%M}: the pod {misfit.why}"
-        taint = untolerated(node.taints, shape.tolerations)
+        taint = untolerated_taint(node.taints, shape.tolerations)
         if taint is not None:
             return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
         if not all(selects(node.labels, terms) for terms in shape.reach):
@@ -120,5 +120,7 @@ def _lack(node: Node, shape: PodShape) -> str:
     if shape.near is not None and clash(free.ports, shape.near.ports):
         return f"host port {' or '.join(shape.near.ports)} is taken"
     have = dict(free.other)
-    short = next(((name, amount) for name, amount in shape.other if have.get(name, unnamed(name)) < amount), None)
+    short = next(
+        ((name, amount) for name, amount in shape.other if have.get(name, unlisted_amount(name)) < amount), None
+    )
     return f"needs {short[1]} {short[0]}, it has {have.get(short[0], 0)} free" if short else "no pod slot is free"

@@ -7,7 +7,7 @@ from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.fit.matching import selects
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.place.pod_verdicts import Code
-from pilotlight.facts.workload import PodShape, Requirement, unnamed
+from pilotlight.facts.workload import PodShape, Requirement, unlisted_amount
 
 MOST = 4
 """So many values of a label, and so many alternatives, are said at most."""
@@ -87,4 +87,4 @@ def resource_in_words(resource: str) -> str:
 def missing(shape: PodShape, offering: Offering) -> list[str]:
     """The resources beside GPUs, CPU, memory and disk that a pod asks for and no node of an offering has."""
     have = dict(offering.resources.other)
-    return [name for name, _ in shape.other if name not in have and not unnamed(name)]
+    return [name for name, _ in shape.other if name not in have and not unlisted_amount(name)]

@@ -14,13 +14,13 @@ from pilotlight.decide.offers.no_pool import beyond_reach, missing, no_pool, off
 from pilotlight.decide.offers.offerings import renewal, too_old
 from pilotlight.decide.offers.spot_economics import retreat, spot_refusal
 from pilotlight.facts.capacity import CapacityType, Offering
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import NAMES_A_GPU
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import StepInForce
 from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape, clash, unnamed
+from pilotlight.facts.workload import PodShape, clash, unlisted_amount
 from pilotlight.units import MILLI_PER_GPU, cents, human
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
         return "volume", beyond
     if not selects(offering.labels, shape.terms):
         return "selector", "the pod's node selector or affinity does not match its labels"
-    taint = untolerated(offering.taints, shape.tolerations)
+    taint = untolerated_taint(offering.taints, shape.tolerations)
     if taint is not None:
         return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
     if not model_allowed(shape, offering.gpu_model):
@@ -131,7 +131,7 @@ def _lack(shape: PodShape, offering: Offering) -> str:
     if gpus < shape.gpu.count:
         return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
     for name, amount in shape.other:
-        if (room := dict(have.other).get(name, unnamed(name))) < amount:
+        if (room := dict(have.other).get(name, unlisted_amount(name))) < amount:
             return f"needs {amount} {name}, {room} allocatable"
     if shape.cpu_milli > have.cpu_milli:
         return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"

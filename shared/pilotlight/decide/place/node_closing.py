@@ -16,7 +16,7 @@ from pilotlight.decide.offers.selection import Eligible, Memo, rank_candidates, 
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory
@@ -235,7 +235,7 @@ def _fits(node: Node, shape: PodShape) -> bool:
     return (
         bool(pods_that_fit(shape, node.resource, node.devices, node.slices, node.free))
         and selects(node.labels, shape.terms)
-        and untolerated(node.taints, shape.tolerations) is None
+        and untolerated_taint(node.taints, shape.tolerations) is None
         and model_allowed(shape, node.labels.get(GPU_MODEL, ""))
     )
 

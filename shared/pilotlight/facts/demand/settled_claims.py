@@ -33,7 +33,7 @@ class Settled(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-def settled(
+def settle_claims(
     policy: Policy,
     namespace: str,
     of_namespace: Mapping[str, str] | None,

@@ -38,7 +38,7 @@ def _integer(text: str = "") -> int | None:
     return int(text) if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63 else None
 
 
-def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+def untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
     """The first taint that keeps a pod off (NoSchedule or NoExecute), or None."""
     for taint in taints:
         if taint.effect in ("NoSchedule", "NoExecute") and not any(_tolerates(t, taint) for t in tolerations):

@@ -151,7 +151,7 @@ GONE, STAYING = "other pods, evicted", "other pods, on it"
 """Under these, instead of a uid, is what other pods lost together: what was evicted is not counted again."""
 
 
-def bounded(found: Interruption) -> Interruption:
+def bound_interruption(found: Interruption) -> Interruption:
     """An interruption as one record holds it: a gang may have more pods than fit, and the dearest are kept by name."""
     if max(len(found.lost), len(found.asked), len(found.evicted)) <= MOST_LOST:
         return found

@@ -22,7 +22,7 @@ _EKS = re.compile(r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LISTED = re.compile(r"^\s*(?:-\s*)?[Nn]ame:\s*(\S+)", re.MULTILINE)
 
 
-def listed(status: str) -> frozenset[str]:
+def autoscaled_groups(status: str) -> frozenset[str]:
     """The groups that cluster-autoscaler's status names, in its older words or in YAML."""
     return frozenset(_LISTED.findall(status))
 

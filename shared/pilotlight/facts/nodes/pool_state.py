@@ -53,8 +53,8 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way.
 
-    ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of its
-    size. ``stops``: a node may be stopped to stand by, by ``ports.StandbyPools``; ``stopped`` are the instances that
+    ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of
+    its size. ``stops``: a node may be stopped to stand by (``StandbyPools``); ``stopped`` are the instances that
     were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
     cloud's last launch failed, and ``owed`` by how many nodes: the cloud may launch them at any time, or never.
     ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may run on at no further cost.

@@ -21,7 +21,7 @@ from pilotlight.facts.interruption.interruption import (
     RescueOutcome,
     StopKind,
     Truth,
-    bounded,
+    bound_interruption,
 )
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
@@ -79,7 +79,7 @@ def withdraw(deps: Deps, kept: Versioned) -> None:
 
 def write(deps: Deps, kept: Versioned) -> Versioned:
     """Write an open record over the version that was read. Raises ``Conflict`` where another was faster."""
-    found = bounded(kept.found)
+    found = bound_interruption(kept.found)
     version = RESCUE.put(deps.state, _name(deps.name, found.instance), found, if_version=kept.version)
     return Versioned(found, version)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Correction
 from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, MeterDay
-from pilotlight.units import Usd, shortened
+from pilotlight.units import Usd, shorten_figure
 
 K = TypeVar("K")
 ZERO = Decimal(0)
@@ -185,7 +185,8 @@ def cents(parts: Sequence[Decimal], whole: Decimal, step: Decimal = CENT) -> lis
 def _rounded(day: MeterDay) -> MeterDay:
     """The day with every line to the billionth: rounded once here, sums of lines agree with each other as printed."""
     lines = tuple(
-        replace(line, usd=shortened(line.usd, 9), gpu_hours=shortened(line.gpu_hours, 9)) for line in day.lines
+        replace(line, usd=shorten_figure(line.usd, 9), gpu_hours=shorten_figure(line.gpu_hours, 9))
+        for line in day.lines
     )
     return replace(day, lines=lines)
 

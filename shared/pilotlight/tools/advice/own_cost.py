@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.units import shortened
+from pilotlight.units import shorten_figure
 
 DAYS = Decimal("30.4375")
 """Days of a month: a year of 365.25 days by twelve."""
@@ -78,5 +78,5 @@ def own_cost(found: OwnPrices, events_per_day: int, *, clusters: int = 1, addres
 
 def _line(name: str, used: Decimal, price: UnitPrice) -> OwnLine:
     paid = max(Decimal(0), used - price.free_per_month)
-    usd = shortened(paid * price.usd)  # As it is printed: lines add up to their sum.
+    usd = shorten_figure(paid * price.usd)  # As it is printed: lines add up to their sum.
     return OwnLine(what=name, used=used, paid=paid, usd=usd, source=price.source)

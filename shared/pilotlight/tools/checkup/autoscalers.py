@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
-from pilotlight.facts.nodes.instance_groups import listed, pool_of_group
+from pilotlight.facts.nodes.instance_groups import autoscaled_groups, pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.survey_facts import SeenScaledObject, SeenSet, Survey
 
@@ -47,7 +47,7 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
     running = [d for d in survey.deployments if _is_autoscaler(d)]
     if not running and not survey.autoscaler_status:
         return
-    groups = set(listed(survey.autoscaler_status))
+    groups = set(autoscaled_groups(survey.autoscaler_status))
     for deployment in running:
         told = [word.rpartition("=")[2] for word in deployment.command if word.startswith("--nodes=")]
         groups |= {text.split(":", 2)[-1] for text in told}

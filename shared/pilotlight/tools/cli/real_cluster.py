@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.settings import Settings, deployed
+from pilotlight.settings import Settings, deployed_settings
 
 Context = Annotated[str, typer.Option(help="A context of your kubeconfig; left out: its current one.")]
 Kubeconfig = Annotated[str, typer.Option(help="A kubeconfig file; left out: KUBECONFIG, or ~/.kube/config.")]
@@ -21,7 +21,7 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     A context or kubeconfig that is named goes before PILOTLIGHT_API and PILOTLIGHT_CLUSTERS. Raises ``BadInput`` where
     no cluster is named at all.
     """
-    settings = deployed()
+    settings = deployed_settings()
     settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
     if not (context or kubeconfig) and settings.clusters:
         return settings

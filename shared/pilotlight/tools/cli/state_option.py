@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pilotlight.settings import OLD_HOME, Settings, deployed, share
+from pilotlight.settings import OLD_HOME, Settings, deployed_settings, share
 
 NAME = "state_address"
 Address = Annotated[
@@ -27,7 +27,7 @@ def with_state(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **options: Any) -> Any:
         if address := options.pop(NAME, ""):
             share("PILOTLIGHT_STATE", address)
-        if said := nothing_yet(deployed()):
+        if said := nothing_yet(deployed_settings()):
             sys.stderr.write(f"{said}\n")
         return command(*args, **options)
 

@@ -19,7 +19,7 @@ import msgspec
 
 from pilotlight.errors import Conflict, Denied, Failed, PilotlightError, QuotaExceeded, Retry
 from pilotlight.flow.records import brake_records
-from pilotlight.ports import QuotaPools, StandbyPools
+from pilotlight.ports.clouds import QuotaPools, StandbyPools
 from pilotlight.tools.cli.stop_in_order import InOrder
 from pilotlight.tools.conformance.sandbox import Sandbox
 
@@ -270,8 +270,8 @@ def _expected(kind: type[PilotlightError]) -> Iterator[None]:
 
 def die(cluster: str, pool: str, to: str, zone: str) -> None:
     """In a process of its own: connect, check, and end before the first byte."""
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
     from pilotlight.wiring import App
 
-    site = App(deployed()).at(cluster)
+    site = App(deployed_settings()).at(cluster)
     site.deps.pools.grow(pool, int(to), zone, gate=lambda: os._exit(KILLED), token=f"died/{time.time_ns()}")

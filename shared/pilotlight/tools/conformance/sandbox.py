@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import Gate
+from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

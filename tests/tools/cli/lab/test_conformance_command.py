@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.flow.records import brake_records
-from pilotlight.settings import deployed as deployed_settings
+from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.conformance import conformance_run, sandbox
 from pilotlight.wiring import app

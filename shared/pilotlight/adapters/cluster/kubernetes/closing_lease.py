@@ -24,7 +24,7 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, W
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
@@ -124,7 +124,7 @@ def _selects(node: KubeNode, pod: Pod) -> bool:
     """Whether a DaemonSet's pod belongs on a node, our placement taint ignored."""
     labels = {**node.metadata.labels, NODE_NAME: node.metadata.name}
     taints = [t for t in node.spec.taints if t.key != PLACEMENT and not t.key.startswith(_PASSING)]
-    return selects(labels, pod_terms(pod)) and untolerated(taints, tolerations(pod.spec.tolerations)) is None
+    return selects(labels, pod_terms(pod)) and untolerated_taint(taints, tolerations(pod.spec.tolerations)) is None
 
 
 def _micro(now: datetime) -> str:

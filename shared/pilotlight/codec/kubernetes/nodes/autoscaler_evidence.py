@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.typed_objects import Wire
 from pilotlight.facts.cluster_view import Scaler
-from pilotlight.facts.nodes.instance_groups import listed
+from pilotlight.facts.nodes.instance_groups import autoscaled_groups
 
 NAME = "cluster-autoscaler"
 AUTOSCALER_NAMESPACE = "kube-system"
@@ -44,7 +44,7 @@ def scaler_of_status(found: StatusMap) -> Scaler | None:
     """Who wrote it and over which groups; None where no time is in it."""
     status = found.data.get("status", "")
     at = _moment(found.metadata.annotations.get(UPDATED, "") or status)
-    return Scaler(name=NAME, seen_at=at, groups=tuple(sorted(listed(status)))) if at else None
+    return Scaler(name=NAME, seen_at=at, groups=tuple(sorted(autoscaled_groups(status)))) if at else None
 
 
 def scaler_of_lease(found: LeaseOf) -> Scaler | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.typed_objects import Pod
-from pilotlight.facts.demand.settled_claims import Refused, Settled, refusals, settled
+from pilotlight.facts.demand.settled_claims import Refused, Settled, refusals, settle_claims
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, PodTraits
 
@@ -25,7 +25,7 @@ class Claimants:
             return known[1]
         space = self._namespaces.get(pod.metadata.namespace)
         of_space = space.metadata.labels if space else None
-        out = settled(self._policy, pod.metadata.namespace, of_space, traits, pod.spec.priority, self._classify)
+        out = settle_claims(self._policy, pod.metadata.namespace, of_space, traits, pod.spec.priority, self._classify)
         self._found[pod.name] = pod, out
         return out
 

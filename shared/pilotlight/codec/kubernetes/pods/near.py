@@ -18,7 +18,7 @@ from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms, tolerations
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.codec.kubernetes.typed_objects import Expression, KubeNode, Pod, PodTerm, Selector, Spread
-from pilotlight.facts.fit.matching import selects, untolerated
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import NODE_NAME
 from pilotlight.facts.workload import Near, NearRule
 from pilotlight.units import one_line
@@ -318,7 +318,7 @@ def _counts(rule: NearRule, node: KubeNode) -> bool:
         return False
     if not selects({**labels, NODE_NAME: node.metadata.name}, rule.nodes):
         return False
-    return rule.bears is None or untolerated(node.spec.taints, rule.bears) is None
+    return rule.bears is None or untolerated_taint(node.spec.taints, rule.bears) is None
 
 
 def _said(whom: _Whom) -> str:

@@ -10,7 +10,7 @@ import typer
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Record
 from pilotlight.flow.records import brake_records, ledger
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.units import cents
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _waiting(record: Record) -> dict[str, int]:
 def _wired() -> "App":
     from pilotlight.wiring import app
 
-    return app(deployed())
+    return app(deployed_settings())
 
 
 def _known(wired: "App", pool: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def drill(
     """
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     client = wired.served_world
     if client is None:
         raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")

@@ -8,7 +8,7 @@ import typer
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.act.brake_commands import person
 from pilotlight.units import an_hour
 
@@ -99,7 +99,7 @@ def _wired(cluster: str) -> "tuple[App, str]":
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     if cluster:
         named(cluster, wired.clusters)
     return wired, cluster or wired.settings.cluster_name

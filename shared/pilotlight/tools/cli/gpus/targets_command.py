@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 if TYPE_CHECKING:
     from pilotlight.tools.advice.targets import Graded, PodsUse
@@ -41,7 +41,7 @@ def targets(
     from pilotlight.tools.cli.month_words import days_of, named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     names = named(cluster, wired.clusters)
     first, last = days_of(month, wired.clock.now())
     metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
@@ -63,7 +63,7 @@ def _use(url: str, auth: str, device_gib: float) -> "PodsUse":
     from pilotlight.tools.advice.targets import use
 
     now = time.time()
-    api = PrometheusApi(url, deployed().environ, auth)
+    api = PrometheusApi(url, deployed_settings().environ, auth)
     return use(PrometheusTelemetry(api).read(now - DAY_S, now, STEP_S), device_gib * MIB_PER_GIB)
 
 

@@ -119,9 +119,9 @@ def telemetry_of(url: str, auth: str, start: float, end: float, step_s: Seconds)
 
 def _api(url: str, auth: str) -> "PrometheusApi":
     from pilotlight.adapters.prometheus_api import PrometheusApi
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
 
-    return PrometheusApi(url, deployed().environ, auth)
+    return PrometheusApi(url, deployed_settings().environ, auth)
 
 
 def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds | None) -> Telemetry:
@@ -151,12 +151,12 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
     from datetime import UTC, datetime
 
     from pilotlight.flow.billing import meter_nodes
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
     from pilotlight.tools.advice.month import month
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start, end))
     days = [day for name in named(cluster, wired.clusters) for day in meter_nodes.days(wired.state, name, first, last)]
     told = month(days, [], first, last)

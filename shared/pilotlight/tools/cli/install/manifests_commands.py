@@ -155,10 +155,10 @@ def keda(
 
 
 def _app(policy: str) -> "App":
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
     from pilotlight.wiring import App
 
-    settings = deployed()
+    settings = deployed_settings()
     return App(msgspec.structs.replace(settings, policy=policy or settings.policy))
 
 

@@ -12,7 +12,7 @@ from pilotlight.codec.events.encoding import CONTENT_TYPE, encode
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput, PilotlightError, Retry
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.tools.node_agent.metadata_notices import AZURE, GCP, AzureMetadata, GcpMetadata, MetadataNotices
 from pilotlight.units import Seconds
 
@@ -40,7 +40,7 @@ def notice_agent(
 
     Example: [bold]pilotlight notice-agent --cloud gcp --to http://pilotlight.pilotlight:8080[/bold]
     """
-    settings = deployed()
+    settings = deployed_settings()
     source = _source(cloud, settings.cluster_name, notice, metadata)
     if dry_run:
         for found in source.look(_now()):

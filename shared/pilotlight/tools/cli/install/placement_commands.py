@@ -39,11 +39,11 @@ def affinity(
 
     from pilotlight.adapters.clocks import SystemClock
     from pilotlight.adapters.state.memory import MemoryState
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
     from pilotlight.tools.manifests.affinity_policy import affinity_policy
     from pilotlight.wiring import App
 
-    settings = deployed()
+    settings = deployed_settings()
     site = App(msgspec.structs.replace(settings, policy=policy or settings.policy), state=MemoryState(SystemClock()))
     offered, unbuyable = site.priced()
     for finding in unbuyable:

@@ -46,7 +46,7 @@ def sharing(
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
     from pilotlight.decide.utilisation.gpu_waste import waste
     from pilotlight.facts.fit.mig_layouts import MODELS
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
     from pilotlight.tools.advice.ways_to_share import advise
 
     if model and model not in MODELS:
@@ -56,7 +56,7 @@ def sharing(
     except ValueError as error:
         raise BadInput(f"--since {since!r} {error}") from None
     end = until or time.time()
-    api = PrometheusApi(prometheus, deployed().environ, auth)
+    api = PrometheusApi(prometheus, deployed_settings().environ, auth)
     telemetry = PrometheusTelemetry(api).read(end - span_s, end, STEP_S)
     rows = waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, 0.0)
     rows = [row for row in rows if row.slices and owner in ("", row.owner)]

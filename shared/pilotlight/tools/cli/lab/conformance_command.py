@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import deployed, environment
+from pilotlight.settings import deployed_settings, environment
 from pilotlight.units import Usd, cents
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def conformance(
     """
     from pilotlight.wiring import App
 
-    site = App(deployed())
+    site = App(deployed_settings())
     offering = _offering(site, cloud, pool)
     # What ought to be refused costs as much where it is granted after all.
     most = _most(site, offering) + (_most(site, _offering(site, cloud, quota_pool)) if quota_pool else 0)

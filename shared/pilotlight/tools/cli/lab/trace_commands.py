@@ -125,9 +125,9 @@ def _past(url: str, since: str, token_env: str) -> tuple[Job, ...]:
     """The jobs of a cluster's own past."""
     import time
 
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
 
-    token = deployed().environ.get(token_env, "") if token_env else ""
+    token = deployed_settings().environ.get(token_env, "") if token_env else ""
     if token_env and not token:
         raise BadInput(f"{token_env} is not set: put the token in it, or leave --token-env out")
     units = {"h": HOUR, "d": DAY}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.units import cents
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def commitments(
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     terms = [_term(text) for text in rate]
     advised = _advised(wired, list(named(cluster, wired.clusters)), terms)
     if as_json:

@@ -15,7 +15,7 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.ports.clouds import CloudAccount, DiskShop
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 CLOUDS = {"eks": "asg"}
 """The clouds that tell prices, by their name in catalogues: what their addresses begin with."""
@@ -127,7 +127,7 @@ def _told(
     if len(clouds) != 1 or not clouds <= CLOUDS.keys():
         named = ", ".join(sorted(clouds)) or "no cloud"
         raise BadInput(f"{file} has types of {named}: only a file of types of {', '.join(CLOUDS)} can be refreshed")
-    settings, kind = deployed(), CLOUDS[clouds.pop()]
+    settings, kind = deployed_settings(), CLOUDS[clouds.pop()]
     clock, environ, role = SystemClock(), settings.environ, settings.role_arn
     shop = open_shop(region, CloudAccount({}, clock, lambda: "", environ, role=role), ProxiedSite)
     disks = shop.disk_prices(list(catalog.disks) or BILLS[kind].disks) if isinstance(shop, DiskShop) else {}

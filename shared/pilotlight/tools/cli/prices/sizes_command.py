@@ -12,7 +12,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import DiskPrice, Price
 from pilotlight.facts.offers.cloud_shop import Size
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 
 class Bills(NamedTuple):
@@ -58,7 +58,7 @@ def sizes(
     """
     from pilotlight.connections import shop_at
 
-    settings = deployed()
+    settings = deployed_settings()
     kind, _, rest = settings.pools.partition(":")
     if kind not in CLOUDS:
         kind, rest = "asg" if _AWS_REGION.fullmatch(region) else "civo", ""

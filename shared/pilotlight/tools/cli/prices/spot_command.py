@@ -13,7 +13,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.offers.spot_row import SpotJob, SpotRow, SpotShare
 from pilotlight.facts.offers.zone_history import ZoneHistory
-from pilotlight.settings import Settings, deployed
+from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
 from pilotlight.units import Seconds
@@ -53,7 +53,7 @@ def spot(
         takes_s=_seconds("--takes", takes),
     )
     records = [_read(name) for name in zones or ()]
-    settings = settings_for(context, kubeconfig) if context or kubeconfig else deployed()
+    settings = settings_for(context, kubeconfig) if context or kubeconfig else deployed_settings()
     app = App(settings)
     found = {name: _rows(app.at(name), records, region, job) for name in app.clusters}
     if as_json:

@@ -9,7 +9,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
 from pilotlight.tools.advice.whatif_cases import Case, read_cases
-from pilotlight.units import shortened
+from pilotlight.units import shorten_figure
 
 DATA = "data/whatif/articles.yaml"
 
@@ -99,7 +99,7 @@ def _value(figure: Any) -> str:
     value: Decimal = figure.value
     match figure.unit:
         case "usd":
-            exact = value.quantize(Decimal("0.01"), ROUND_HALF_UP) if value >= 1 else shortened(value).normalize()
+            exact = value.quantize(Decimal("0.01"), ROUND_HALF_UP) if value >= 1 else shorten_figure(value).normalize()
             return f"${exact:,f}"
         case "usd/h":
             return f"${value:,.2f}/h"

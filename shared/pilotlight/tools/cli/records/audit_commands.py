@@ -11,7 +11,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.alerts.audit_lines import Anchor, ChainProof
-from pilotlight.settings import deployed, objects
+from pilotlight.settings import deployed_settings, objects
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -168,7 +168,7 @@ def _lines_of(file: str) -> Iterable[bytes]:
 
 def _bucket_lines(where: str) -> Iterator[bytes]:
     """Every line of a bucket's folder of one cluster, in the objects' order, which is that of their places."""
-    bucket = objects(deployed().environ)
+    bucket = objects(deployed_settings().environ)
     found = sorted(uri for uri, _ in bucket.named(f"{where}/*.jsonl"))
     if not found:
         raise BadInput(f"{where}: no export is there; name the folder with the cluster, as gs://BUCKET/FOLDER/CLUSTER")
@@ -188,7 +188,7 @@ def _read(file: str) -> Iterator[bytes]:
 def _wired() -> "App":
     from pilotlight.wiring import app
 
-    return app(deployed())
+    return app(deployed_settings())
 
 
 def _cluster(wired: "App", name: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 if TYPE_CHECKING:
     from pilotlight.ports.state import State
@@ -35,7 +35,7 @@ def bill(
     from pilotlight.tools.report.tables.bill_table import plain, render
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     first, last = days_of(month, wired.clock.now())
     held = [_held(wired.state, name, first, last) for name in named(cluster, wired.clusters)]
     if as_json:

@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import deployed
-from pilotlight.units import shortened
+from pilotlight.settings import deployed_settings
+from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
     from pilotlight.decide.money.reconciliation import Correction
@@ -72,7 +72,7 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
     from pilotlight.tools.cli.month_words import days_of, named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     first, last = days_of(text, wired.clock.now())
     names = named(cluster, wired.clusters)
     metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
@@ -142,7 +142,7 @@ def plain(month: "Month") -> dict[str, Any]:
 
 
 def _exact(value: Decimal | None) -> str | None:
-    return None if value is None else str(shortened(value, places=9))
+    return None if value is None else str(shorten_figure(value, places=9))
 
 
 def _value(value: Any) -> Any:

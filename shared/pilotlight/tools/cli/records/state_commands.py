@@ -15,7 +15,7 @@ import typer
 
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.state_schema.table import pages
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -139,7 +139,7 @@ def init(
     """
     from pilotlight.connections import state_ready
 
-    settings = deployed()
+    settings = deployed_settings()
     done = state_ready(settings.state, settings.environ, dry_run=dry_run)
     if as_json:
         typer.echo(msgspec.json.encode({"state": settings.state, "dry_run": dry_run, "did": done}).decode())
@@ -150,7 +150,7 @@ def init(
 def _state() -> State:
     from pilotlight.wiring import app
 
-    return app(deployed()).state
+    return app(deployed_settings()).state
 
 
 def _unreadable(key: str, record: bytes) -> str:

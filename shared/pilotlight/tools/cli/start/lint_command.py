@@ -69,11 +69,11 @@ def _texts(folder: Path, endings: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _site(policy: str) -> "Site":
-    from pilotlight.settings import deployed
+    from pilotlight.settings import deployed_settings
     from pilotlight.tools.lint.fault import Site
     from pilotlight.wiring import App
 
-    settings = deployed()
+    settings = deployed_settings()
     named = policy or settings.policy
     app = App(msgspec.structs.replace(settings, policy=named))
     gpus_of = {name: machine.gpus for name, machine in app.catalog.instance_types.items()}

@@ -12,7 +12,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Plan
-from pilotlight.settings import Settings, deployed, read
+from pilotlight.settings import Settings, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
@@ -83,7 +83,7 @@ def source_of(
     from pilotlight.wiring import App
 
     files = pods or nodes or objects
-    if context or kubeconfig or (not files and deployed().api):
+    if context or kubeconfig or (not files and deployed_settings().api):
         if files:
             raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
         now = _moment(at) if at else datetime.now(UTC)
@@ -98,7 +98,7 @@ def _prices(dry: "App") -> dict[str, Decimal]:
 
 
 def _settings(policy: str, catalog: str) -> Settings:
-    settings = deployed()
+    settings = deployed_settings()
     return msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
 
 

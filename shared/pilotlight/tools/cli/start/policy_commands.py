@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadPolicy, Reject
-from pilotlight.settings import Settings, beside, deployed, read
+from pilotlight.settings import Settings, address_beside, deployed_settings, read
 from pilotlight.units import HOUR, human
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def check(
         found = read_policy(read(policy), policy)
         problems = _unreadable(found, policy)
         problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
-        problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed())]
+        problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed_settings())]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
-        notes = [*_of_many_clusters(found, policy, deployed()), *claim_notes(found)]
-        notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed())]]
+        notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
+        notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
         summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
         summary = "\n".join([summary, *map(_rule, found.rules)])
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
@@ -130,7 +130,7 @@ def _unreadable(found: "Policy", where: str) -> list[str]:
     problems: list[str] = []
     for key, read_one, names in named:
         for n, name in enumerate(names):
-            file = beside(where, name)
+            file = address_beside(where, name)
             try:
                 read_one(read(file), file)
             except Reject as error:

@@ -13,7 +13,7 @@ import typer
 from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
-from pilotlight.settings import deployed, read
+from pilotlight.settings import deployed_settings, read
 from pilotlight.units import Seconds
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -120,7 +120,7 @@ def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> Response
     from pilotlight.adapters.call_timeout import Deadline
     from pilotlight.tools.cli.proxied_http import ANSWER_S, ProxiedSite, Unanswered
 
-    target, token = _path(url) + path, deployed().token
+    target, token = _path(url) + path, deployed_settings().token
     shown = {"Authorization": f"Bearer {token}"} if token else {}
     sent = {"Content-Type": "application/json", **headers, **shown}
     try:
@@ -158,7 +158,7 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     from pilotlight.tools.serve import pods_to_world
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     if function == "pod_pending" and dry_run:
         wired = pods_to_world.supposed(wired, body, headers)
     elif function == "pod_pending":

@@ -11,7 +11,7 @@ import typer
 from pilotlight.decide.limits.request_access import loopback
 from pilotlight.doorway import RECEIVES, web
 from pilotlight.errors import BadInput, Failed, Reject
-from pilotlight.settings import Settings, default_file, deployed, share
+from pilotlight.settings import Settings, default_file, deployed_settings, share
 from pilotlight.tools.serve import local_topics, own_pages, request_gate, tick_schedule
 from pilotlight.tools.serve.while_stdin import end_with_stdin
 from pilotlight.wiring import App
@@ -48,7 +48,7 @@ def serve(
     """
     if world:
         share("PILOTLIGHT_WORLD", world)
-    _guarded(host, deployed())
+    _guarded(host, deployed_settings())
     if while_stdin:
         end_with_stdin()
     if workers == 1:
@@ -88,7 +88,7 @@ def _announce(host: str, port: int, settings: Settings) -> None:
     worlds = () if settings.api or settings.clusters else ("world/pods",)
     typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
     typer.echo(f"the live page: http://{host}:{port}/")
-    if served := deployed().world:
+    if served := deployed_settings().world:
         typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
 
 
@@ -113,12 +113,12 @@ def _together(host: str, port: int, tick: float, count: int) -> None:
     from pilotlight.tools.serve import workers
     from pilotlight.wiring import app
 
-    settings = deployed()
+    settings = deployed_settings()
     own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
         share("PILOTLIGHT_WORLD", own.url)
     # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
-    tried = App(deployed())
+    tried = App(deployed_settings())
     _ = [tried.at(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
     routes, listener = site(wired), _listener(host, port)
@@ -151,7 +151,7 @@ def _world_pods(app: App) -> "WSGIApplication":
 
     def create(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         request = Request(environ)
-        body = web.bounded(request, app.settings.max_body)
+        body = web.read_body(request, app.settings.max_body)
         if len(body) > app.settings.max_body:
             return request_gate.answer(start, 413, {"error": f"over the limit of {app.settings.max_body:,} bytes"})
         try:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.settings import Settings, deployed
+from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.serve.while_stdin import end_with_stdin
 
 
@@ -38,7 +38,7 @@ def world(
     from pilotlight.world.simulation import World
     from pilotlight.world.world_clock import WallClock
 
-    settings = deployed()
+    settings = deployed_settings()
     wired = app(Settings(policy=policy or settings.policy, catalog=catalog or settings.catalog))
     pools = [WorldPool.of(name, rules) for name, rules in wired.policy.pools.items()]
     ticking = WallClock(datetime.now(UTC), speed=_speed(clock))

@@ -10,7 +10,7 @@ import typer
 from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 if TYPE_CHECKING:
     from pilotlight.flow.delivery.desk import Desk
@@ -150,7 +150,7 @@ def _known(wired: "App", channel: str) -> None:
 def _wired() -> "App":
     from pilotlight.wiring import app
 
-    return app(deployed())
+    return app(deployed_settings())
 
 
 def _desk(wired: "App") -> "Desk":

@@ -10,8 +10,8 @@ import typer
 
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.state import State
-from pilotlight.settings import deployed
-from pilotlight.units import shortened
+from pilotlight.settings import deployed_settings
+from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
     from pilotlight.tools.report.tables.budget_table import Standing
@@ -48,7 +48,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     """
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     now = wired.clock.now()
     rows = [row for cluster in wired.clusters for row in _standings(wired.at(cluster), now)]
     if as_json:
@@ -100,7 +100,7 @@ def _as_json(row: "Standing") -> dict[str, Any]:
         "settled_and_held": row.held,
         "billed": spent.billed if spent else None,
         "metered": spent.metered if spent else None,
-        "used": shortened(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
+        "used": shorten_figure(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
         "forecast": spent.forecast if spent else None,
         "ladder_at": row.rung.at if row.rung and in_period else 0,
         "in_force": row.rung.step.do if row.rung and row.rung.step and in_period else None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.settings import Settings, deployed
+from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.glance.pool_row import PoolRow
 
@@ -53,7 +53,7 @@ def pools(
 
 def _settings(context: str, kubeconfig: str) -> Settings:
     """The deployment's, as the environment says it; or those of a cluster that is named here."""
-    return settings_for(context, kubeconfig) if context or kubeconfig else deployed()
+    return settings_for(context, kubeconfig) if context or kubeconfig else deployed_settings()
 
 
 def _rows(site: "App") -> tuple[PoolRow, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.tools.serve import request_gate
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def queues(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     """
     from pilotlight.wiring import App
 
-    app = App(deployed())
+    app = App(deployed_settings())
     rows = [row for cluster in app.clusters for row in _rows(app.at(cluster).deps)]
     if not rows:
         raise BadInput("the policy names no queues; docs/guides/queues.md says how")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.units import human
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def report(
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     name = cluster or wired.settings.cluster_name
     if cluster:
         named(cluster, wired.clusters)
@@ -79,7 +79,7 @@ def canary(
     from pilotlight.tools.cli.month_words import named
     from pilotlight.wiring import app
 
-    wired = app(deployed())
+    wired = app(deployed_settings())
     name = cluster or wired.settings.cluster_name
     if cluster:
         named(cluster, wired.clusters)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.errors import BadInput, PilotlightError
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,7 +41,7 @@ def status(
 
     if as_json and watch:
         raise BadInput("--json says it once and --watch goes on: choose one")
-    app = App(deployed())
+    app = App(deployed_settings())
     if watch:
         _watch(app)
         return

@@ -17,7 +17,7 @@ from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
 from pilotlight.ports.state import State
-from pilotlight.settings import deployed
+from pilotlight.settings import deployed_settings
 from pilotlight.tools.report.texts.interruption_text import about, lines
 from pilotlight.tools.report.texts.would_change import would_change
 from pilotlight.units import an_hour, cents
@@ -60,7 +60,7 @@ def why(
 
     if not (subject or team or since or until):
         raise BadInput("name a pod, a node, an alert or a decision; or --team, --since and --until")
-    wired = app(deployed())
+    wired = app(deployed_settings())
     first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
     subject = _of_alert(wired, subject)
     came_to = _costs(wired.state, wired.settings.cluster_name)
