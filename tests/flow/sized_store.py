@@ -1,7 +1,7 @@
 """A store that knows how large the records are that are put into it."""
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.ports import Clock
+from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 

@@ -27,8 +27,8 @@ from pilotlight.facts.money.budgets import Account, Meter, Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.budgets import budget_accounts, budget_holds, hold_ends, hold_records
 from pilotlight.flow.deps import Deps
-from pilotlight.ports import LARGEST, State
-from pilotlight.state_schema.books import CAP, HOLD
+from pilotlight.ports.state import LARGEST, State
+from pilotlight.state_schema.billing_records import CAP, HOLD
 
 
 def stage(usd: int) -> Stage:

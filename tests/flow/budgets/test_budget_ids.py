@@ -20,7 +20,7 @@ from pilotlight.errors import BadPolicy
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Account
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.state_schema.books import CAP
+from pilotlight.state_schema.billing_records import CAP
 from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.start.policy_commands import register
 

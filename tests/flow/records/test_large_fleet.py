@@ -22,7 +22,7 @@ from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import instance_lifetimes, known_instances
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports import LARGEST
+from pilotlight.ports.state import LARGEST
 from pilotlight.world.world_clock import VirtualClock
 
 NODES, DECISIONS, TEAMS = 20_000, 50_000, 200
