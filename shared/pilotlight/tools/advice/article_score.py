@@ -14,7 +14,7 @@ Workload = Literal["training", "inference", "other"]
 
 
 class Machine(NamedTuple):
-    """What the scorer looks at. ``memory_gib`` is that of all its GPUs together."""
+    """A machine as the scorer looks at it. ``memory_gib`` is that of all its GPUs together."""
 
     gpus: int
     memory_gib: int

@@ -1,4 +1,4 @@
-"""Whether paying ahead pays: how many nodes of a machine are lit for long enough, by the hours that were metered.
+"""Commitments that would pay: nodes of a machine that are lit for long enough, by the hours that were metered.
 
 A node that is paid ahead costs its committed price every hour, used or not. The ``n``-th node pays for itself where the
 share of hours in which ``n`` nodes or more are lit is above the committed price over the price by the hour.
@@ -21,14 +21,14 @@ YEAR_HOURS = 8760
 
 
 class Term(NamedTuple):
-    """What a machine costs an hour when it is paid ahead."""
+    """Price of a machine's hour when it is paid ahead."""
 
     name: str
     usd_per_hour: UsdPerHour
 
 
 class PaidAhead(NamedTuple):
-    """How many nodes to pay ahead, and what the metered hours would have cost so.
+    """Nodes to pay ahead, and what the metered hours would have cost so.
 
     ``uses`` are the shares of hours of the first node, the second, and so on; those above ``break_even`` pay.
     ``spot`` is spot's price over that by the hour, where it is known: what may be interrupted is cheaper there still.
@@ -57,19 +57,19 @@ class PaidAhead(NamedTuple):
 
     @property
     def enough(self) -> bool:
-        """Whether the hours are enough to go by."""
+        """True where the hours are enough to go by."""
         return self.hours >= WEEK_HOURS
 
 
 def nodes(hours: Iterable[HourCost], machine: str, gpus: int) -> list[Decimal]:
-    """How many nodes of a machine were lit by the hour, on average, in each metered hour; 0 where there was none."""
+    """Nodes of a machine that were lit by the hour, on average, in each metered hour; 0 where there was none."""
     return [one.rates.machines.get(f"{machine} on-demand", ZERO) / gpus for one in hours]
 
 
 def advice(
     machine: str, usd_per_hour: UsdPerHour, term: Term, lit: Sequence[Decimal], spot: UsdPerHour | None = None
 ) -> PaidAhead:
-    """What to pay ahead of a machine, by how many nodes of it were ``lit`` in each hour."""
+    """Advice on paying a machine ahead, by how many nodes of it were ``lit`` in each hour."""
     break_even = term.usd_per_hour / usd_per_hour
     most = int(max(lit, default=ZERO).to_integral_value(ROUND_CEILING))
     uses = tuple(

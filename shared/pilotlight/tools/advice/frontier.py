@@ -12,7 +12,7 @@ TOLERANCE = 1.01
 
 
 class Run(NamedTuple):
-    """What one run came to: the mean wait of its jobs, and its dollars."""
+    """One run's outcome: the mean wait of its jobs, and its dollars."""
 
     wait_s: Seconds
     usd: float

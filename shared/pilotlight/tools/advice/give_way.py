@@ -39,7 +39,7 @@ ENDLESS = ("serving", "notebook")
 
 
 class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a pod still runs: the median and P90 (alike where only a mean is known), and what says so."""
+    """Time that a pod still runs: the median and P90 (alike where only a mean is known), and what says so."""
 
     p50_s: Seconds
     p90_s: Seconds
@@ -103,7 +103,7 @@ def give_way(
 
 
 class _Lengths:
-    """How long pods run, by recorded runs, else by what the look remembers of their kind."""
+    """Run lengths of pods, by recorded runs, else by what the look remembers of their kind."""
 
     def __init__(self, memory: Memory, known: RunLengths, now: datetime) -> None:
         self._memory, self._known, self.now = memory, known, now
@@ -163,7 +163,7 @@ class _Place(NamedTuple):
     price: UsdPerHour | None
 
     def holds(self, wanted: PodShape, allowed: Allowed) -> bool:
-        """Whether the node would hold a pod of the shape once these are gone."""
+        """True where the node would hold a pod of the shape once these are gone."""
         if not allowed(wanted, self.room):
             return False
         node = self.node
@@ -244,7 +244,7 @@ def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, 
 def _judged(
     pod: PodDemand, place: _Place, needs: TimeLeft | None, policy: Policy
 ) -> tuple[bool, str, Usd | None, Usd | None]:
-    """Whether, why, and dollars both ways where they are known."""
+    """Verdict on a pair: yes or no, why, and dollars both ways where they are known."""
     if pod.shape.gang is not None:
         return (
             False,
@@ -269,7 +269,7 @@ def _judged(
 
 
 def _unsaved_s(pod: BoundPod, lengths: _Lengths) -> Seconds:
-    """What it would do again: since its last checkpoint, else up to one interval, else all that it ran."""
+    """Seconds that it would run again: since its last checkpoint, else up to one interval, else all that it ran."""
     ran = lengths.ran_s(pod)
     if pod.checkpointed_at is not None:
         return min(ran, max(0.0, (lengths.now - pod.checkpointed_at).total_seconds()))

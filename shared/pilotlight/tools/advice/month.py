@@ -39,7 +39,7 @@ class Amount(NamedTuple):
 
 
 class Team(NamedTuple):
-    """What a team held, and what it would pay with its share of what nobody held, by dollars."""
+    """A team's hours and dollars, and what it would pay with its share of what nobody held, by dollars."""
 
     name: str
     held: Amount
@@ -56,7 +56,7 @@ class Consumer(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """What of a pool was paid for and ran nowhere; ``usd`` is what it costs on demand, None where that is not known."""
+    """Part of a pool that was paid for and ran nowhere; ``usd`` is its cost on demand, None where that is not known."""
 
     pool: str
     gpu_hours: Decimal
@@ -98,7 +98,7 @@ class Month(NamedTuple):
 
     @property
     def split(self) -> tuple[Usd, Usd, Usd]:
-        """What teams held, idle and shared in cents: they add up to the total in cents."""
+        """Cents of teams, idle and shared: they add up to the total in cents."""
         used, idle, shared = cents([self.used.usd, self.idle.usd, self.shared.usd], self.total.usd)
         return used, idle, shared
 
@@ -129,7 +129,7 @@ class Month(NamedTuple):
 
     @property
     def unrecovered(self) -> Usd:
-        """What chargeback by allocation leaves: nobody held it."""
+        """Dollars that chargeback by allocation leaves: nobody held them."""
         return self.total.usd - self.used.usd
 
 

@@ -1,4 +1,4 @@
-"""What Pilotlight itself costs a month where infra/terraform runs it: a sum of uses x prices, free tiers taken off."""
+"""Pilotlight's own cost of a month where infra/terraform runs it: a sum of uses x prices, free tiers taken off."""
 
 from decimal import Decimal
 
@@ -26,7 +26,7 @@ class UnitPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one delivery takes, or how much there is at once."""
+    """Amount that one delivery takes, or that is there at once."""
 
     amount: Decimal
     source: str

@@ -1,4 +1,4 @@
-"""How well each group's quantiles foretold what came later: run lengths of a trace's jobs, activity of pods' GPUs.
+"""Each group's quantiles held against what came later: run lengths of a trace's jobs, activity of pods' GPUs.
 
 Every figure is foretold from what was over by then, by each of its groups alone, and held against what it came to; a
 group is judged from its tenth on. Beside them: by the narrowest group that knew enough, and by all as one.
@@ -19,7 +19,7 @@ PERCENT = 100
 
 
 class RunGroup(NamedTuple):
-    """What is known of a group at the end: how many were seen, P50 and P90 of them, and how later ones kept to them."""
+    """A group at the end of a trace: how many were seen, P50 and P90 of them, and how later ones kept to them."""
 
     name: str
     seen: int

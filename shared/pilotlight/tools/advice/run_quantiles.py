@@ -1,4 +1,4 @@
-"""How long jobs of a group run, and how well that was foretold: quantiles of what ended, with their measured error.
+"""Run lengths of a group's jobs, and the error of their forecast: quantiles of what ended, with their measured error.
 
 A group is asked from its narrowest name to its widest: where it has too few ended runs the next wider one answers, at
 last all jobs. An answer is for one more run; given that it has lasted ``ran_s`` already, only longer ones count. Groups
@@ -26,7 +26,7 @@ class Foretold(NamedTuple):
 
 
 class MeasuredError(NamedTuple):
-    """How good it was so far: the share of runs under each quantile, and the median factor by which P50 was off."""
+    """Error of a forecast so far: the share of runs under each quantile, and the median factor by which P50 was off."""
 
     runs: int
     under: tuple[float, ...]
@@ -34,7 +34,7 @@ class MeasuredError(NamedTuple):
 
 
 class RunLengths:
-    """What ended, by group. Not shared between threads."""
+    """Lengths of runs that ended, by group. Not shared between threads."""
 
     def __init__(self) -> None:
         self._ended: dict[str, list[Seconds]] = {}
@@ -50,7 +50,7 @@ class RunLengths:
                 ordered.remove(recent.pop(0))
 
     def foretold(self, groups: Sequence[str], ran_s: Seconds = 0.0) -> Foretold | None:
-        """How long one more run of these groups will last, from its start; None where nothing like it has ended."""
+        """Forecast of one more run of these groups, from its start; None where nothing like it has ended."""
         for group in groups:
             known = self._ended.get(group, [])
             longer = known[bisect_right(known, ran_s) :] if ran_s else known

@@ -1,4 +1,4 @@
-"""What spot of each type and zone is worth for one job: how often it is up, how long it lives, dollars a useful hour.
+"""Worth of spot of each type and zone for one job: how often it is up, how long it lives, dollars a useful hour.
 
 A zone's own record (when spot was up there) counts where one is given, else what the cluster has lived through, else
 the catalogue's rate. Useful hours are Daly's (``decide.offers.spot_economics``).
@@ -24,7 +24,7 @@ SEEN_S: Seconds = 7 * 24 * HOUR
 
 
 class ZoneLife(NamedTuple):
-    """What is known of a zone: the share of the time that it was up, how long it stays in hours, by how many times."""
+    """A zone's life: the share of the time that it was up, how long it stays in hours, by how many times."""
 
     up: float | None
     life_h: float
@@ -101,7 +101,7 @@ def _row(
 
 
 def _lived(offering: Offering, zone: str, lives: Mapping[str, Lives]) -> ZoneLife:
-    """What the cluster has lived through there; where that is nothing, the catalogue's rate."""
+    """Life of the zone as the cluster has lived through it; where that is nothing, the catalogue's rate."""
     found = survival(lives, offering.instance_type, zone, offering.interruptions_per_hour)
     known = place(offering.instance_type, zone) in lives
     source = "lived through here" if known else "the catalogue"
@@ -109,7 +109,7 @@ def _lived(offering: Offering, zone: str, lives: Mapping[str, Lives]) -> ZoneLif
 
 
 def _recorded(record: ZoneHistory, prior: float) -> ZoneLife:
-    """What the last days of a record say. A spell that was cut by its end or beginning has no length."""
+    """Life of the zone by the last days of a record. A spell that was cut by its end or beginning has no length."""
     ticks = list(chain.from_iterable(repeat(value > 0, count) for value, count in record.runs))
     ticks = ticks[-max(1, round(SEEN_S / record.gap_s)) :]
     spells = [(up, sum(1 for _ in same)) for up, same in groupby(ticks)]

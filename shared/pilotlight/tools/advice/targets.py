@@ -34,7 +34,7 @@ class Graded(NamedTuple):
 
 
 class PodsUse(NamedTuple):
-    """What telemetry says of pods' GPUs: mean activity, memory used, and time idled, as shares; None: not measured."""
+    """Telemetry of pods' GPUs: mean activity, memory used, and time idled, as shares; None: not measured."""
 
     activity: Decimal | None = None
     memory: Decimal | None = None

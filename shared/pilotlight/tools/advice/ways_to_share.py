@@ -1,4 +1,4 @@
-"""How an owner's pods could share devices: by MIG where slices fit, else by MPS, else by time-slicing; or not at all.
+"""Ways for an owner's pods to share devices: by MIG where slices fit, else by MPS, else by time-slicing; or not at all.
 
 Serving keeps its P99: it shares by slices of hardware, or by MPS where what they do at once stays under half a device;
 never by time-slicing, which has no isolation and promises no turn (rules of articles 001 and 003). Shares of the device
@@ -28,7 +28,7 @@ RISKS: dict[SharingWay, str] = {
 
 
 class SharingAdvice(NamedTuple):
-    """How an owner's pods would share, on how many devices, and what is left to know."""
+    """Advice on an owner's pods: how they would share, on how many devices, and what is left to know."""
 
     kind: SharingWay
     owner: str

@@ -1,4 +1,4 @@
-"""How GPUs that pods held were used, week by week, in hours that add up, and held against the meter's dollars.
+"""Use of the GPUs that pods held, week by week, in hours that add up, and held against the meter's dollars.
 
 A held GPU-hour is one of three: silent (in a stretch of an hour or more under 5 %), working (its activity) or room
 (the rest of an hour that was not silent). What was not measured is in none; a device that pods share counts once.
@@ -32,7 +32,7 @@ class Hours(NamedTuple):
 
 
 class MeteredWeeks(NamedTuple):
-    """What nodes cost, to the cent: teams' part by what their GPUs did, and the meter's own idle and shared lines."""
+    """Dollars of nodes, to the cent: teams' part by what their GPUs did, and the meter's own idle and shared lines."""
 
     silent: Decimal
     working: Decimal
@@ -44,7 +44,7 @@ class MeteredWeeks(NamedTuple):
 
     @property
     def total(self) -> Decimal:
-        """What the meter has for the same days."""
+        """Dollars that the meter has for the same days."""
         return sum(self, Decimal(0))
 
 

@@ -108,7 +108,7 @@ def commitment(i: Inputs) -> list[Figure]:
 
 
 def spot(i: Inputs) -> list[Figure]:
-    """What spot saves when an interruption costs half an interval of work; with restarts; by Daly's model."""
+    """Savings of spot when an interruption costs half an interval of work; with restarts; by Daly's model."""
     price, cheap, between = i["usd_per_hour"], i["spot_usd_per_hour"], i["hours_between"]
     lost_h, restart_h = i["checkpoint_every_minutes"] / 2 / SIXTY, i["restart_minutes"] / SIXTY
     case, restarted = spot_case(price, cheap, between, lost_h), spot_case(price, cheap, between, lost_h, restart_h)
@@ -158,7 +158,7 @@ def year(i: Inputs) -> list[Figure]:
 
 
 def idle(i: Inputs) -> list[Figure]:
-    """What is held and not used. Memory held is no proof of idling: see what the GPU computes too."""
+    """GPUs that are held and not used. Memory held is no proof of idling: see what the GPU computes too."""
     per_hour = (i["reserved"] - i["used"]) / i["reserved"] * i["usd_per_hour"]
     return [Figure("idle", per_hour, "usd/h", "of memory reserved"), _usd("idle a day", per_hour * 24)]
 

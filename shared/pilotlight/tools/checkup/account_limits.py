@@ -1,4 +1,4 @@
-"""Whether what limits our account's changes of nodes is there, speaks of the policy's pools, and was seen to act."""
+"""Limits on our account's changes of nodes: there or not, of the policy's pools or not, and seen to act or not."""
 
 from collections.abc import Iterator
 

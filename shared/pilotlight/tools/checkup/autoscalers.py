@@ -1,4 +1,4 @@
-"""Who else scales these pools, and what is upside down in how they do: two owners of one pool fight.
+"""Other autoscalers of these pools, and what is upside down in their settings: two owners of one pool fight.
 
 Sources: cluster-autoscaler's FAQ and its priority expander's readme (the highest value wins, what no expression matches
 is never expanded), Karpenter's NodePool and KEDA's ScaledObject references.

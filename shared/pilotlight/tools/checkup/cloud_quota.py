@@ -14,7 +14,7 @@ from pilotlight.facts.policy import Policy
 def shop_checks(
     policy: Policy, offered: Sequence[Offering], shop: Assortment, clouds: Mapping[str, PoolState]
 ) -> Iterator[Check]:
-    """Whether each pool's size is sold there with the GPUs we count on, and whether the quota is enough for its max."""
+    """Checks that each pool's size is sold there with the GPUs we count on, and that the quota holds its max."""
     gpus = {offering.pool: offering.gpus for offering in offered}
     wanted: Counter[str] = Counter()
     for name, pool in policy.pools.items():
@@ -46,7 +46,7 @@ def _size(name: str, size: Size, gpus: int | None) -> Check:
 
 
 def _left(shop: Assortment, resource: str) -> int | None:
-    """What the quota leaves, None where it says nothing."""
+    """Nodes that the quota leaves, None where it says nothing."""
     limit, used = shop.quota.get(resource, (None, 0))
     return None if limit is None else max(0, limit - used)
 

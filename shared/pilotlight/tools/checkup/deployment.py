@@ -1,4 +1,4 @@
-"""What is wrong with a deployment on its cluster: pure, over what a survey read. Every line says its fix."""
+"""Checks of a deployment on its cluster: pure, over what a survey read. Every line says its fix."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -29,7 +29,7 @@ def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]
 
 
 def _worth(offered: Sequence[Offering]) -> str:
-    """What one pod of one GPU that lands on the dearest idle node costs, beside where it belongs."""
+    """Cost of one pod of one GPU on the dearest idle node, beside where it belongs, in words."""
     lit = sorted((o for o in offered if o.gpus), key=lambda o: (o.usd_per_hour / o.gpus, o.name))
     if not lit or lit[0].usd_per_hour / lit[0].gpus == lit[-1].usd_per_hour / lit[-1].gpus:
         return ""

@@ -22,7 +22,7 @@ _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpent
 def pool_checks(
     survey: Survey, policy: Policy, offered: Sequence[Offering], clouds: Mapping[str, PoolState] | None
 ) -> Iterator[Check]:
-    """Whether each pool is there, what it costs while idle, and whether its nodes are what the policy says."""
+    """Checks that each pool is there, with what it costs while idle, and that its nodes are what the policy says."""
     known_types = {offering.pool: offering for offering in offered}
     prices = {offering.pool: offering.usd_per_hour for offering in offered}
     for name, pool in policy.pools.items():

@@ -1,4 +1,4 @@
-"""What a cloud does to a pool by itself that ends work, keeps it lit, or lets it grow past the policy."""
+"""Rules of a cloud's own on a pool that end work, keep it lit, or let it grow past the policy."""
 
 from collections.abc import Iterator, Mapping
 

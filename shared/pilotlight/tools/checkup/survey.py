@@ -1,4 +1,4 @@
-"""What a check-up reads of a cluster, beside what a look reads: rights one by one, and whoever else scales nodes."""
+"""The survey that a check-up makes of a cluster, beside a look: rights one by one, and whoever else scales nodes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime

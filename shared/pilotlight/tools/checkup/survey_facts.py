@@ -30,7 +30,7 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_gpu(self) -> bool:
-        """Whether pods may have a GPU of it, or a part of one."""
+        """True where pods may have a GPU of it, or a part of one."""
         return bool(self.gpus or any(self.slices.values()))
 
 
@@ -95,7 +95,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """What limits our account's changes of nodes: the policy as it is there, and what it did when it was tried.
+    """The limit on our account's changes of nodes: the policy as it is there, and what it did when it was tried.
 
     ``policy`` is None where it could not be read; ``pools`` are those it lists, None where that cannot be told.
     ``patches`` says whether our account may patch nodes at all, None where that cannot be told.

@@ -145,7 +145,7 @@ def build(words: list[str]) -> typer.Typer:
 
 
 def _name(info: CommandInfo | TyperInfo) -> str:
-    """What the help calls a command or a group of them."""
+    """Name of a command or a group of them in the help."""
     name = info.name or getattr(info.callback, "__name__", "")
     return str(name).replace("_", "-")
 

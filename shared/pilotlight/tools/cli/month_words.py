@@ -1,4 +1,4 @@
-"""What a person names of months and clusters on the command line."""
+"""Months and clusters as a person names them on the command line."""
 
 import re
 from collections.abc import Sequence

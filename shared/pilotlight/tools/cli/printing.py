@@ -1,4 +1,4 @@
-"""What a command prints: for people as wide as the terminal, or as ``COLUMNS`` says, wide in a pipe; or as JSON."""
+"""Output of commands: for people as wide as the terminal, or as ``COLUMNS`` says, wide in a pipe; or as JSON."""
 
 import os
 from typing import Literal
@@ -20,5 +20,5 @@ def console() -> Console:
 
 
 def json_text(value: object, decimals: Literal["string", "number"] = "string") -> str:
-    """What ``--json`` prints."""
+    """The text that ``--json`` prints."""
     return msgspec.json.format(msgspec.json.Encoder(decimal_format=decimals).encode(printable(value))).decode()

@@ -1,4 +1,4 @@
-"""What is printed holds nothing that moves a cursor, hides text or turns it around: names and messages are others'.
+"""Text that moves no cursor, hides nothing and turns nothing around: names and messages that are printed are others'.
 
 Such characters are shown by their escapes (``\\u001b``), which JSON reads as the same characters.
 """
@@ -43,7 +43,7 @@ class Shown:
         return _ShownBytes(self) if self.isatty() else self.rich_proxied_file.buffer  # type: ignore[attr-defined]
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """True where it is a terminal."""
         return self.rich_proxied_file.isatty()
 
     def __getattr__(self, name: str) -> Any:

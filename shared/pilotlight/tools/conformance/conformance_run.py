@@ -1,4 +1,4 @@
-"""What is promised of a cloud, tried on the cloud itself: one node of one pool bought, doubled, refused and given back,
+"""Promises of a cloud, tried on the cloud itself: one node of one pool bought, doubled, refused and given back,
 and once more stopped and started where nodes of the pool can stand by; and one of a pool that the account's quota
 leaves no room for, which must be refused.
 
@@ -53,7 +53,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> bool:
-        """Whether every promise was, and nothing is left."""
+        """True where every promise was kept, and nothing is left."""
         return all(result.kept for result in self.results) and not self.left
 
 
@@ -258,7 +258,7 @@ class Run(Sandbox):
 
 @contextmanager
 def _expected(kind: type[PilotlightError]) -> Iterator[None]:
-    """What has to be raised."""
+    """Demand that an error of this kind is raised."""
     try:
         yield
     except kind:

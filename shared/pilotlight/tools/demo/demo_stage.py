@@ -1,4 +1,4 @@
-"""What the demo plays on: a served world, serve with its workers, and a web hook that takes the alerts."""
+"""The demo's stage: a served world, serve with its workers, and a web hook that takes the alerts."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class Stage:
 
     @property
     def over(self) -> bool:
-        """Whether serve has ended."""
+        """True once serve has ended."""
         return self._process.poll() is not None
 
     def post(self, function: Function, message: Message, id: str) -> dict[str, Any]:

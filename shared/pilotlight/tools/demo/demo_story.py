@@ -216,7 +216,7 @@ class Story:
             raise Failed(f"not the alerts that were expected: {', '.join(kinds)}")
 
     def _alerts(self) -> list[str]:
-        """What people were told of the story, by kind.
+        """Count of the alerts that people were told of the story, by kind.
 
         Not of it are the audit chain's anchor, which comes every day, and a call that was not sent because this machine
         stood still for two seconds: it is made again.

@@ -1,4 +1,4 @@
-"""What of a cluster needs a person, each in one line with what to do. A pause is somebody's wish and needs nobody."""
+"""Action items of a cluster, each a line with what a person is to do. A pause is somebody's wish and needs nobody."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,7 +11,7 @@ LATE_S: Seconds = 300.0
 
 
 class Want(NamedTuple):
-    """What needs a person, ``how`` to mend it in words, and the words of the command where that is one."""
+    """A line that needs a person, ``how`` to mend it in words, and the words of the command where that is one."""
 
     what: str
     how: str

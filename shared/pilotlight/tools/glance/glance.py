@@ -1,4 +1,4 @@
-"""What a person wants to see first of a cluster: whether it works, what is lit and why, what waits and needs whom."""
+"""A cluster at a glance, for a person: whether it works, what is lit and why, what waits and needs whom."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -52,7 +52,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetLeft(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a limit, and its step in force."""
+    """Dollars left of a limit, and its step in force."""
 
     budget: str
     measure: str

@@ -36,7 +36,7 @@ BUYS, ADMITS = "provision", "admission"
 
 
 def glance(site: "App") -> Glance:
-    """What there is to see of a cluster. Raises what the store raises; a cluster that does not answer is said."""
+    """A glance at a cluster. Raises what the store raises; a cluster that does not answer is said."""
     deps = site.deps
     now = deps.state.now()
     try:

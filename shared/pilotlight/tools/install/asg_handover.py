@@ -144,7 +144,7 @@ def _state(group: ScalingGroup, hook: _Hook | None) -> GroupState:
 
 
 def _warm(group: ScalingGroup) -> str:
-    """How its warm pool is kept. Its sizes move with what stands by; who moves them is told by the rest."""
+    """Settings of its warm pool. Its sizes move with what stands by; who moves them is told by the rest."""
     config = group.WarmPoolConfiguration
     if config is None or config.Status:
         return ""

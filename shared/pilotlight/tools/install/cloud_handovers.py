@@ -8,7 +8,7 @@ from pilotlight.tools.install.handover import Handover
 
 
 def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, str], role: str = "") -> Handover | None:
-    """How the groups of a cloud keep themselves, by pool; None where the cloud has no such groups, or no address.
+    """The handover of a cloud's groups, by pool; None where the cloud has no such groups, or no address.
 
     They are read and set as ``role`` where one is named.
     """

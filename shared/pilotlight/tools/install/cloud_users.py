@@ -23,7 +23,7 @@ _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def bindings(actors: Iterable[str], readers: Iterable[str], *, kueue: bool = False) -> Iterator[Object]:
-    """What binds them. Raises ``BadInput`` for what names no account, or one of Kubernetes' own."""
+    """RoleBindings of actors and readers. Raises ``BadInput`` for what names no account, or one of Kubernetes' own."""
     actors, readers = list(actors), list(readers)
     for name in (*actors, *readers):
         if not _NAME.fullmatch(name) or name.startswith("system:"):

@@ -46,7 +46,7 @@ Object = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """What is to be done about one object."""
+    """The step to take about one object."""
 
     verb: Literal["create", "change", "keep", "remove", "reopen"]
     kind: str
@@ -98,7 +98,7 @@ def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Ste
 
 
 def is_ours(there: Object) -> bool:
-    """Whether an object was made by a version of these manifests; others' of the same name are left alone."""
+    """True where an object was made by a version of these manifests; others' of the same name are left alone."""
     return (there.get("metadata", {}).get("labels") or {}).get(LABEL) == ACCOUNT
 
 
@@ -113,7 +113,7 @@ def _create(api: Api, place: str, wanted: Object) -> None:
 
 
 def _holds(there: object, wanted: object) -> bool:
-    """Whether all that is wanted is there; the server adds defaults of its own."""
+    """True where all that is wanted is there; the server adds defaults of its own."""
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
         return all(_holds(there.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(there, list):
@@ -122,7 +122,7 @@ def _holds(there: object, wanted: object) -> bool:
 
 
 def bound(api: Api, role: str) -> bool:
-    """Whether our account has the role of a file in rbac/."""
+    """True where our account has the role of a file in rbac/."""
     try:
         api.get(f"{PLACES['ClusterRoleBinding']}/{ACCOUNT}-{role}", _ANY)
     except Missing:

@@ -44,7 +44,7 @@ class FoundPool(NamedTuple):
 
 
 class FirstPolicy(NamedTuple):
-    """What a policy is written from. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed."""
+    """Facts behind a first policy. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed."""
 
     pools: tuple[FoundPool, ...]
     capacity_types: tuple[CapacityType, ...]
@@ -57,7 +57,7 @@ class FirstPolicy(NamedTuple):
 
     @property
     def most_usd_per_hour(self) -> Decimal:
-        """What all of them cost at their most, in whole dollars; 0 where no price is known."""
+        """Cost of all of them at their most, in whole dollars; 0 where no price is known."""
         sums = sum((found.pool.max * found.usd_per_hour for found in self.pools if found.usd_per_hour), Decimal(0))
         return sums.to_integral_value(ROUND_UP)
 
@@ -115,7 +115,7 @@ def _of_nodes(name: str, key: str, nodes: Sequence[Node], catalog: Catalog, assu
 
 
 def _key(name: str, node: Node, taken: Sequence[FoundPool]) -> str:
-    """What the policy calls a pool: its name, or what it is made of where that is an id."""
+    """Key of a pool in the policy: its name, or what it is made of where that is an id."""
     if not _ID.fullmatch(name):
         return name
     made_of = (node.gpu_model or node.instance_type or "gpu").lower()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one setting of a pool, or of the pool itself where ``setting`` is empty."""
+    """Outcome of one setting of a pool, or of the pool itself where ``setting`` is empty."""
 
     pool: str
     verb: Literal["set", "would set", "kept", "nothing to do"]

@@ -7,7 +7,7 @@ from pilotlight.facts.limits.pool_handover import GroupState
 
 
 class Handover(Protocol):
-    """How a cloud's groups keep themselves, by the names of ``pool_handover``. Raises ``Denied`` or ``Retry``."""
+    """Settings of scaling of a cloud's groups, named as in ``pool_handover``. Raises ``Denied`` or ``Retry``."""
 
     def read(self) -> Mapping[str, GroupState]:
         """Every pool of the account's names that has a group."""

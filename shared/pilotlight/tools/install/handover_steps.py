@@ -1,4 +1,4 @@
-"""How a pool is taken over and given back: what is set, in which order, and what is left so that no job ends by it.
+"""Steps of taking a pool over and giving it back: what is set, in which order, and what is left so that no job ends.
 
 Nothing here lowers a size below what runs, lets a group end nodes to spread them, or ends what waits for a hook. What
 somebody set otherwise since is theirs. ADR 24.
@@ -34,7 +34,7 @@ def take(
     now: datetime,
     stands: bool = False,
 ) -> Taken:
-    """What to write down before anything is changed. What an earlier taking over found is not forgotten.
+    """The record to write down before anything is changed. What an earlier taking over found is not forgotten.
 
     ``stands``: its nodes may stand by.
     """
@@ -55,7 +55,7 @@ def take(
 def _wanted(
     rules: PoolPolicy, state: GroupState, before: dict[str, Setting], stands: bool
 ) -> Iterator[tuple[str, str]]:
-    """What a pool of ours is set to. No max is lower than what runs."""
+    """Settings that a pool of ours gets. No max is lower than what runs."""
     yield "min", "0"
     yield "max", str(max(rules.max, state.nodes))
     yield "protects-new", "true"
@@ -72,7 +72,7 @@ def _wanted(
 
 
 def claims(name: str) -> bool:
-    """Whether a setting is a tag that gives its group to cluster-autoscaler."""
+    """True where a setting is a tag that gives its group to cluster-autoscaler."""
     kind, _, key = name.partition(" ")
     return kind.endswith("tag") and key.startswith(AUTOSCALER) and "/" not in key.removeprefix(AUTOSCALER)
 
@@ -121,12 +121,12 @@ def _stays(setting: Setting, state: GroupState) -> str:
 
 
 def silent_for(taken: Taken, renewed: datetime | None, now: datetime) -> Seconds:
-    """How long nothing was heard of Pilotlight: since its Lease was renewed, or since the pool was taken over."""
+    """Seconds since Pilotlight was last heard of: since its Lease was renewed, or since the pool was taken over."""
     return (now - max(renewed or taken.at, taken.at)).total_seconds()
 
 
 def falls_back(taken: Taken, renewed: datetime | None, now: datetime, after_s: Seconds) -> bool:
-    """Whether silence gives a pool back. What was given back whole is its owner's, however long the silence lasts.
+    """True where silence gives a pool back. What was given back whole is its owner's, however long the silence lasts.
 
     A renewal dated as far ahead, by a clock that was wrong, is no sign of life.
     """

@@ -1,4 +1,4 @@
-"""Whether what limits our account holds: the admission policy as it is there, and dry runs of what it must refuse.
+"""Proof that our account's limit holds: the admission policy as it is there, and dry runs of what it must refuse.
 
 The dry runs are our account's own, by its token or by impersonation; nothing is changed by them.
 """
@@ -54,7 +54,7 @@ class _AsOurAccount:
 
 
 class _Unproven(Exception):
-    """What was tried says nothing."""
+    """A trial that says nothing."""
 
 
 def limit_of(source: Source, api: Api, pools: Sequence[str]) -> Limit:

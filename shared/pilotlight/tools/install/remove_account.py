@@ -121,7 +121,7 @@ def _namespace(api: Api, gone: Container[str], *, dry_run: bool) -> Iterator[Ste
 
 
 def _held(api: Api) -> Iterator[str]:
-    """What is in the namespace beside our account and what every namespace has: "deployments/NAME"."""
+    """Objects in the namespace beside our account and what every namespace has: "deployments/NAME"."""
     for path in _HOLDS:
         plural = path.rpartition("/")[2]
         for each in _all(api, path.format(f"namespaces/{NAMESPACE}"), _Named):
@@ -140,7 +140,7 @@ def _all(api: Api, path: str, model: type[T]) -> list[T]:
 
 
 def _there(api: Api, kind: str, name: str) -> bool:
-    """Whether there is such an object, and it is ours."""
+    """True where there is such an object, and it is ours."""
     try:
         return is_ours(api.get(f"{PLACES[kind]}/{name}", _ANY))
     except Missing:

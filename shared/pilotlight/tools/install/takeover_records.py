@@ -1,4 +1,4 @@
-"""What taking pools over changed, in a ConfigMap beside our account: all that whoever hands them back has to know.
+"""Records of what taking pools over changed, in a ConfigMap beside our account: all that handing them back needs.
 
 A key a pool. The Lease that every look renews (infra/kubernetes/placement) says how long we have been silent.
 """
@@ -40,7 +40,7 @@ class Written(NamedTuple):
 
 
 def read(api: Api) -> Written:
-    """What is written down; nothing where no pool was ever taken over."""
+    """The records as they are there; none where no pool was ever taken over."""
     try:
         data = api.get(f"{PLACE}/{NAME}", _MAP).data
     except Missing:

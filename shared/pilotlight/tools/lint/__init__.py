@@ -1,6 +1,6 @@
 """Manifests, PromQL and shell commands as they lie in a folder, read for faults that cost GPUs or hide what they cost.
 
-``documents`` reads a folder's files and asks the rules: ``autoscalers`` of KEDA, Karpenter, Kueue and
-cluster-autoscaler, ``workloads`` of pods, ``promql`` of queries, ``shell`` of clouds'
-commands. A rule is a generator of ``Lint``.
+``documents`` reads a folder's files and asks the rules: ``autoscaler_rules`` of KEDA, Karpenter, Kueue and
+cluster-autoscaler, ``workload_rules`` of pods, ``promql_rules`` of queries, ``shell_rules`` of clouds' commands. A rule
+is a generator of ``Lint``; no file is run, no cluster asked. Called by ``pilotlight lint``.
 """

@@ -21,7 +21,7 @@ _NESTED = (".yaml", ".yml", ".json", ".rules")
 
 
 def lint(texts: Mapping[str, str], site: Site) -> tuple[Lint, ...]:
-    """What is wrong in these files, by their names; in the order of the files."""
+    """Faults of these files, by their names; in the order of the files."""
     out: list[Lint] = []
     objects: list[Found] = []
     for file, text in texts.items():

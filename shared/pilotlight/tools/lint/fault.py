@@ -1,4 +1,4 @@
-"""What is wrong in manifests, queries and commands before they reach a cluster, each with its fix."""
+"""A fault of a manifest, query or command before it reaches a cluster, with its fix."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What rules know beside the files: GPUs of instance types by name, and the most GPUs that all pools may have
+    """Facts that rules know beside the files: GPUs of instance types by name, and the most GPUs that all pools may have
     (None where that is not known)."""
 
     gpus_of: dict[str, int] = {}

@@ -40,7 +40,7 @@ class Found(NamedTuple):
         return f"{self.file}: {self.kind} {self.name}".rstrip(" :")
 
     def spec(self, *path: str) -> Any:
-        """What lies under its spec; None where nothing does."""
+        """The value under a path of its spec; None where nothing does."""
         return at(self.value, "spec", *path)
 
     def fault(self, rule: str, what: str, fix: str) -> Lint:
@@ -48,12 +48,12 @@ class Found(NamedTuple):
         return Lint(rule=rule, level="fault", where=self.where, what=what, fix=fix)
 
     def warning(self, rule: str, what: str, fix: str) -> Lint:
-        """What may be meant so."""
+        """A warning of it: it may be meant so."""
         return Lint(rule=rule, level="warning", where=self.where, what=what, fix=fix)
 
 
 def at(value: Any, *path: str) -> Any:
-    """What lies under a path of keys; None where a step is missing."""
+    """The value under a path of keys; None where a step is missing."""
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -90,7 +90,7 @@ def pod_labels(found: Found) -> Mapping[str, Any]:
 
 
 def gpus(spec: Mapping[str, Any]) -> int:
-    """How many whole GPUs a pod asks for."""
+    """Number of whole GPUs that a pod asks for."""
     asked = 0
     for each in items(spec.get("containers")):
         for resource in GPU_RESOURCES:
@@ -100,7 +100,7 @@ def gpus(spec: Mapping[str, Any]) -> int:
 
 
 def node_terms(spec: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What a pod requires of its node's labels: each key with the values that would do."""
+    """Labels that a pod requires of its node: each key with the values that would do."""
     chosen = spec.get("nodeSelector")
     for key, value in chosen.items() if isinstance(chosen, Mapping) else ():
         yield str(key), (str(value),)

@@ -35,7 +35,7 @@ _ON_NODE = re.compile(r"\bon\s*\(\s*node\s*\)")
 
 
 def promql_rules(where: str, query: str) -> Iterator[Lint]:
-    """What is wrong with one query."""
+    """Faults of one query."""
 
     def fault(rule: str, what: str, fix: str) -> Lint:
         return Lint(rule=rule, level="fault", where=where, what=what, fix=fix)

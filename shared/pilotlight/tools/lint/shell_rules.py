@@ -11,7 +11,7 @@ _TOOLS = {"gcloud": ("container",), "civo": ("kubernetes", "k8s", "k3s"), "eksct
 
 
 def shell_rules(file: str, text: str) -> Iterator[Lint]:
-    """What is wrong with the commands of one script."""
+    """Faults of the commands of one script."""
     clusters: dict[str, int] = {}
     for number, words in _commands(text):
         where = f"{file}:{number}"

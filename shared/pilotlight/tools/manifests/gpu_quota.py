@@ -20,7 +20,7 @@ _PRIORITIES = (
 
 
 def quotas(pools: Sequence[Sold], teams: Sequence[Team]) -> Iterator[Object]:
-    """How many GPUs a team's namespace may ask for at once, and how many one container of it."""
+    """ResourceQuotas: GPUs that a team's namespace may ask for at once, and those that one container of it may."""
     resources = sorted({each.machine.gpu_resource for each in pools})
     largest = {r: max(s.machine.gpus for s in pools if s.machine.gpu_resource == r) for r in resources}
     for team in teams:

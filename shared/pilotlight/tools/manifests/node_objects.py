@@ -1,4 +1,4 @@
-"""What stands on nodes or makes them: Karpenter's NodePools, and a DaemonSet that has images there before pods come."""
+"""Objects on nodes or behind them: Karpenter's NodePools, and a DaemonSet that has images there before pods come."""
 
 from collections.abc import Iterator, Sequence
 

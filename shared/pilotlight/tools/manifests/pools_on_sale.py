@@ -1,4 +1,4 @@
-"""What a policy's pools sell, and how many GPUs each team's budget stands for."""
+"""Pools of a policy as they are sold, and how many GPUs each team's budget stands for."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal

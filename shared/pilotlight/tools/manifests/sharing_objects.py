@@ -1,4 +1,4 @@
-"""What makes pods share devices: configs of device plugin and MIG manager, patches of requests; and the way back.
+"""Objects that make pods share devices: configs of device plugin and MIG manager, patches of requests, the way back.
 
 Fields: NVIDIA k8s-device-plugin README ("Shared Access to GPUs", "With CUDA MPS"; renameByDefault,
 failRequestsGreaterThanOne, resources[].name and replicas; a memory limit is not among them), mig-parted's config, and
@@ -20,7 +20,7 @@ OFF = "all-disabled"
 
 
 class Target(NamedTuple):
-    """What made the pods: deployment, statefulset, or a pod alone."""
+    """Owner that made the pods: deployment, statefulset, or a pod alone."""
 
     kind: str
     namespace: str

@@ -1,4 +1,4 @@
-"""What a node's GPUs say of themselves at one moment, and which pods hold them. What a device does not tell is None."""
+"""Readings of a node's GPUs at one moment, and the pods that hold them. A figure that no device tells is None."""
 
 import msgspec
 

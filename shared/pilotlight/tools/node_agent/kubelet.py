@@ -1,4 +1,4 @@
-"""Who holds which device of this node: kubelet's pod-resources socket, asked over gRPC (the package grpcio)."""
+"""Holders of this node's devices: kubelet's pod-resources socket, asked over gRPC (the package grpcio)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What a virtual machine's own metadata server says of its end: read from inside, seconds after the cloud decides.
+"""Notices of a virtual machine's end by its own metadata server: read from inside, seconds after the cloud decides.
 
 Google Cloud: ``instance/preempted`` and ``instance/maintenance-event``
 (https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys). Azure: scheduled events

@@ -54,7 +54,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What was answered at one look, and the containers that held each device id."""
+    """Answers of one look, and the containers that held each device id."""
 
     devices: tuple[Device, ...]
     held: Mapping[str, tuple[DeviceHolder, ...]] = {}

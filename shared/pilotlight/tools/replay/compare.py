@@ -36,7 +36,7 @@ def run_peers(
     meanwhile: Callable[[], Outcome],
     on_done: Done,
 ) -> list[Outcome]:
-    """What ``meanwhile`` (Pilotlight, in this process) and every peer came to, Pilotlight first."""
+    """Outcomes of ``meanwhile`` (Pilotlight, in this process) and of every peer, Pilotlight first."""
     tasks = {name: partial(one_peer, name, jobs, catalog, scenario, trace, bound) for name in names}
     ours, others = apart(tasks, meanwhile=meanwhile, on_done=on_done)
     return [ours, *others]
@@ -45,7 +45,7 @@ def run_peers(
 def apart(
     tasks: Mapping[str, Callable[[], T]], *, meanwhile: Callable[[], M], on_done: Done, processes: int | None = None
 ) -> tuple[M, list[T]]:
-    """What ``meanwhile`` gave in this process, and each task in one of its own, in their order.
+    """Result of ``meanwhile`` in this process, and each task in one of its own, in their order.
 
     At most so many ``processes`` at once: one for each processor where it is not said.
     """
@@ -95,7 +95,7 @@ def one_peer(
 
 @contextmanager
 def log_to(path: Path | None) -> Iterator[Log | None]:
-    """What writes a run's records to a file as JSON lines; nothing where no file is named."""
+    """Writer of a run's records to a file as JSON lines; nothing where no file is named."""
     if path is None:
         yield None
         return

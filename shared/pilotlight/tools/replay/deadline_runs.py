@@ -15,7 +15,7 @@ class DeadlineJob(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What a rule knows: ticks left of work, of time and of the start under way; where it runs; which zones are up."""
+    """A rule's knowledge: ticks left of work, of time and of the start under way; where it runs; which zones are up."""
 
     work: int
     time: int
@@ -31,14 +31,14 @@ Rule = Callable[[Now], Step]
 
 
 class Played(NamedTuple):
-    """What was done in every tick, and the work that was left."""
+    """Actions of every tick, and the work that was left."""
 
     log: list[Step]
     work_left: int
 
 
 def play(up: Sequence[Sequence[bool]], job: DeadlineJob, rule: Rule) -> Played:
-    """What the rule did until the work was done or the time was over. ``up``: a row a zone; each wraps at its end."""
+    """Play a rule until the work is done or the time is over. ``up``: a row a zone; each wraps at its end."""
     work, left, zone = job.work, 0, 0
     where: Capacity = "none"
     log: list[Step] = []

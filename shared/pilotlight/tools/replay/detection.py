@@ -1,4 +1,4 @@
-"""What Pilotlight sees of the world's cluster: the wait of a pod only some time after it began."""
+"""The world's cluster as Pilotlight sees it: the wait of a pod only some time after it began."""
 
 from datetime import timedelta
 

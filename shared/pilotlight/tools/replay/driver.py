@@ -142,7 +142,7 @@ class Driver:
             self._look()
 
     def _after(self, at_s: Seconds) -> bool:
-        """Whether the tick that comes after something was done is due and has anything to look at.
+        """True where the tick that comes after something was done is due and has anything to look at.
 
         It has not where all of it came about and nothing happened since. Where the cloud or a budget may refuse
         something a tick tries it again.
@@ -153,7 +153,7 @@ class Driver:
         return self._stirred or not self._sure or bool(self.world.pending)
 
     def _doors_due(self, at_s: Seconds) -> bool:
-        """Whether a node's door may have to turn now."""
+        """True where a node's door may have to turn now."""
         due = False
         while self._looks and self._looks[0] <= at_s:
             heapq.heappop(self._looks)
@@ -198,7 +198,7 @@ class Driver:
             heapq.heappush(self._looks, self.world.now_s + self.detect_s)
 
     def _stir(self, after_s: Seconds) -> None:
-        """What happened is looked at so much later, together with what happens until then."""
+        """Schedule a look so much after what happened, together with what happens until then."""
         self._stirred = True
         self._stirred_s = min(self._stirred_s, self.world.now_s + after_s)
 

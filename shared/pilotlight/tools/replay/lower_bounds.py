@@ -1,4 +1,4 @@
-"""What a trace costs at the least: in shares of GPUs (fluid), and in whole nodes with no job waiting (integral)."""
+"""The least that a trace can cost: in shares of GPUs (fluid), and in whole nodes with no job waiting (integral)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ def _integral(groups: Groups, machines: tuple[Machine, ...]) -> Fraction:
 
 
 def _changes(groups: Groups) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """What begins (positive) and ends (negative), in thousandths of a GPU, by the microsecond it happens at."""
+    """Demand that begins (positive) and ends (negative), in thousandths of a GPU, by the microsecond it happens at."""
     changes: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for mask, jobs in groups.items():
         for job in jobs:

@@ -1,4 +1,4 @@
-"""What a run measured: its result, and samples over time for the charts."""
+"""Measures of a run: its result, and samples over time for the charts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ NO_REASONS: Mapping[str, str] = {}
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to: its result, every finished job's wait, and samples over time."""
+    """A run's outcome: its result, every finished job's wait, and samples over time."""
 
     result: Result
     waits: tuple[Seconds, ...] = ()

@@ -43,7 +43,7 @@ CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What a replay assumes beside the trace: all that its options set.
+    """Assumptions of a replay beside the trace: all that its options set.
 
     Spot is to be had in ``zones`` as it was recorded there; ``falls_back``: beside it on-demand may be bought. Of the
     share ``vanish`` of jobs the pods are deleted at their end.
@@ -72,7 +72,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came of it, and how many events and ticks it took."""
+    """Outcome of a replay, and how many events and ticks it took."""
 
     outcome: Outcome
     events: int

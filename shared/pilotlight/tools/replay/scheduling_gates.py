@@ -78,7 +78,7 @@ class Gate:
         self._jobs[job.job_id] = job, demands
 
     def holds(self, job: str) -> bool:
-        """Whether a job is still gated."""
+        """True while a job is still gated."""
         return job in self._jobs
 
     def show(self, job: str) -> tuple[PodDemand, ...]:

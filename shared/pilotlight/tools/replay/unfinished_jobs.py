@@ -1,4 +1,4 @@
-"""What the jobs wait for that a run leaves undone."""
+"""Reasons why a run leaves jobs undone: what they wait for."""
 
 from collections.abc import Mapping
 

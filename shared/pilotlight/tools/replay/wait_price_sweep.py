@@ -73,7 +73,7 @@ def sweep(
 
 
 def ours_name(value: Decimal) -> str:
-    """What a run of ours is called."""
+    """Name of a run of ours."""
     return f"pilotlight at ${value}/h"
 
 

@@ -14,7 +14,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def workers(most: int, begin: Callable[[ProcessPoolExecutor], T]) -> Iterator[T]:
-    """What ``begin`` gave, which submits all the work there is to at most so many processes.
+    """Results of ``begin``, which submits all the work there is to at most so many processes.
 
     They are begun by it. They leave Ctrl-C to the process that began them, which ends them.
     """

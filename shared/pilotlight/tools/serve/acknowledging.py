@@ -23,7 +23,7 @@ MOST_BODY, MOST_NAME = 10_000, 80
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What is posted: who sees to it."""
+    """The body that is posted: who sees to it."""
 
     by: str = ""
 
@@ -65,7 +65,7 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
 
 
 def _tellings(app: "App", asked: str) -> list[Telling]:
-    """What the channels know of an alert: what goes on before what is over, the newest first."""
+    """Tellings of an alert that the channels know: what goes on before what is over, the newest first."""
     from pilotlight.state_schema.alerts import PROOF, WAITING
 
     cluster, _, digest = asked.rpartition("/")

@@ -80,7 +80,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
     @property
     def begun(self) -> bool:
-        """Whether a request has begun to arrive."""
+        """True once a request has begun to arrive."""
         return self.request is not None
 
     def readable(self) -> bool:
@@ -93,7 +93,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
             super().handle_read()
 
     def _over(self) -> bool:
-        """Whether the sender sends no more, which may still read."""
+        """True where the sender sends no more, which may still read."""
         with suppress(OSError):
             return bool(self.socket.recv(1, socket.MSG_PEEK) == b"")
         return False

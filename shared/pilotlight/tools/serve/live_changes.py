@@ -83,7 +83,7 @@ def _booting(pool: str, sold: Offering | None, since: datetime) -> Tile:
 
 
 def spending(days: Iterable[MeterDay], today: date) -> Spending:
-    """What metered days come to. A day that was not metered cost nothing that the meter knows."""
+    """Sums of metered days. A day that was not metered cost nothing that the meter knows."""
     by_day = {found.day: _day(found) for found in days}
     unpriced = {node for found in days for node in found.unpriced}
     first = today.replace(day=1)
@@ -105,14 +105,14 @@ def _day(found: MeterDay) -> GpuDay:
 
 
 def todo(seen: Glance) -> Iterator[Todo]:
-    """What needs a person, the most urgent first."""
+    """Lines that need a person, the most urgent first."""
     for want in wants(seen):
         text = want.what if want.command else want.what + want.how
         yield Todo(text=text, command=shlex.join(want.command))
 
 
 def pauses(paused: Iterable[PausedPools]) -> Iterator[Todo]:
-    """Who stopped what, and what takes that back."""
+    """Pauses: who stopped what, and what takes that back."""
     for one in paused:
         what = "all pools" if one.pool == "*" else f"pool {one.pool}"
         whom = f" by {one.by}" if one.by else ""

@@ -1,4 +1,4 @@
-"""What the live page shows of one cluster: one look that changes nothing, its newest decisions, and its money.
+"""The look behind the live page, at one cluster: it changes nothing, and reads its newest decisions and its money.
 
 Whoever watches shares the looks of a process: nothing is read while nobody does, and a look that takes long makes the
 next one wait longer, so that watching takes at most a tenth of a processor.

@@ -1,4 +1,4 @@
-"""What the live page shows of one cluster at a moment; ADR 33 says how it travels."""
+"""The view that the live page shows of one cluster at a moment; ADR 33 says how it travels."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -76,7 +76,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Todo(msgspec.Struct, frozen=True, kw_only=True):
-    """What needs a person, or a pause that one set: a line, and the command to copy, where there is one."""
+    """A line that needs a person, or a pause that one set: its words, and the command to copy, where there is one."""
 
     text: str
     command: str = ""

@@ -9,7 +9,7 @@ from pilotlight.facts.memory import BOUNDS
 
 
 class Page:
-    """What prometheus_client asks for figures: each family once, in its order."""
+    """The collector that prometheus_client asks for figures: each family once, in its order."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._samples = samples
@@ -48,6 +48,6 @@ def _metric(family: Family, samples: Iterable[Sample]) -> Any:
 
 
 def _buckets(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """How many are up to each bound, each with all below it."""
+    """Counts up to each bound, each with all below it."""
     bounds = [*(str(float(bound)) for bound in BOUNDS), "+Inf"]
     return list(zip(bounds, accumulate(counts), strict=True))

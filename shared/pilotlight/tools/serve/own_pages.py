@@ -1,4 +1,4 @@
-"""What ``serve`` tells of itself: ``/healthz``, ``/readyz``, ``/metrics``, and the live page."""
+"""Pages that ``serve`` has of itself: ``/healthz``, ``/readyz``, ``/metrics``, and the live page."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING

@@ -102,7 +102,7 @@ def _of_pods(app: App, body: bytes, where: str) -> list[PodDemand]:
 
 
 def _is_pod(body: bytes, headers: Mapping[str, str]) -> bool:
-    """Whether a body is pods and no CloudEvent: Knative's references to a pod carry its kind, too."""
+    """True where a body is pods and no CloudEvent: Knative's references to a pod carry its kind, too."""
     try:
         head = msgspec.json.decode(body, type=_Head)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What stands before the paths of ``serve``: who may come in, by ``request_access``, before a body is parsed.
+"""The gate before the paths of ``serve``: who may come in, by ``request_access``, before a body is parsed.
 
 What goes on inside has no token in it: neither a header nor the path.
 """

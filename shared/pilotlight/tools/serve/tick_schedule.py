@@ -1,4 +1,4 @@
-"""What a served deployment does by itself: its functions' ticks, and alerts handed on from the outbox."""
+"""Schedule of what a served deployment does by itself: its functions' ticks, and alerts handed on from the outbox."""
 
 import logging
 import os

@@ -44,7 +44,7 @@ def pause(
 
 
 def person() -> str:
-    """Who runs this command, as the machine knows them: it is no proof."""
+    """Name of the person who runs this command, as the machine knows them: it is no proof."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -1,4 +1,4 @@
-"""What a person does about an idle owner: leave it alone for a while, or wake it."""
+"""Commands of a person about an idle owner: leave it alone for a while, or wake it."""
 
 from datetime import datetime, timedelta
 

@@ -113,7 +113,7 @@ def ended(until: str) -> float:
 
 
 def telemetry_of(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
-    """What one Prometheus has of pods' GPUs."""
+    """Telemetry of pods' GPUs as one Prometheus has it."""
     return _telemetry(_api(url, auth), start, end, step_s)
 
 

@@ -94,7 +94,7 @@ class Users(NamedTuple):
 
 
 class RightsAsked(NamedTuple):
-    """What is asked for beside looking."""
+    """Rights that are asked for beside looking."""
 
     act: bool
     kueue: bool

@@ -118,7 +118,7 @@ def _configs(advice: "SharingAdvice") -> list[str]:
 
 
 def _target(one: "Slice") -> "Target":
-    """What made a pod, by the shape of its name."""
+    """The object that made a pod, by the shape of its name."""
     from pilotlight.decide.demand.made_by import made_by
     from pilotlight.tools.manifests.sharing_objects import Target
 

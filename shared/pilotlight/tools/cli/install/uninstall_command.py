@@ -67,7 +67,7 @@ class Removal:
         self.left: list[str] = []
 
     def lines(self) -> Iterator[str]:
-        """What is done, a line each: pools are marked and given back before the rights go, their record goes last."""
+        """Remove it, a line each step: pools are marked and given back before the rights go, their record goes last."""
         from pilotlight.tools.install import remove_account
 
         found, unread = Book(self._api).read()

@@ -44,7 +44,7 @@ SAMPLE_S = 600.0
 
 
 class CapacityType(StrEnum):
-    """What a replay buys."""
+    """Kinds of capacity that a replay buys."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -52,7 +52,7 @@ class CapacityType(StrEnum):
 
 
 class Shaping(StrEnum):
-    """How Pilotlight shapes where jobs run."""
+    """Ways in which Pilotlight shapes where jobs run."""
 
     NONE = "none"
     TAINT = "taint"

@@ -210,7 +210,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _show(jobs: Sequence[Job], name: str, *, as_json: bool, measured: Stats | None = None) -> None:
-    """What a trace holds, as a table or as JSON."""
+    """Print a trace's measures, as a table or as JSON."""
     durations = sorted(job.duration_s for job in jobs)
     figures: dict[str, float] = {
         "jobs": len(jobs),

@@ -111,7 +111,7 @@ def _show(advised: "list[PaidAhead]") -> None:
 
 
 def _sum(one: "PaidAhead") -> list[str]:
-    """How an advice comes about."""
+    """The sum behind an advice, in words."""
     name = f"{one.machine}, {one.term.name}"
     share = f"{one.term.usd_per_hour} / {one.usd_per_hour} = {one.break_even:.1%}"
     rule = f"{name}: {share}: below that use, by the hour is cheaper"

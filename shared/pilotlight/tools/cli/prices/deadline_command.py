@@ -26,7 +26,7 @@ DRAWN = 200
 
 
 class Odds(NamedTuple):
-    """What became of the drawn runs: costs in on-demand hours, the share with no hour on on-demand, late ones."""
+    """Outcomes of the drawn runs: costs in on-demand hours, the share with no hour on on-demand, late ones."""
 
     median: float
     p90: float
@@ -158,7 +158,7 @@ def _odds(plan: DeadlinePlan, job: DeadlineJob, chances: Chances, spot: float) -
 
 
 def _drawn(draw: random.Random, ticks: int, chances: Chances) -> list[bool]:
-    """Whether spot is up in one run: a zone that is lost is as good as kept where another is up at once."""
+    """Spot's ticks of one run, True where it is up: a lost zone is as good as kept where another is up at once."""
     up = draw.random() < chances.back / (chances.back + chances.none_left)
     row = []
     for _ in range(ticks):

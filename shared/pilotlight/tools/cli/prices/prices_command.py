@@ -75,7 +75,7 @@ def refresh(
 
 
 def compared(catalog: Catalog, told: Mapping[str, Mapping[CapacityType, Price]]) -> tuple[list[Change], list[str]]:
-    """What becomes of each price of a file, with spot where it is told anew; and those that nobody tells."""
+    """Changes of each price of a file, with spot where it is told anew; and those that nobody tells."""
     changes, missing = [], []
     for name, kind in catalog.instance_types.items():
         news = told.get(name, {})

@@ -16,7 +16,7 @@ from pilotlight.settings import deployed_settings
 
 
 class Bills(NamedTuple):
-    """How a cloud bills: its title, its name in catalogues, its steps in seconds, and disks with a price."""
+    """A cloud's way to bill: its title, its name in catalogues, its steps in seconds, and disks with a price."""
 
     title: str
     cloud: str

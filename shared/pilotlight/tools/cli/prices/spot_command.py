@@ -96,7 +96,7 @@ def _none_sold(site: "App") -> str:
 
 
 def _shares(site: "App") -> tuple[SpotShare, ...]:
-    """How much of each team's and class's work is on spot; the cluster is asked only where the policy limits it."""
+    """Share of each team's and class's work that is on spot; the cluster is asked only where the policy limits it."""
     from pilotlight.decide.offers.spot_share import limits, spot_shares
 
     policy = site.deps.policy
@@ -104,7 +104,7 @@ def _shares(site: "App") -> tuple[SpotShare, ...]:
 
 
 def _kept_prices(site: "App") -> dict[str, SpotPrices]:
-    """What the state knows of spot's prices by zone."""
+    """Spot's prices by zone that the state keeps."""
     from pilotlight.state_schema.billing_records import PRICES
 
     kept = PRICES.get(site.state, site.settings.cluster_name)

@@ -92,7 +92,7 @@ def _month(text: str, team: str | None, cluster: str) -> "Month":
 def _beside(
     state: "State", clusters: Sequence[str], first: date, last: date
 ) -> "tuple[tuple[tuple[str, Correction], ...], tuple[tuple[str, Anomaly], ...]]":
-    """What is learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
+    """Corrections learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
     from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
     from pilotlight.decide.money.spend import books
     from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes
@@ -110,7 +110,7 @@ def _beside(
 
 
 def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
-    """What all these clusters paid for and did not use, by pool."""
+    """Capacity that all these clusters paid for and did not use, by pool."""
     from pilotlight.flow.billing import paid_idle
     from pilotlight.tools.advice.month import Unused
 

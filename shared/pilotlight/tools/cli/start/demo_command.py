@@ -130,7 +130,7 @@ class _Screen:
             )
 
     def wait(self, story: "Story") -> None:
-        """What arrived meanwhile, and how far the budget is used."""
+        """Print what arrived meanwhile, and how far the budget is used."""
         self.alerts(story)
         if self._quiet or not self.out.is_terminal or time.monotonic() < self._looked + LOOK_S:
             return
@@ -172,7 +172,7 @@ class _Screen:
 
 
 def _desktop() -> bool:
-    """Whether a browser would come up in a window before whoever started this."""
+    """True where a browser would come up in a window before whoever started this."""
     if sys.platform in ("darwin", "win32"):
         return True
     set_ = environment()

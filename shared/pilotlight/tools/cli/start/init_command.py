@@ -104,7 +104,7 @@ def _write(output: str, text: str) -> None:
 
 
 def _next(output: str, pods: str, nodes: str, context: str, kubeconfig: str) -> Sequence[str]:
-    """What to type now."""
+    """The command to type next."""
     policy = shlex.quote(output)
     named = {"--pods": pods, "--nodes": nodes, "--context": context, "--kubeconfig": kubeconfig}
     where = "".join(f" {option} {shlex.quote(value)}" for option, value in named.items() if value)

@@ -122,7 +122,7 @@ def _rule(rule: "Rule") -> str:
 
 
 def _unreadable(found: "Policy", where: str) -> list[str]:
-    """What is wrong with the files of prices that a policy names: they lie beside it."""
+    """Faults of the files of prices that a policy names: they lie beside it."""
     from pilotlight.codec.bills.rates import read_rates
     from pilotlight.codec.catalog_file import read_catalog
 
@@ -162,7 +162,7 @@ def _of_bill(found: "Policy", policy: str, settings: Settings) -> list[str]:
 
 
 def _of_many_clusters(found: "Policy", policy: str, settings: Settings) -> list[str]:
-    """What people expect of a policy of many clusters and do not get."""
+    """Notes on a policy of many clusters: what people expect of it and do not get."""
     named = {name: own.policy or settings.policy or policy for name, own in settings.clusters.items()}
     own = [name for name, used in named.items() if used == policy]
     notes: list[str] = []

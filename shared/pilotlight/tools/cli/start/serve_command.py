@@ -58,7 +58,7 @@ def serve(
 
 
 def _embedded(settings: Settings) -> bool:
-    """Whether no cluster is set up, nor a world outside: then there is a world of serve's own."""
+    """True where no cluster is set up, nor a world outside: then there is a world of serve's own."""
     return not (settings.world or settings.api or settings.clusters)
 
 

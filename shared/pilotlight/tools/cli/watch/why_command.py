@@ -103,13 +103,13 @@ def why(
 
 
 def _now(wired: "App", subject: str) -> list[NodeVerdict]:
-    """What a look would do with the node at this moment."""
+    """Verdicts on the node as a look would give them at this moment."""
     seen = _look(wired)
     return [node for node in seen[1].nodes if subject in (node.node, node.instance)] if seen else []
 
 
 def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
-    """Who could give way at this moment to a pod that waited for money or capacity at the newest decision."""
+    """Pods that could give way at this moment to one that waited for money or capacity at the newest decision."""
     from pilotlight.tools.advice.give_way import give_way, short_of
 
     short = {name for group in short_of(newest.plan) for name in (*group.pods, *group.uids)}
@@ -250,7 +250,7 @@ def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
 
 
 def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:
-    """What pods of the group's namespaces claimed and may not."""
+    """Findings on claims that pods of the group's namespaces made and may not."""
     spaces = {pod.partition("/")[0] for pod in group.pods}
     found = (one for one in record.plan.findings if one.code == CLAIM_REFUSED)
     return [one for one in found if one.subject.partition("/")[0] in spaces]
@@ -264,7 +264,7 @@ def _node_lines(node: NodeVerdict) -> Iterator[str]:
 
 
 def _cost_lines(record: Record, came_to: Sequence[NodeCost]) -> Iterator[str]:
-    """What the nodes that a decision bought really cost, once they are over; a bill's word comes last."""
+    """Lines on the true cost of the nodes that a decision bought, once they are over; a bill's word comes last."""
     for cost in came_to:
         if cost.decision != record.id:
             continue

@@ -25,7 +25,7 @@ def always_on(
     bound: Bounds,
     sample_s: Seconds | None = None,
 ) -> Outcome:
-    """What the fleet costs until the last job ends. By its definition no job waits."""
+    """Cost of a fleet that is lit until the last job ends. By its definition no job waits."""
     fleet, until_s = standing_fleet(jobs, catalog, pools)
     gpus = sum(machine.gpus * count for machine, count in fleet)
     price = sum((machine.price * count for machine, count in fleet), Decimal(0))

@@ -1,4 +1,4 @@
-"""What all peers share: when they wake, what they have on its way, and first-fit packing."""
+"""Common ground of all peers: when they wake, what they have on its way, and first-fit packing."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

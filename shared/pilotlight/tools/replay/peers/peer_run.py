@@ -46,7 +46,7 @@ def run_peer(
     sample_s: Seconds | None = None,
     log: Log | None = None,
 ) -> Outcome:
-    """What a peer makes of a trace, whose jobs are in the order of their submits.
+    """A peer's run of a trace, whose jobs are in the order of their submits.
 
     ``bound`` is worked out where it is not given; ``sample_s`` is the time between two samples, None for none.
     ``zones`` are where it may buy, ``falls_back`` adds on-demand to what it may. ``log`` receives the records of the
@@ -139,7 +139,7 @@ class Arrivals:
             self._world.submit(self._pods(job), job.duration_s, job=job.job_id)
 
     def over(self) -> bool:
-        """Whether every job has come and gone."""
+        """True once every job has come and gone."""
         return self.count == len(self._jobs) == len(self._world.finished)
 
     def last_done_s(self) -> Seconds:

@@ -69,7 +69,7 @@ def history(ask: Query, since: float, until: float) -> History:
 
 
 def _day(ask: Query, seen: dict[str, _Seen], end: float, span_s: Seconds) -> None:
-    """What a day tells, read at its end: later days know better."""
+    """Read a day's pods at its end: later days know better."""
     over = f"[{math.ceil(span_s)}s]"
     for labels, gpus in ask(f"max_over_time({_GPUS}{over})", end):
         pod = seen.setdefault(_uid(labels), _Seen(labels.get("namespace", ""), labels.get("pod", "")))

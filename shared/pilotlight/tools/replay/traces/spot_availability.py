@@ -20,7 +20,7 @@ MOST_TICKS = 10_000_000
 
 
 class Availability(msgspec.Struct, frozen=True):
-    """Whether spot was up, by ticks of ``gap_s``."""
+    """Availability of spot: up or not, by ticks of ``gap_s``."""
 
     gap_s: Seconds
     up: tuple[bool, ...]

@@ -70,7 +70,7 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy did with one trace. ``wakes`` are starts of stopped nodes, whose disks' ``standby_usd`` are part
+    """Result of one policy with one trace. ``wakes`` are starts of stopped nodes, whose disks' ``standby_usd`` are part
     of the dollars. ``unfinished`` are the jobs that it left, the most frequent reason first."""
 
     policy: str
@@ -93,7 +93,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every job has come to its end."""
+        """True where every job has come to its end."""
         return self.jobs_done == self.jobs
 
     @property

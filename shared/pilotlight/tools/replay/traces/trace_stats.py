@@ -38,7 +38,7 @@ class Quantiles(_Table, frozen=True, kw_only=True):
 
 
 class Shape(_Table, frozen=True, kw_only=True):
-    """What jobs ask for. Teams and groups are numbered by how many jobs they have."""
+    """Demand of jobs. Teams and groups are numbered by how many jobs they have."""
 
     gpus: int
     gpu_milli: int = MILLI_PER_GPU
@@ -209,7 +209,7 @@ def read_stats(text: str | bytes, where: str) -> Stats:
 
 
 def _problem(stats: Stats) -> str:
-    """What types alone do not rule out, or nothing."""
+    """The first problem that types alone do not rule out, or nothing."""
     parts: tuple[Burst | Rest, ...] = (*stats.bursts, *stats.rest)
     slots = [burst.slot for burst in stats.bursts] + [slot for rest in stats.rest for slot, _ in rest.slots]
     counts = [burst.jobs for burst in stats.bursts] + [jobs for rest in stats.rest for _, jobs in rest.slots]

@@ -70,7 +70,7 @@ def style() -> Markup:
 
 
 def sentence(ours: Result) -> str:
-    """What Pilotlight did, in one sentence."""
+    """A sentence on what Pilotlight did."""
     jobs = (
         f"{ours.jobs_done:,} jobs" if ours.finished else f"{ours.jobs_done:,} of {ours.jobs:,} jobs, which is a failure"
     )
@@ -79,7 +79,7 @@ def sentence(ours: Result) -> str:
 
 
 def against(ours: Result, peers: Sequence[Result]) -> str:
-    """How the peers did beside it: the cheapest, and the one with the shortest mean wait; empty without peers."""
+    """A sentence on the peers beside it: the cheapest, and the one with the shortest mean wait; empty without peers."""
     if not peers:
         return ""
     cheapest = min(peers, key=lambda r: r.cost_usd)

@@ -16,7 +16,7 @@ GUARDS = "budgets, holds and caps are not moved by it: prices.overrides of the p
 
 
 class Held(NamedTuple):
-    """What is known of a cluster. ``awaited`` is metered and not billed: pool, dollars, and what they may come to."""
+    """A cluster's bill and meter. ``awaited`` is metered and not billed: pool, dollars, and what they may come to."""
 
     cluster: str
     days: tuple[Compared, ...]
@@ -58,7 +58,7 @@ def signed(usd: Usd) -> str:
 
 
 def notes(held: Held) -> list[str]:
-    """What is learnt, with its date and evidence, and what only metered days will come to by it."""
+    """Notes on what is learnt, with its date and evidence, and what only metered days will come to by it."""
     out = [told(one) for one in held.learnt]
     for pool, usd, coming in held.awaited:
         out.append(f"not billed yet: {_pool(pool)} metered at {cents(usd)}, by what is learnt {cents(coming)}")

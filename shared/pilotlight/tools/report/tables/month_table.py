@@ -66,7 +66,7 @@ def _teams(month: Month) -> list[Line]:
 
 
 def notes(month: Month) -> list[str]:
-    """What a reader must know to judge the figures: how they were come by, and how far they agree."""
+    """Notes that a reader needs to judge the figures: how they were come by, and how far they agree."""
     used, idle, shared = month.split
     out = [
         f"teams ${used:,.2f} + idle ${idle:,.2f} + shared ${shared:,.2f} = ${used + idle + shared:,.2f}",
@@ -99,7 +99,7 @@ def notes(month: Month) -> list[str]:
 
 
 def _of_unit(month: Month, unit: str, count: Decimal) -> str:
-    """What one of a unit costs; a thousand of requests."""
+    """Cost of one of a unit; of a thousand where they are requests."""
     if unit == REQUESTS:
         return f"${1000 * month.total.usd / count:,.4f} for each thousand of {count:,} {unit}"
     return f"${month.total.usd / count:,.4f} for each of {count:,} {unit}"

@@ -1,4 +1,4 @@
-"""What each offering would do for pods that wait, as rows: price, fit, dollars a useful hour, and why (not)."""
+"""Offerings for pods that wait, as rows: price, fit, dollars a useful hour, and why (not)."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What replays measured, as a table for people and as JSON for programs (shape: the replay's documented report)."""
+"""Measures of replays, as a table for people and as JSON for programs (shape: the replay's documented report)."""
 
 from collections.abc import Callable, Sequence
 

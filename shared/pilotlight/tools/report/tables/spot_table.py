@@ -38,7 +38,7 @@ def table(cluster: str, rows: Sequence[SpotRow], job: SpotJob) -> Sheet:
 
 
 def share_line(share: SpotShare) -> str:
-    """How much of one team's or class's work is on spot: "team research: 2 of 5 GPUs on spot, at most 50 %"."""
+    """Line on the work of a team or class that is on spot: "team research: 2 of 5 GPUs on spot, at most 50 %"."""
     return f"{share.kind} {share.name}: {share.spot_gpus:g} of {share.gpus:g} GPUs on spot, at most {share.most:.0%}"
 
 

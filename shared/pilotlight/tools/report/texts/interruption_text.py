@@ -28,7 +28,7 @@ def lines(found: Interruption) -> list[str]:
 
 
 def about(found: Interruption, subject: str) -> bool:
-    """Whether it concerns an instance, a node, a decision or a pod."""
+    """True where it concerns an instance, a node, a decision or a pod."""
     pods = {name for uid, lost in found.lost.items() for name in (uid, lost.pod, lost.pod.partition("/")[2])}
     return subject in pods | ({found.instance, found.node, found.decision} - {""})
 

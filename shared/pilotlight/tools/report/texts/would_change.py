@@ -1,4 +1,4 @@
-"""What would have changed a decision about pods: a price, a cap, a label; from its record alone."""
+"""Changes that would have turned a decision about pods: a price, a cap, a label; from its record alone."""
 
 from collections.abc import Iterator
 from decimal import Decimal
