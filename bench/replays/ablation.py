@@ -28,7 +28,7 @@ from pilotlight.errors import BadInput
 from pilotlight.flow.observe import settle
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.compare import apart
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.run import Scenario, run
@@ -150,7 +150,7 @@ def measured(options: argparse.Namespace) -> list[dict[str, Any]]:
         for name, jobs in slices.items()
         for idea in ideas
     }
-    with counted(len(tasks)) as on_done:
+    with progress_bar(len(tasks)) as on_done:
         _, results = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=options.processes)
     rows = []
     for at, name in enumerate(slices):

@@ -22,7 +22,7 @@ from numpy_stream import bounded, numpy_stream
 from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan, learnt
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
 from pilotlight.tools.replay.traces.spot_availability import read_availability
 from pilotlight.tools.report.tables.sheet import Column, Sheet
@@ -210,7 +210,7 @@ def drawn(lengths: Sequence[int], count: int) -> list[list[int]]:
 def measured(groups: Sequence[Sequence[Zone]], count: int, with_bound: bool) -> list[dict[str, Any]]:
     """A row for each file, or for all together: mean cost and late runs of every rule."""
     rows = []
-    with counted(len(groups)) as on_done:
+    with progress_bar(len(groups)) as on_done:
         starts = drawn([min(len(z.up) for z in zones) for zones in groups], count)
         for zones, drawn_here in zip(groups, starts, strict=True):
             rows.append(_row(zones, list(cases(zones[0], drawn_here)), with_bound))

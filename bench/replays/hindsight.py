@@ -27,7 +27,7 @@ import msgspec
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.compare import apart
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome
@@ -135,7 +135,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     }
     rules |= {f"{t} s idle": partial(fixed, t, catalog=catalog) for t in options.timeouts.split(",")}
     tasks = {f"{part}: {name}": partial(rule, mine) for part, mine in parts.items() for name, rule in rules.items()}
-    with counted(len(tasks)) as on_done:
+    with progress_bar(len(tasks)) as on_done:
         _, outcomes = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=options.processes)
     ways = [way(name, one, options.p95) for name, one in zip(list(rules) * len(parts), outcomes, strict=True)]
     rows = [ways[at : at + len(rules)] for at in range(0, len(ways), len(rules))]

@@ -24,10 +24,10 @@ from rich.console import Console
 
 from judge import judge, read_jobs, read_types
 from pilotlight.settings import default_file
-from pilotlight.tools.advice.frontier import TOLERANCE, Run, ahead, undominated
+from pilotlight.tools.advice.frontier import TOLERANCE, Run, ahead, efficient_runs
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import ALWAYS_ON
 from pilotlight.tools.replay.run import Scenario
@@ -68,7 +68,7 @@ def swept(trace: Path, options: argparse.Namespace, logs: Path) -> Sweep:
         standby_boot_s=options.standby_boot_seconds,
         detect_s=options.detect_seconds,
     )
-    with counted(len(values) + len(options.against)) as on_done:
+    with progress_bar(len(values) + len(options.against)) as on_done:
         return sweep(
             values,
             options.against,
@@ -129,7 +129,7 @@ def slice_told(trace: Path, options: argparse.Namespace) -> tuple[dict[str, Any]
         theirs = [(peer.policy, peer) for peer in done.peers]
         logged = [(n, r) for n, r in (*ours, *theirs) if n != ALWAYS_ON]
         wrong = [what for name, result in logged for what in checked(name, result, Path(folder), trace)]
-    curve = undominated(Run(result.wait_s.mean, float(result.cost_usd)) for _, result in ours)
+    curve = efficient_runs(Run(result.wait_s.mean, float(result.cost_usd)) for _, result in ours)
     rows = [row(n, r, curve, rival=False) for n, r in ours]
     rows += [row(n, r, curve, rival=n != ALWAYS_ON) for n, r in theirs]
     red = [r["policy"] for r in rows if r.get("red")]

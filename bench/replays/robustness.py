@@ -23,10 +23,10 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.tools.advice.frontier import Run, undominated, usd_at
+from pilotlight.tools.advice.frontier import Run, efficient_runs, usd_at
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.compare import apart
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.peer_run import run_peer
@@ -111,7 +111,7 @@ def fixed(seconds: str, jobs: Sequence[Job], scenario: Scenario) -> Result:
 
 def rows_of(case: str, values: Sequence[Decimal], mine: Sequence[Result], theirs: Sequence[Result]) -> list[Any]:
     """Ours at each price beside the best fixed timeout at that wait."""
-    best = undominated(Run(r.wait_s.mean, float(r.cost_usd)) for r in theirs)
+    best = efficient_runs(Run(r.wait_s.mean, float(r.cost_usd)) for r in theirs)
     rows = []
     for value, result in zip(values, mine, strict=True):
         ratio = float(result.cost_usd) / usd_at(best, result.wait_s.mean)
@@ -139,7 +139,7 @@ def measured(options: argparse.Namespace) -> list[dict[str, Any]]:
     for name, (trace, scenario) in found.items():
         tasks |= {f"{name}, at ${v}/h": partial(ours, v, trace, scenario) for v in values}
         tasks |= {f"{name}, {t} s idle": partial(fixed, t, trace, scenario) for t in timeouts}
-    with counted(len(tasks)) as on_done:
+    with progress_bar(len(tasks)) as on_done:
         _, results = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=options.processes)
     rows, each = [], len(values) + len(timeouts)
     for at, name in enumerate(found):

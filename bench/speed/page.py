@@ -210,7 +210,7 @@ def in_browser(of: Site, now: Live) -> tuple[float, float]:
 
     pages = live_stream.pages(App(of))  # type: ignore[arg-type]
     listener, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
-    server = HttpServer(request_gate.guarded(pages, {}), listener)
+    server = HttpServer(request_gate.guard_paths(pages, {}), listener)
     threading.Thread(target=server.serve, args=(lambda: not stop.is_set(),), daemon=True).start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

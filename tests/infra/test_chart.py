@@ -14,7 +14,7 @@ from manifests import HERE, VERSIONS, objects, strictly
 import chart
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.settings import Settings
-from pilotlight.tools.checkup.account_limits import listed
+from pilotlight.tools.checkup.account_limits import cloud_pool_names
 from pilotlight.tools.install.admission_policy import names_of
 
 pytestmark = needs_helm
@@ -202,7 +202,7 @@ def test_the_limit_lists_the_policys_pools() -> None:
     """The admission policy names the pools as `connect --act` does."""
     policy = found("acts", "ValidatingAdmissionPolicy", "pilotlight-nodes")
     [pools] = [each["expression"] for each in policy["spec"]["variables"] if each["name"] == "pools"]
-    assert names_of(pools) == listed(read_policy(ACTS["policy"].encode(), "policy.yaml"))
+    assert names_of(pools) == cloud_pool_names(read_policy(ACTS["policy"].encode(), "policy.yaml"))
 
 
 def test_its_settings_and_tokens_are_read() -> None:

@@ -16,7 +16,7 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.tools.checkup.account_limits import limit_checks, listed
+from pilotlight.tools.checkup.account_limits import cloud_pool_names, limit_checks
 from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT
 from pilotlight.tools.checkup.survey_facts import Survey
 from pilotlight.tools.install.admission_policy import limit_to
@@ -53,7 +53,7 @@ class Site:
 
     def said(self, mode: Mode = "act", policy: Policy = POLICY) -> list[tuple[str, str]]:
         """Verdict and words of each line of the check-up, less what they are about."""
-        limit = limit_of(self._source, Api(self._source, pause=lambda _: None), listed(policy))
+        limit = limit_of(self._source, Api(self._source, pause=lambda _: None), cloud_pool_names(policy))
         survey = Survey(server="", version="", at=NOW, limit=limit)
         return [(check.verdict, check.what) for check in limit_checks(survey, policy, mode)]
 

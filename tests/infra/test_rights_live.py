@@ -28,7 +28,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHIN
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Forbidden, Retry
 from pilotlight.tools.checkup.rights import ANNOTATING, EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
-from pilotlight.tools.checkup.survey import allowed
+from pilotlight.tools.checkup.survey import ask_rights
 from pilotlight.tools.install import connect_account
 from pilotlight.tools.install.admission_policy import limit_to
 
@@ -191,7 +191,7 @@ def site() -> Iterator[Site]:
 
 
 def _held(api: Api, rights: tuple[Right, ...]) -> set[Right]:
-    return {right for right, granted in allowed(api, rights, {}).items() if granted}
+    return {right for right, granted in ask_rights(api, rights, {}).items() if granted}
 
 
 EVERY = tuple(right for rights in GRANTS.values() for right in rights) + TOO_MUCH

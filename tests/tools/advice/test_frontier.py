@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.tools.advice.frontier import (
-    TOLERANCE,
-    Run,
-    ahead,
-    cheapest_within,
-    knee,
-    undominated,
-    usd_at,
-)
+from pilotlight.tools.advice.frontier import TOLERANCE, Run, ahead, cheapest_within, efficient_runs, knee, usd_at
 
 CURVE = [Run(10, 300), Run(30, 150), Run(100, 120), Run(200, 110)]
 RUNS = st.lists(st.builds(Run, st.integers(0, 10_000), st.integers(1, 1_000_000)), min_size=1, max_size=12)
@@ -39,7 +31,7 @@ def test_a_peer_beats_a_curve_by_over_a_hundredth_at_its_wait(peer: Run, beaten:
 @given(RUNS)
 def test_every_run_is_dominated_or_on_the_curve(runs: list[Run]) -> None:
     """Dollars fall as waits grow along the curve, and each run has one of it as quick and as cheap."""
-    curve = undominated(runs)
+    curve = efficient_runs(runs)
     assert all(a.wait_s < b.wait_s and a.usd > b.usd for a, b in pairwise(curve))
     assert all(any(k.wait_s <= run.wait_s and k.usd <= run.usd for k in curve) for run in runs)
     assert all(usd_at(curve, run.wait_s) == pytest.approx(run.usd) for run in curve)

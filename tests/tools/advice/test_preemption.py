@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import run_lengths as bench
 from pilotlight.tools.advice.preemption import Work, should_preempt
-from pilotlight.tools.advice.run_quantiles import KEPT, LEAST, RunLengths, measured
+from pilotlight.tools.advice.run_quantiles import KEPT, LEAST, RunLengths, measure_error
 
 PRICE = Decimal("3.06")
 
@@ -97,7 +97,7 @@ def test_its_error_is_what_it_was_off() -> None:
         known.ended(("all",), 100.0)
     found = known.foretold(("all",))
     assert found is not None
-    told = measured([(found, 50.0), (found, 100.0), (found, 1000.0)])
+    told = measure_error([(found, 50.0), (found, 100.0), (found, 1000.0)])
     assert (told.runs, told.under, told.factor) == (3, (2 / 3, 2 / 3), 2.0)
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pilotlight.tools.cli.terminal import Shown, shown, teach_rich
+from pilotlight.tools.cli.terminal import Shown, teach_rich, visible_text
 
 HOSTILE = {
     "a colour": "\x1b[31mred",
@@ -38,19 +38,19 @@ def test_nothing_of_it_reaches_the_terminal(text: str) -> None:
     console.print(text, Text("a").append(text))
     assert not BAD & set(plain.getvalue())
     assert not BAD & set(coloured.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", ""))
-    assert plain.getvalue() == shown(text)
+    assert plain.getvalue() == visible_text(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_json_stays_the_same_json(text: str) -> None:
     """What a program reads is what was said."""
-    assert json.loads(shown(json.dumps(text, ensure_ascii=False))) == text
+    assert json.loads(visible_text(json.dumps(text, ensure_ascii=False))) == text
 
 
 def test_plain_text_stays() -> None:
     """Lines, tabs, accents and signs are what people wrote."""
     text = "nlp/träning-0\t$1.50\n→ ok ✓ 日本"
-    assert shown(text) == text
+    assert visible_text(text) == text
 
 
 def test_rich_keeps_its_own_colours() -> None:

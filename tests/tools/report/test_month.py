@@ -167,7 +167,7 @@ def test_a_table_for_spreadsheets_adds_up_and_runs_nothing() -> None:
     assert sum(Decimal(row["usd"]) for row in rows if row["part"] == "by machine") == Decimal("3427.50")
     for begins in "=+-@\t\r":
         odd = month([_day(1, _line("used", "1", "1", team=f"{begins}cmd()"))], [], FIRST, LAST)
-        assert terminal.shown(f"'{begins}cmd()") in {
+        assert terminal.visible_text(f"'{begins}cmd()") in {
             row["name"] for row in csv.DictReader(io.StringIO(as_csv(odd), newline=""))
         }
 

@@ -66,7 +66,7 @@ class House(NamedTuple):
 
     def ask(self, method: str, shown: dict[str, str], callers: dict[str, Caller] = CALLERS) -> TestResponse:
         """Ask for the alert at its door, or acknowledge it as ann."""
-        client = Client(request_gate.guarded(own_pages.pages(self.wired), callers))
+        client = Client(request_gate.guard_paths(own_pages.pages(self.wired), callers))
         body: dict[str, Any] = {"json": {"by": "ann"}} if method == "POST" else {}
         named = {"Host": "127.0.0.1", **shown}
         return client.open(f"/alert?alert={self.name}", method=method, headers=named, **body)
@@ -106,7 +106,7 @@ def test_an_alerts_link_names_it_and_is_signed_behind_the_hash(clock: VirtualClo
 def test_what_a_chat_fetches_changes_nothing(clock: VirtualClock, method: str) -> None:
     """The page is one file without the alert in it, under a policy of its own; nobody has seen to the alert after."""
     house = told(clock)
-    client = Client(request_gate.guarded(own_pages.pages(house.wired), CALLERS))
+    client = Client(request_gate.guard_paths(own_pages.pages(house.wired), CALLERS))
     answer = client.open(house.link.removeprefix("https://p.example"), method=method)
     assert answer.status_code == (200 if method == "GET" else 405)
     assert "stuck" not in answer.text
@@ -158,7 +158,7 @@ def test_a_link_opens_nothing_else(clock: VirtualClock) -> None:
     """Not the live page's stream, not the figures, though its key were given every role."""
     house = told(clock)
     callers = {"links": Caller(token=KEY, roles=("acknowledge", "read", "send"), by="link")}
-    client = Client(request_gate.guarded(own_pages.pages(house.wired), callers))
+    client = Client(request_gate.guard_paths(own_pages.pages(house.wired), callers))
     headers = {"X-Pilotlight-Link": link_signature(KEY, house.name)}
     assert [
         client.get(f"{path}?alert={house.name}", headers=headers).status_code for path in ("/live", "/metrics")
@@ -200,7 +200,7 @@ def test_the_second_to_acknowledge_hears_who_was_first(clock: VirtualClock) -> N
 def served() -> Iterator[tuple[str, House]]:
     """A house that is served over HTTP: its address."""
     house = told(VirtualClock(datetime(2026, 11, 20, 12, tzinfo=UTC)))
-    routes = request_gate.guarded(own_pages.pages(house.wired), CALLERS)
+    routes = request_gate.guard_paths(own_pages.pages(house.wired), CALLERS)
     with serving(routes) as port:
         yield f"http://127.0.0.1:{port}/", house
 

@@ -34,7 +34,10 @@ def served() -> Iterator[Served]:
     """Two doors to one busy cluster."""
     site, stop = busy(), threading.Event()
     pages = live_stream.pages(App(site), stop=stop)  # type: ignore[arg-type]
-    with serving(request_gate.guarded(pages, {})) as open_, serving(request_gate.guarded(pages, CALLERS)) as closed:
+    with (
+        serving(request_gate.guard_paths(pages, {})) as open_,
+        serving(request_gate.guard_paths(pages, CALLERS)) as closed,
+    ):
         yield Served(f"http://127.0.0.1:{open_}/", f"http://127.0.0.1:{closed}/", site)
         stop.set()
 
@@ -56,7 +59,7 @@ def site() -> Site:
 
 def client(site: Site, callers: dict[str, Caller] | None = None) -> Client:
     """Whoever asks, at a door of its own."""
-    return Client(request_gate.guarded(live_stream.pages(App(site)), callers or {}))  # type: ignore[arg-type]
+    return Client(request_gate.guard_paths(live_stream.pages(App(site)), callers or {}))  # type: ignore[arg-type]
 
 
 def first(asked: Client) -> dict[str, Any]:

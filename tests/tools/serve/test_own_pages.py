@@ -42,7 +42,7 @@ def house(clock: VirtualClock, **seams: Any) -> App:
 
 def client(wired: App) -> Client:
     """Whoever asks at its door, where callers are set up."""
-    return Client(request_gate.guarded(own_pages.pages(wired), CALLERS))
+    return Client(request_gate.guard_paths(own_pages.pages(wired), CALLERS))
 
 
 def bearer(name: str) -> dict[str, str]:

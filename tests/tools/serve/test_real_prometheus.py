@@ -55,7 +55,7 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
     """A Prometheus that reads the figures of the deployment."""
     callers = {"prometheus": Caller(token=TOKEN, roles=("read",))}
     pages = own_pages.pages(deployment())
-    with serving(request_gate.guarded(pages, callers)) as port, reading(port, tmp_path, TOKEN) as found:
+    with serving(request_gate.guard_paths(pages, callers)) as port, reading(port, tmp_path, TOKEN) as found:
         yield found
 
 

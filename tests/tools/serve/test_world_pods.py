@@ -57,7 +57,7 @@ def test_the_decision_names_it(app: App) -> None:
 
 def test_a_dry_run_tells_it_too(app: App) -> None:
     """A pod that is only supposed brings its refused claims, and leaves none behind."""
-    assert told(pods_to_world.supposed(app, event("a"), {})) == [("lab/a", "claims team rich")]
+    assert told(pods_to_world.app_with_pods(app, event("a"), {})) == [("lab/a", "claims team rich")]
     assert told(app) == []
 
 

@@ -18,7 +18,7 @@ class Run(NamedTuple):
     usd: float
 
 
-def undominated(runs: Iterable[Run]) -> list[Run]:
+def efficient_runs(runs: Iterable[Run]) -> list[Run]:
     """The runs than which none is both as quick and as cheap, the quickest first: dollars fall as waits grow."""
     kept: list[Run] = []
     for run in sorted(set(runs)):

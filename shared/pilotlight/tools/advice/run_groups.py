@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.tools.advice.run_quantiles import Foretold, MeasuredError, RunLengths, measured
+from pilotlight.tools.advice.run_quantiles import Foretold, MeasuredError, RunLengths, measure_error
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import HOUR
 
@@ -58,12 +58,12 @@ class _RunJudge:
 
     def groups(self) -> RunGroups:
         rows = [
-            RunGroup(name, seen, found.lengths_s, measured(self._told[name]))
+            RunGroup(name, seen, found.lengths_s, measure_error(self._told[name]))
             for name, seen in self._seen.items()
             if (found := self.known.foretold((name,))) is not None
         ]
         rows.sort(key=lambda row: (-row.seen, row.name))
-        return RunGroups(tuple(rows), measured(self._narrowest), measured(self._told[ALL]))
+        return RunGroups(tuple(rows), measure_error(self._narrowest), measure_error(self._told[ALL]))
 
 
 def groups_of(job: Job) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class RunLengths:
         return None
 
 
-def measured(foretold: Sequence[tuple[Foretold, Seconds]]) -> MeasuredError:
+def measure_error(foretold: Sequence[tuple[Foretold, Seconds]]) -> MeasuredError:
     """Each answer that was given held against how long the run then lasted."""
     count = len(foretold)
     under = tuple(

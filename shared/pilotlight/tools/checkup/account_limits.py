@@ -10,7 +10,7 @@ from pilotlight.tools.checkup.survey_facts import Limit, Survey
 _ANEW = "pilotlight connect --act"
 
 
-def listed(policy: Policy) -> tuple[str, ...]:
+def cloud_pool_names(policy: Policy) -> tuple[str, ...]:
     """The pools that our account may mark nodes of, as their cloud names them."""
     return tuple(sorted({pool.cluster_pool or name for name, pool in policy.pools.items()}))
 
@@ -21,7 +21,7 @@ def limit_checks(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
     if limit is None:
         return
     if limit.patches or (limit.patches is None and (mode == "act" or limit.policy != "absent")):
-        found = [*_broken(limit, mode), *_other_pools(limit, listed(policy), mode)]
+        found = [*_broken(limit, mode), *_other_pools(limit, cloud_pool_names(policy), mode)]
         yield from found or [_proof(limit)]
 
 

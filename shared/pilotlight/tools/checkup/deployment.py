@@ -13,7 +13,7 @@ from pilotlight.tools.checkup.autoscalers import rival_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
-from pilotlight.tools.checkup.rights import EVIDENCE, TELL, TOO_MUCH, Right, needed
+from pilotlight.tools.checkup.rights import EVIDENCE, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenSet, Survey
 
 _PLUGINS = ("nvidia-device-plugin", "nvidia-gpu-device-plugin", "gpu-operator", "k8s-device-plugin", "amdgpu-device")
@@ -68,7 +68,7 @@ def _good(code: str, subject: str, what: str) -> Check:
 
 def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
     most = strongest(policy, mode)
-    wanted = [right for right in needed(most) if policy.events != "none" or right not in TELL]
+    wanted = [right for right in rights_of_mode(most) if policy.events != "none" or right not in TELL]
     missing = [right for right in wanted if not survey.allowed.get(right)]
     for right in missing:
         yield Check(

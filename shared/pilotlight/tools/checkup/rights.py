@@ -101,7 +101,7 @@ TOO_MUCH: tuple[Right, ...] = (Right(verb="get", resource="secrets"), Right(verb
 """What Pilotlight's account never needs."""
 
 
-def needed(mode: Mode) -> tuple[Right, ...]:
+def rights_of_mode(mode: Mode) -> tuple[Right, ...]:
     """The rights a mode needs."""
     match mode:
         case "observe" | "advise":

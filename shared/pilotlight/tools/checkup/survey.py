@@ -93,7 +93,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         server=access.server,
         version=version,
         at=now,
-        allowed=allowed(api, rights, look.hidden),
+        allowed=ask_rights(api, rights, look.hidden),
         nodes=tuple(seen_node(n, policy) for n in look.all("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
         daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
         deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
@@ -107,7 +107,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
     )
 
 
-def allowed(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:
+def ask_rights(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:
     """Each right as the API server itself answers it. ``hidden`` is told where it may not be asked."""
     answers: dict[Right, bool] = {}
     for right in rights:

@@ -21,7 +21,7 @@ def days_of(text: str, now: datetime) -> tuple[date, date]:
     return first, (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
 
 
-def named(cluster: str, clusters: Sequence[str]) -> Sequence[str]:
+def chosen_clusters(cluster: str, clusters: Sequence[str]) -> Sequence[str]:
     """One of many clusters; all where none is named. Raises ``BadInput``."""
     if cluster and cluster not in clusters:
         raise BadInput(f"--cluster {cluster}: there are {', '.join(clusters)}")

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 @contextmanager
-def counted(runs: int) -> Iterator[Callable[[str], None]]:
+def progress_bar(runs: int) -> Iterator[Callable[[str], None]]:
     """A bar on stderr of so many runs; what it gives is told of each that is done."""
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=Console(stderr=True)) as bar:

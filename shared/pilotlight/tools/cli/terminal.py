@@ -16,7 +16,7 @@ UNSAFE = (
 _UNSAFE = re.compile(f"[{UNSAFE}]")
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     """The text as a terminal may have it."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -29,7 +29,7 @@ class Shown:
 
     def write(self, text: str) -> int:
         """Write it as it may be shown."""
-        self.rich_proxied_file.write(shown(text))
+        self.rich_proxied_file.write(visible_text(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -68,4 +68,4 @@ def teach_rich() -> None:
     from rich import control
 
     table: dict[int, Any] = control._CONTROL_STRIP_TRANSLATE
-    table.update({code: shown(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})
+    table.update({code: visible_text(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})

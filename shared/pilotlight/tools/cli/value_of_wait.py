@@ -19,7 +19,7 @@ ValueOfWait = Annotated[
 ]
 
 
-def priced(policy: Policy, value_of_wait: float | None) -> Policy:
+def with_value_of_wait(policy: Policy, value_of_wait: float | None) -> Policy:
     """The policy with another price of waiting, where one is given; its classes scale it as before."""
     if value_of_wait is None:
         return policy

@@ -121,7 +121,7 @@ def _holds(there: object, wanted: object) -> bool:
     return there == wanted
 
 
-def bound(api: Api, role: str) -> bool:
+def has_role(api: Api, role: str) -> bool:
     """True where our account has the role of a file in rbac/."""
     try:
         api.get(f"{PLACES['ClusterRoleBinding']}/{ACCOUNT}-{role}", _ANY)

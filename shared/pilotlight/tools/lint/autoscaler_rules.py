@@ -8,7 +8,7 @@ import yaml
 
 from pilotlight.codec.bounded_yaml import load_all
 from pilotlight.tools.lint.fault import Lint, Site
-from pilotlight.tools.lint.manifest_objects import Found, at, gpus, items, number, pod_spec
+from pilotlight.tools.lint.manifest_objects import Found, gpus, items, number, pod_spec, value_at
 
 _SPOT = re.compile(r"spot|preempt", re.IGNORECASE)
 _KARPENTER_NOW = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
@@ -36,8 +36,8 @@ def _keda(found: Found) -> Iterator[Lint]:
     for trigger in items(found.spec("triggers")):
         if trigger.get("type") != "cron":
             continue
-        wanted = number(at(trigger, "metadata", "desiredReplicas"))
-        if not at(trigger, "metadata", "timezone"):
+        wanted = number(value_at(trigger, "metadata", "desiredReplicas"))
+        if not value_at(trigger, "metadata", "timezone"):
             yield found.fault("keda-cron", "a cron trigger names no timezone", "add timezone: as Europe/Berlin")
         if wanted is not None and most is not None and wanted > most:
             what = f"a cron trigger wants {wanted} replicas, and maxReplicaCount is {most}"
@@ -61,7 +61,7 @@ def _karpenter(found: Found) -> Iterator[Lint]:
         fix = "move it to spec.template.spec.expireAfter"
         yield found.fault("karpenter-expiry", "disruption.expireAfter is no field of v1", fix)
     ref = found.spec("template", "spec", "nodeClassRef")
-    if ref is not None and not (at(ref, "group") and at(ref, "kind")):
+    if ref is not None and not (value_at(ref, "group") and value_at(ref, "kind")):
         fix = "name group and kind too, as karpenter.k8s.aws and EC2NodeClass"
         yield found.fault("karpenter-class", "nodeClassRef names no group or kind", fix)
     if _takes_gpus(found) and not _capped(found):
@@ -107,7 +107,7 @@ def _priorities(found: Found) -> Iterator[Lint]:
     if found.kind != "ConfigMap" or found.name != "cluster-autoscaler-priority-expander":
         return
     try:
-        [read] = load_all(str(at(found.value, "data", "priorities") or "{}"))
+        [read] = load_all(str(value_at(found.value, "data", "priorities") or "{}"))
     except (yaml.YAMLError, ValueError):
         read = None
     ranks = {r: v for key, v in read.items() if (r := number(key)) is not None} if isinstance(read, dict) else {}

@@ -27,12 +27,12 @@ class Found(NamedTuple):
     @property
     def name(self) -> str:
         """Its name."""
-        return str(at(self.value, "metadata", "name") or "")
+        return str(value_at(self.value, "metadata", "name") or "")
 
     @property
     def namespace(self) -> str:
         """Its namespace, as the API server takes it where none is named."""
-        return str(at(self.value, "metadata", "namespace") or "default")
+        return str(value_at(self.value, "metadata", "namespace") or "default")
 
     @property
     def where(self) -> str:
@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
     def spec(self, *path: str) -> Any:
         """The value under a path of its spec; None where nothing does."""
-        return at(self.value, "spec", *path)
+        return value_at(self.value, "spec", *path)
 
     def fault(self, rule: str, what: str, fix: str) -> Lint:
         """A fault of it."""
@@ -52,7 +52,7 @@ class Found(NamedTuple):
         return Lint(rule=rule, level="warning", where=self.where, what=what, fix=fix)
 
 
-def at(value: Any, *path: str) -> Any:
+def value_at(value: Any, *path: str) -> Any:
     """The value under a path of keys; None where a step is missing."""
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -76,7 +76,7 @@ def pod_spec(found: Found) -> Mapping[str, Any]:
     """The pod spec of what makes pods, or of a pod; empty for all else."""
     value = found.value
     for path in (("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"), ("spec",)):
-        spec = at(value, *path)
+        spec = value_at(value, *path)
         if isinstance(spec, Mapping) and isinstance(spec.get("containers"), list):
             return spec
     return {}
@@ -85,7 +85,7 @@ def pod_spec(found: Found) -> Mapping[str, Any]:
 def pod_labels(found: Found) -> Mapping[str, Any]:
     """The labels of the pods that it makes."""
     template = found.spec("jobTemplate", "spec", "template") or found.spec("template") or found.value
-    labels = at(template, "metadata", "labels")
+    labels = value_at(template, "metadata", "labels")
     return labels if isinstance(labels, Mapping) else {}
 
 
@@ -94,7 +94,7 @@ def gpus(spec: Mapping[str, Any]) -> int:
     asked = 0
     for each in items(spec.get("containers")):
         for resource in GPU_RESOURCES:
-            counts = (number(at(each, "resources", half, resource)) for half in ("limits", "requests"))
+            counts = (number(value_at(each, "resources", half, resource)) for half in ("limits", "requests"))
             asked += next((count for count in counts if count), 0)
     return asked
 
@@ -104,7 +104,7 @@ def node_terms(spec: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]
     chosen = spec.get("nodeSelector")
     for key, value in chosen.items() if isinstance(chosen, Mapping) else ():
         yield str(key), (str(value),)
-    required = at(
+    required = value_at(
         spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
     )
     for term in items(required):

@@ -5,7 +5,7 @@ from typing import Any
 
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.tools.lint.fault import Lint, Site
-from pilotlight.tools.lint.manifest_objects import Found, at, gpus, items, node_terms, pod_labels, pod_spec
+from pilotlight.tools.lint.manifest_objects import Found, gpus, items, node_terms, pod_labels, pod_spec, value_at
 
 _KEYS = {key.lower(): key for key in (
     "apiVersion", "kind", "metadata", "spec", "labels", "annotations", "name", "namespace", "containers", "resources",
@@ -82,16 +82,16 @@ def _node_labels(found: Found) -> Iterator[tuple[str, str]]:
     pools += [*items(found.value.get("managedNodeGroups")), *items(found.value.get("nodeGroups"))]
     own = found.value.get("pools")
     pools += list(own.values()) if isinstance(own, Mapping) else []
-    pools += [at(found.value, "metadata")] if found.kind == "Node" else []
+    pools += [value_at(found.value, "metadata")] if found.kind == "Node" else []
     if found.kind in ("NodePool", "ClusterConfig", "ContainerNodePool", "Node", ""):
         for pool in pools:
-            labels = at(pool, "labels")
+            labels = value_at(pool, "labels")
             yield from ((str(k), str(v)) for k, v in labels.items()) if isinstance(labels, Mapping) else ()
 
 
 def _unequal(found: Found, spec: Mapping[str, Any]) -> Iterator[Lint]:
     for each in items(spec.get("containers")):
-        limits, requests = (at(each, "resources", half) or {} for half in ("limits", "requests"))
+        limits, requests = (value_at(each, "resources", half) or {} for half in ("limits", "requests"))
         for key in (
             limits.keys() | requests.keys() if isinstance(limits, Mapping) and isinstance(requests, Mapping) else ()
         ):

@@ -40,7 +40,7 @@ class Team(NamedTuple):
     gpus: int
 
 
-def sold(policy: Policy, catalog: Catalog) -> tuple[Sold, ...]:
+def sold_pools(policy: Policy, catalog: Catalog) -> tuple[Sold, ...]:
     """The pools with GPUs whose type is known. Raises ``BadInput`` where there is none."""
     types = catalog.instance_types
     named = ((name, pool, types.get(pool.instance_type)) for name, pool in policy.pools.items())

@@ -35,7 +35,7 @@ def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
     return world_pods.create(app.world, demands, RUN_S)
 
 
-def supposed(app: App, body: bytes, headers: Mapping[str, str]) -> App:
+def app_with_pods(app: App, body: bytes, headers: Mapping[str, str]) -> App:
     """The app as if those pods were in its cluster: nothing is created anywhere, so that a dry run changes nothing."""
     deps = app.deps
     cluster = _Supposed(deps.cluster, _demands(app, body, headers))

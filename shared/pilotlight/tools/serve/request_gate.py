@@ -23,7 +23,7 @@ SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "HTTP_X_PILOTLIG
 """Where a secret may stand in what a server tells of a request."""
 
 
-def guarded(
+def guard_paths(
     paths: Mapping[str, "WSGIApplication"], callers: Mapping[str, Caller], now: Callable[[], float] = time.time
 ) -> "WSGIApplication":
     """The applications by their paths, for those who may come in."""

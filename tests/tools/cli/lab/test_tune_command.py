@@ -13,7 +13,7 @@ from pilotlight.tools.cli.lab.tune_command import advise
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.replay.traces.trace_job import Bounds, Result, Spread
 from pilotlight.tools.replay.wait_price_sweep import Setting
-from pilotlight.tools.report.pages.tune_chart import Dot, chart, drawn
+from pilotlight.tools.report.pages.tune_chart import Dot, chart, text_chart
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
 
@@ -103,6 +103,6 @@ def test_values_that_are_no_prices_are_refused(trace: str, values: str) -> None:
 def test_a_peer_that_pays_far_more_leaves_the_frame() -> None:
     """Drawn to scale it would press all others together: it is marked, in text and on the chart."""
     dots = [Dot("us 3", 100, 10, True), Dot("us 30", 50, 12, True), Dot("far", 10, 1000, False)]
-    assert "a far (far above)" in drawn(dots, 80)
+    assert "a far (far above)" in text_chart(dots, 80)
     assert "far $1,000, 10 s ↑" in chart(dots)
-    assert drawn(dots, 80).count("o") >= 2
+    assert text_chart(dots, 80).count("o") >= 2

@@ -48,7 +48,7 @@ def house(clock: VirtualClock, line: Line, **rules: Any) -> App:
 
 def client(wired: App) -> Client:
     """Whoever asks at its door."""
-    return Client(request_gate.guarded(own_pages.pages(wired), READER))
+    return Client(request_gate.guard_paths(own_pages.pages(wired), READER))
 
 
 def test_keda_reads_a_number(clock: VirtualClock) -> None:

@@ -96,12 +96,12 @@ def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_js
 
 
 def _wired(cluster: str) -> "tuple[App, str]":
-    from pilotlight.tools.cli.month_words import named
+    from pilotlight.tools.cli.month_words import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     if cluster:
-        named(cluster, wired.clusters)
+        chosen_clusters(cluster, wired.clusters)
     return wired, cluster or wired.settings.cluster_name
 
 

@@ -7,7 +7,7 @@ import typer
 
 from pilotlight.errors import Failed
 from pilotlight.tools.cli.real_cluster import Kubeconfig
-from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
+from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
@@ -47,7 +47,7 @@ def preempt(
     from pilotlight.tools.report.texts.give_way_text import lines
 
     app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
-    rules = priced(app.policy, value_of_wait)
+    rules = with_value_of_wait(app.policy, value_of_wait)
     snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else preview(app.deps, releases=True)
     known = _known(trace) if trace else None
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, snapshot.now, known, pod)

@@ -64,9 +64,9 @@ def _of_trace(path: Path) -> "RunGroups":
 def _of_use(url: str, since: str, step: str, until: str, auth: str) -> "RunGroups":
     from pilotlight.decide.demand.made_by import made_by
     from pilotlight.tools.advice.run_groups import use
-    from pilotlight.tools.cli.gpus.waste_command import ended, seconds, telemetry_of
+    from pilotlight.tools.cli.gpus.waste_command import end_of_samples, seconds, telemetry_of
 
-    span_s, step_s, end = seconds(since, "since"), seconds(step, "step"), ended(until)
+    span_s, step_s, end = seconds(since, "since"), seconds(step, "step"), end_of_samples(until)
     if not 0 < step_s <= span_s:
         raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
     telemetry = telemetry_of(url, auth, end - span_s, end, step_s)

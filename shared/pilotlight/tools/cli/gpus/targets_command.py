@@ -38,11 +38,11 @@ def targets(
     from pilotlight.state_schema.decision_records import MEMORY
     from pilotlight.tools.advice.month import month as report_of
     from pilotlight.tools.advice.targets import PodsUse, card
-    from pilotlight.tools.cli.month_words import days_of, named
+    from pilotlight.tools.cli.month_words import chosen_clusters, days_of
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
-    names = named(cluster, wired.clusters)
+    names = chosen_clusters(cluster, wired.clusters)
     first, last = days_of(month, wired.clock.now())
     metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
     found = report_of(metered, [], first, last)

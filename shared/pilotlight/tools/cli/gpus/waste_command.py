@@ -67,7 +67,7 @@ def waste_command(
         raise BadInput(f"--since {since} must be at least a minute, or give --step")
     if step_s is not None and not 0 < step_s <= span_s:
         raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
-    end = ended(until)
+    end = end_of_samples(until)
     api = _api(prometheus, auth)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     if not telemetry.series:
@@ -104,7 +104,7 @@ def waste_command(
         show(found, console())
 
 
-def ended(until: str) -> float:
+def end_of_samples(until: str) -> float:
     """The moment of the last sample, in Unix seconds."""
     try:
         return float(until) if until else time.time()
@@ -153,12 +153,16 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.settings import deployed_settings
     from pilotlight.tools.advice.month import month
-    from pilotlight.tools.cli.month_words import named
+    from pilotlight.tools.cli.month_words import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start, end))
-    days = [day for name in named(cluster, wired.clusters) for day in meter_nodes.days(wired.state, name, first, last)]
+    days = [
+        day
+        for name in chosen_clusters(cluster, wired.clusters)
+        for day in meter_nodes.days(wired.state, name, first, last)
+    ]
     told = month(days, [], first, last)
     return books(total(weeks(telemetry)), float(told.used.gpu_hours), *told.split)
 

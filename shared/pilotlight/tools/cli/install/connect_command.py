@@ -107,7 +107,7 @@ def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> Non
 
     for step in connect_account.apply(api, objects, dry_run=dry_run):
         _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
-    if not act and connect_account.bound(api, "act"):
+    if not act and connect_account.has_role(api, "act"):
         _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
 
 
@@ -131,7 +131,7 @@ def _remove(api: "Api", dry_run: bool) -> None:
 
 def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) -> "list[Object]":
     """The manifests to apply; with ``act`` the policy that limits it, and all who act, to the pools too."""
-    from pilotlight.tools.checkup.account_limits import listed
+    from pilotlight.tools.checkup.account_limits import cloud_pool_names
     from pilotlight.tools.install import cloud_users
     from pilotlight.tools.install.admission_policy import limit_to
     from pilotlight.tools.install.connect_account import read_objects
@@ -146,7 +146,7 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
         # What limits a right is there before the right is.
         names += ["admission/nodes.yaml", "rbac/act.yaml"]
     objects = read_objects({name: read(str(default_file(f"{MANIFESTS}/{name}"))) for name in names})
-    pools = listed(App(settings).policy) if act else ()
+    pools = cloud_pool_names(App(settings).policy) if act else ()
     if act and not pools:
         raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
     limit_to(objects, pools, acting)

@@ -163,9 +163,9 @@ def _app(policy: str) -> "App":
 
 
 def _sold(app: "App") -> "tuple[Sold, ...]":
-    from pilotlight.tools.manifests.pools_on_sale import sold
+    from pilotlight.tools.manifests.pools_on_sale import sold_pools
 
-    return sold(app.policy, app.catalog)
+    return sold_pools(app.policy, app.catalog)
 
 
 def _shares(policy: str, namespaces: list[str] | None) -> "tuple[tuple[Sold, ...], tuple[Team, ...]]":

@@ -22,7 +22,7 @@ from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file, read
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
+from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 from pilotlight.tools.replay.compare import log_to, run_peers
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome, idle_hours
@@ -223,10 +223,10 @@ def compare(
 def load_policy(where: str | None, value_of_wait: float | None = None) -> Policy:
     """The policy at a path. Without one, the example's rules, uncapped, over one pool for each type there is."""
     if where:
-        return priced(read_policy(read(where), where), value_of_wait)
+        return with_value_of_wait(read_policy(read(where), where), value_of_wait)
     path = default_file("examples/policy.yaml")
     rules = msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
-    return priced(rules, value_of_wait)
+    return with_value_of_wait(rules, value_of_wait)
 
 
 def load_catalog(where: str | None) -> Catalog:

@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 
 from pilotlight.errors import BadInput, Failed
-from pilotlight.tools.advice.frontier import Run, cheapest_within, knee, undominated
+from pilotlight.tools.advice.frontier import Run, cheapest_within, efficient_runs, knee
 from pilotlight.tools.cli.lab.replay_command import MOST_S, Shaping, check_types, load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
-from pilotlight.tools.cli.sweep_progress import counted
+from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.cli.value_of_wait import MOST
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import check_peer
@@ -73,7 +73,7 @@ def tune(
     check_types(rules, types)
     scenario = Scenario(placement=placement.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds)
     name = Path(trace).name
-    with counted(len(tried) + len(peers)) as on_done:
+    with progress_bar(len(tried) + len(peers)) as on_done:
         done = sweep(
             tried,
             peers,
@@ -102,7 +102,7 @@ def advise(ours: Sequence[Setting], within: float | None) -> Advice:
     Raises ``Failed`` where none waits so little.
     """
     by_run = {_run(s.result): s for s in reversed(ours)}
-    curve = undominated(by_run)
+    curve = efficient_runs(by_run)
     if within is not None:
         run = cheapest_within(curve, within)
         if run is None:
@@ -166,7 +166,7 @@ def _cells(name: str, result: Result) -> tuple[str, ...]:
 def _print(done: Sweep, chosen: Advice) -> None:
     from rich.text import Text
 
-    from pilotlight.tools.report.pages.tune_chart import Dot, drawn
+    from pilotlight.tools.report.pages.tune_chart import Dot, text_chart
     from pilotlight.tools.report.tables.sheet import Column, Sheet
 
     rows = _named(done)
@@ -176,7 +176,7 @@ def _print(done: Sweep, chosen: Advice) -> None:
     out = console()
     out.print(sheet)
     dots = [Dot(n, *_run(r), ours) for n, r, ours in rows]
-    for told in ("", drawn(dots, out.width), "", _sentence(chosen), "policy line:", f"  {_line(chosen)}"):
+    for told in ("", text_chart(dots, out.width), "", _sentence(chosen), "policy line:", f"  {_line(chosen)}"):
         out.print(Text(told))
 
 

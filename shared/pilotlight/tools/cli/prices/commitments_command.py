@@ -34,12 +34,12 @@ def commitments(
 
     Example: [bold]pilotlight commitments --rate p5.48xlarge:one-year=65.93 --rate p5.48xlarge:three-years=45.66[/bold]
     """
-    from pilotlight.tools.cli.month_words import named
+    from pilotlight.tools.cli.month_words import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     terms = [_term(text) for text in rate]
-    advised = _advised(wired, list(named(cluster, wired.clusters)), terms)
+    advised = _advised(wired, list(chosen_clusters(cluster, wired.clusters)), terms)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 

@@ -52,10 +52,10 @@ def refresh(
     """
     catalog = _read(file)
     prices, disks = _told(catalog, region, file)
-    changes, missing = compared(catalog, prices)
+    changes, missing = compare_prices(catalog, prices)
     missing += [f"disks/{name}" for name in catalog.disks if name not in disks]
     if not dry_run:
-        _write(file, refreshed(catalog, region, changes, disks, datetime.now(UTC)))
+        _write(file, catalog_text(catalog, region, changes, disks, datetime.now(UTC)))
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -74,7 +74,9 @@ def refresh(
         )
 
 
-def compared(catalog: Catalog, told: Mapping[str, Mapping[CapacityType, Price]]) -> tuple[list[Change], list[str]]:
+def compare_prices(
+    catalog: Catalog, told: Mapping[str, Mapping[CapacityType, Price]]
+) -> tuple[list[Change], list[str]]:
     """Changes of each price of a file, with spot where it is told anew; and those that nobody tells."""
     changes, missing = [], []
     for name, kind in catalog.instance_types.items():
@@ -84,7 +86,7 @@ def compared(catalog: Catalog, told: Mapping[str, Mapping[CapacityType, Price]])
     return changes, missing
 
 
-def refreshed(
+def catalog_text(
     catalog: Catalog, region: str, changes: list[Change], disks: Mapping[str, DiskPrice], now: datetime
 ) -> str:
     """The file's new text, which is of that region from now on: what has its default is left out."""

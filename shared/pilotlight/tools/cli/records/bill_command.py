@@ -30,14 +30,14 @@ def bill(
 
     Example: [bold]pilotlight bill --month 2026-10 --json[/bold]
     """
-    from pilotlight.tools.cli.month_words import days_of, named
+    from pilotlight.tools.cli.month_words import chosen_clusters, days_of
     from pilotlight.tools.cli.printing import console, json_text
     from pilotlight.tools.report.tables.bill_table import plain, render
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     first, last = days_of(month, wired.clock.now())
-    held = [_held(wired.state, name, first, last) for name in named(cluster, wired.clusters)]
+    held = [_held(wired.state, name, first, last) for name in chosen_clusters(cluster, wired.clusters)]
     if as_json:
         typer.echo(json_text([plain(one) for one in held]))
     elif any(one.days or one.awaited for one in held):

@@ -69,12 +69,12 @@ def report(
 def _month(text: str, team: str | None, cluster: str) -> "Month":
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.advice.month import month
-    from pilotlight.tools.cli.month_words import days_of, named
+    from pilotlight.tools.cli.month_words import chosen_clusters, days_of
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     first, last = days_of(text, wired.clock.now())
-    names = named(cluster, wired.clusters)
+    names = chosen_clusters(cluster, wired.clusters)
     metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
     billed = [day for name in names for day in billed_days.days(wired.state, name, first, last)]
     teams = sorted({line.team for day in metered for line in day.lines if line.kind == "used" and line.team})

@@ -129,14 +129,14 @@ def look(site: "App", now: datetime) -> Survey:
     """The survey of the cluster that the settings name."""
     from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
-    from pilotlight.tools.checkup.account_limits import listed
+    from pilotlight.tools.checkup.account_limits import cloud_pool_names
     from pilotlight.tools.checkup.survey import survey
     from pilotlight.tools.install.prove_limits import limit_of
 
     source = source_of(site.settings.api, site.settings.environ, site.settings.role_arn)
     api = Api(source)
     seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY, *TOO_MUCH), now)
-    return msgspec.structs.replace(seen, limit=limit_of(source, api, listed(site.policy)))
+    return msgspec.structs.replace(seen, limit=limit_of(source, api, cloud_pool_names(site.policy)))
 
 
 _STATE = "check the address in PILOTLIGHT_STATE"

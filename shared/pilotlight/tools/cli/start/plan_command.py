@@ -15,7 +15,7 @@ from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
-from pilotlight.tools.cli.value_of_wait import ValueOfWait, priced
+from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
     from pilotlight.facts.policy import Policy
@@ -59,7 +59,7 @@ def plan(
     if as_json and as_markdown:
         raise BadInput("--json and --markdown are two ways to have it: choose one")
     app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
-    rules = priced(app.policy, value_of_wait)
+    rules = with_value_of_wait(app.policy, value_of_wait)
     dry = dry_run(app, seams, now, rules)
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)

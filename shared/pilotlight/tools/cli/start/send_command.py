@@ -160,7 +160,7 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
 
     wired = app(deployed_settings())
     if function == "pod_pending" and dry_run:
-        wired = pods_to_world.supposed(wired, body, headers)
+        wired = pods_to_world.app_with_pods(wired, body, headers)
     elif function == "pod_pending":
         pods_to_world.create(wired, body, headers)
     return _settled(lambda: wired.receive(function, body, headers, dryrun=dry_run))

@@ -140,7 +140,7 @@ def site(app: App) -> "WSGIApplication":
     if not (app.settings.api or app.settings.clusters):
         paths["/world/pods"] = _world_pods(app)
     paths |= own_pages.pages(app)
-    return request_gate.guarded(paths, app.settings.callers)
+    return request_gate.guard_paths(paths, app.settings.callers)
 
 
 def _world_pods(app: App) -> "WSGIApplication":

@@ -38,13 +38,13 @@ def report(
     from pilotlight.decide.alerts.advice_outcomes import compare_with_advice
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.records.advice_records import known
-    from pilotlight.tools.cli.month_words import named
+    from pilotlight.tools.cli.month_words import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     name = cluster or wired.settings.cluster_name
     if cluster:
-        named(cluster, wired.clusters)
+        chosen_clusters(cluster, wired.clusters)
     now = wired.state.now()
     since = now - timedelta(days=days)
     advice = known(wired.state, name, since)
@@ -76,13 +76,13 @@ def canary(
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.billing.canary_check import DAYS, sides
     from pilotlight.flow.records import brake_records
-    from pilotlight.tools.cli.month_words import named
+    from pilotlight.tools.cli.month_words import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     name = cluster or wired.settings.cluster_name
     if cluster:
-        named(cluster, wired.clusters)
+        chosen_clusters(cluster, wired.clusters)
     deps, now = wired.at(name).deps, wired.state.now()
     days = meter_nodes.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
     found: list[dict[str, Any]] = []

@@ -89,7 +89,7 @@ class FirstFit:
         return True
 
 
-def uncovered(world: World, apart: Mapping[str, object] | None = None) -> list[Pod]:
+def unmet_pods(world: World, apart: Mapping[str, object] | None = None) -> list[Pod]:
     """Pending pods, largest first, that fit no node on its way. Nodes named in ``apart`` are kept for others."""
     nodes = on_the_way(world, apart or {})
     coming = FirstFit(Bin(n.machine) for n in nodes)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pilotlight.tools.replay.peers.base import Bin, FirstFit, Pod, Ticker, uncovered
+from pilotlight.tools.replay.peers.base import Bin, FirstFit, Pod, Ticker, unmet_pods
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.simulation import World
@@ -29,7 +29,7 @@ class ClusterAutoscaler(Ticker):
         return max(super()._release_s(world), self._bought_s + DELAY_AFTER_ADD_S)
 
     def _buy(self, world: World) -> bool:
-        pods = uncovered(world)
+        pods = unmet_pods(world)
         options = [(m, o) for m in map(world.fleet.machine, world.fleet.pools) if (o := _option(m, pods))]
         if not options:
             return True

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pilotlight.tools.replay.peers.base import Bin, Market, Pod, release_idle, uncovered
+from pilotlight.tools.replay.peers.base import Bin, Market, Pod, release_idle, unmet_pods
 from pilotlight.units import Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.scheduler import Need
@@ -70,7 +70,7 @@ class Karpenter:
             self._stirred = self._consolidate(world)
 
     def _buy(self, world: World) -> None:
-        for claim in _claims(world, uncovered(world, self._swaps)):
+        for claim in _claims(world, unmet_pods(world, self._swaps)):
             if not self._market.launch(world, *claim.machines()):
                 # Nothing to be had: these pods begin the next batch.
                 self._batch = (world.now_s, world.now_s + BATCH_MAX_S)

@@ -1,6 +1,6 @@
 """KEDA on queue length: one node a pending job, empty nodes kept for five minutes."""
 
-from pilotlight.tools.replay.peers.base import Ticker, holders, uncovered
+from pilotlight.tools.replay.peers.base import Ticker, holders, unmet_pods
 from pilotlight.world.simulation import World
 
 PERIOD_S = 30.0
@@ -14,6 +14,6 @@ class Keda(Ticker):
         super().__init__("keda", PERIOD_S, IDLE_S)
 
     def _buy(self, world: World) -> bool:
-        able = [holders(world, pod.need) for pod in uncovered(world)]
+        able = [holders(world, pod.need) for pod in unmet_pods(world)]
         bought = [self.market.launch(world, machines[0]) for machines in able if machines]
         return all(bought)

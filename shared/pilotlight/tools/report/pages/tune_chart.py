@@ -53,7 +53,7 @@ def chart(dots: Sequence[Dot]) -> Markup:
     )
 
 
-def drawn(dots: Sequence[Dot], columns: int) -> str:
+def text_chart(dots: Sequence[Dot], columns: int) -> str:
     """The same in text of so many columns: ours as ``o``, peers as letters that the line below names."""
     top, low, longest = _span(dots)
     left = [f"${top:,.0f}", *[""] * (HIGH - 1), f"${low:,.0f}"]

@@ -49,23 +49,23 @@ _FIGURES = ("billed", "metered", "more", "share")
 
 def _figures(billed: Usd, metered: Usd) -> tuple[str, str, str, str]:
     share = f"{100 * (billed - metered) / metered:+.1f} %" if metered else "-"
-    return cents(billed), cents(metered), signed(billed - metered), share
+    return cents(billed), cents(metered), signed_dollars(billed - metered), share
 
 
-def signed(usd: Usd) -> str:
+def signed_dollars(usd: Usd) -> str:
     """An amount with its sign: "-$1.20"."""
     return f"{'-' if usd < 0 else ''}{cents(abs(usd))}"
 
 
 def notes(held: Held) -> list[str]:
     """Notes on what is learnt, with its date and evidence, and what only metered days will come to by it."""
-    out = [told(one) for one in held.learnt]
+    out = [correction_sentence(one) for one in held.learnt]
     for pool, usd, coming in held.awaited:
         out.append(f"not billed yet: {_pool(pool)} metered at {cents(usd)}, by what is learnt {cents(coming)}")
     return [*out, GUARDS] if held.learnt else out
 
 
-def told(one: Correction) -> str:
+def correction_sentence(one: Correction) -> str:
     """A correction in a sentence."""
     limit = "; the days say more than is believed: look for a wrong price or scope" if one.bounded else ""
     return (

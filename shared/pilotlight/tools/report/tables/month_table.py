@@ -12,8 +12,8 @@ from rich.text import Text
 from pilotlight.decide.money.hourly_costs import cause
 from pilotlight.facts.money.bill import Anomaly
 from pilotlight.tools.advice.month import Amount, Month, cents
-from pilotlight.tools.cli.terminal import shown
-from pilotlight.tools.report.tables.bill_table import told
+from pilotlight.tools.cli.terminal import visible_text
+from pilotlight.tools.report.tables.bill_table import correction_sentence
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.units import Usd
 
@@ -85,7 +85,7 @@ def notes(month: Month) -> list[str]:
         )
     if month.egress:
         out.append(f"of the bill, ${month.egress:,.2f} is for data that was moved (egress)")
-    out += [told(one) + (f" ({name})" if name else "") for name, one in month.learnt]
+    out += [correction_sentence(one) + (f" ({name})" if name else "") for name, one in month.learnt]
     out += [_of_unit(month, unit, count) for unit, count in month.units]
     out += _odd(month)
     out += [
@@ -151,7 +151,7 @@ def as_csv(month: Month) -> str:
 def _plain(name: str) -> str:
     """A name that no spreadsheet takes for a formula: names come from labels that anyone may set."""
     # A carriage return would end the row for some readers; it is shown by its escape.
-    return shown(f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name)
+    return visible_text(f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name)
 
 
 def _percent(share: Decimal) -> str:
