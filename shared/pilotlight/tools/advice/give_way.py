@@ -49,21 +49,21 @@ class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
 class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
     """One pair: ``pod`` waits, ``running`` is on ``node``. What is not known is None, and then nothing gives way."""
 
-    pod: str
+    pod: str  # The pod that waits, as namespace/name.
     waits: str
     """Why it waits."""
-    priority: int
-    needs: TimeLeft | None
-    running: str
-    node: str
-    pool: str
-    running_priority: int
-    ran_s: Seconds
-    left: TimeLeft | None
-    give_way: bool
-    why: str
-    waiting_usd: Usd | None = None
-    preempting_usd: Usd | None = None
+    priority: int  # Of the pod that waits.
+    needs: TimeLeft | None  # How long the waiting pod runs; None where nothing says so.
+    running: str  # The pod that would give way, or those of its gang.
+    node: str  # The node that it runs on.
+    pool: str  # The node's pool.
+    running_priority: int  # Of the pod that runs.
+    ran_s: Seconds  # Seconds that it has run so far.
+    left: TimeLeft | None  # How long it still runs; None where nothing says so.
+    give_way: bool  # True where it should.
+    why: str  # The verdict's reason, in words.
+    waiting_usd: Usd | None = None  # Dollars where the pod waits on.
+    preempting_usd: Usd | None = None  # Dollars where it takes the place at once.
 
 
 def short_of(plan: Plan) -> list[PodGroup]:
@@ -150,17 +150,17 @@ def _groups(teams: Sequence[str], gpu: GpuRequest) -> tuple[str, ...]:
 class _Place(NamedTuple):
     """A node that takes pods, one pod on it (or those of one gang), and what stops with them: the whole gang."""
 
-    node: Node
-    room: Bin
-    pods: tuple[BoundPod, ...]
-    name: str
-    priority: int
-    gpus: int
-    blocked: str
-    ran_s: Seconds
-    left: TimeLeft | None
-    unsaved_s: Seconds
-    price: UsdPerHour | None
+    node: Node  # The node.
+    room: Bin  # What is left of it for others.
+    pods: tuple[BoundPod, ...]  # Those that would stop together.
+    name: str  # The pod's, or its gang's.
+    priority: int  # The highest of them.
+    gpus: int  # GPUs that they hold.
+    blocked: str  # Why they may not be evicted; empty where they may.
+    ran_s: Seconds  # Seconds that they have run so far.
+    left: TimeLeft | None  # How long they still run; None where nothing says so.
+    unsaved_s: Seconds  # Seconds of work that would be done again.
+    price: UsdPerHour | None  # Dollars an hour of the node; None where not known.
 
     def holds(self, wanted: PodShape, allowed: Allowed) -> bool:
         """True where the node would hold a pod of the shape once these are gone."""

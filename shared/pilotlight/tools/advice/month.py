@@ -72,29 +72,29 @@ class Month(NamedTuple):
     What is learnt of pools and the hours that were odd are by cluster.
     """
 
-    first: date
-    last: date
-    total: Amount
-    used: Amount
-    idle: Amount
-    shared: Amount
-    spot: Amount
-    machines: tuple[tuple[str, Amount], ...]
-    pools: tuple[tuple[str, Amount], ...]
-    teams: tuple[Team, ...]
-    classes: tuple[tuple[str, Amount], ...]
-    top: tuple[Consumer, ...]
-    others: Amount
-    days: tuple[tuple[date, Usd, Usd, Usd], ...]
-    billed: Usd | None
-    metered: Usd
-    billed_days: int
-    unpriced: tuple[str, ...]
-    units: tuple[tuple[str, Decimal], ...] = ()
-    paid_idle: tuple[Unused, ...] = ()
-    egress: Usd = ZERO
-    learnt: tuple[tuple[str, Correction], ...] = ()
-    anomalies: tuple[tuple[str, Anomaly], ...] = ()
+    first: date  # First day, UTC.
+    last: date  # Last day, UTC, inclusive.
+    total: Amount  # All lines of the meter.
+    used: Amount  # Held by teams.
+    idle: Amount  # Lit and held by nobody.
+    shared: Amount  # What no team can help, as boots.
+    spot: Amount  # The part of the total that was spot.
+    machines: tuple[tuple[str, Amount], ...]  # By instance type and capacity type.
+    pools: tuple[tuple[str, Amount], ...]  # By pool.
+    teams: tuple[Team, ...]  # The dearest first.
+    classes: tuple[tuple[str, Amount], ...]  # By workload class.
+    top: tuple[Consumer, ...]  # The dearest projects.
+    others: Amount  # All consumers below those.
+    days: tuple[tuple[date, Usd, Usd, Usd], ...]  # Day, then dollars used, idle and shared.
+    billed: Usd | None  # Dollars of the bill for its whole days; None without a bill.
+    metered: Usd  # Dollars metered on the days that are billed.
+    billed_days: int  # Whole days that a bill covers.
+    unpriced: tuple[str, ...]  # Nodes without a price, in no line.
+    units: tuple[tuple[str, Decimal], ...] = ()  # Name and count of what the dollars are divided by.
+    paid_idle: tuple[Unused, ...] = ()  # By pool; its dollars are in no line.
+    egress: Usd = ZERO  # Dollars of the bill for moved data.
+    learnt: tuple[tuple[str, Correction], ...] = ()  # Cluster and correction.
+    anomalies: tuple[tuple[str, Anomaly], ...] = ()  # Cluster and odd hour.
 
     @property
     def split(self) -> tuple[Usd, Usd, Usd]:

@@ -117,18 +117,18 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     in our place.
     """
 
-    server: str
-    version: str
-    at: datetime
-    allowed: Mapping[Right, bool] = {}
-    nodes: tuple[SeenNode, ...] = ()
-    daemonsets: tuple[SeenSet, ...] = ()
-    deployments: tuple[SeenSet, ...] = ()
-    nodepools: tuple[SeenNodePool, ...] = ()
-    scaled_objects: tuple[SeenScaledObject, ...] = ()
-    autoscaler_status: str = ""
-    autoscaler_priorities: str = ""
-    hidden: Mapping[str, str] = {}
-    token: Token | None = None
-    limit: Limit | None = None
-    watched: bool = False
+    server: str  # The API server's address.
+    version: str  # The API server's.
+    at: datetime  # The moment of the survey, UTC.
+    allowed: Mapping[Right, bool] = {}  # Rights, by whether the API server grants them.
+    nodes: tuple[SeenNode, ...] = ()  # Nodes with GPUs.
+    daemonsets: tuple[SeenSet, ...] = ()  # All that are read.
+    deployments: tuple[SeenSet, ...] = ()  # All that are read.
+    nodepools: tuple[SeenNodePool, ...] = ()  # Karpenter's.
+    scaled_objects: tuple[SeenScaledObject, ...] = ()  # KEDA's.
+    autoscaler_status: str = ""  # Cluster-autoscaler's own text.
+    autoscaler_priorities: str = ""  # Of its priority expander, as YAML.
+    hidden: Mapping[str, str] = {}  # Names of what could not be read, with the reason.
+    token: Token | None = None  # The credential's, where it tells of itself.
+    limit: Limit | None = None  # On our account's changes of nodes; None: not looked at.
+    watched: bool = False  # Another would lift our placement taints in our place.

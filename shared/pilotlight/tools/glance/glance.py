@@ -85,24 +85,24 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     to do.
     """
 
-    cluster: str
-    at: datetime
-    mode: Mode
-    advice: str = ""
-    paused: tuple[PausedPools, ...] = ()
-    ticks: tuple[Ticked, ...] = ()
-    unseen: str = ""
-    nodes: tuple[LitNode, ...] = ()
-    usd_per_hour: UsdPerHour = Decimal(0)
-    waiting: tuple[Waiting, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    budgets: tuple[BudgetLeft, ...] = ()
-    held: int = 0
-    approvals: tuple[ToApprove, ...] = ()
-    resting: tuple[Resting, ...] = ()
-    letters: int | None = None
-    alerts_waiting: int = 0
-    alerts_given_up: int = 0
-    prices_age_s: Seconds | None = None
-    prices_stale: bool = False
-    needs: tuple[str, ...] = ()
+    cluster: str  # Its name.
+    at: datetime  # The moment, UTC.
+    mode: Mode  # The policy's.
+    advice: str = ""  # The mode's advice, in words.
+    paused: tuple[PausedPools, ...] = ()  # Pools that a person stopped.
+    ticks: tuple[Ticked, ...] = ()  # When each function last came round.
+    unseen: str = ""  # Why cluster and cloud could not be looked at; else empty.
+    nodes: tuple[LitNode, ...] = ()  # Lit nodes of our pools.
+    usd_per_hour: UsdPerHour = Decimal(0)  # Of all that is lit.
+    waiting: tuple[Waiting, ...] = ()  # Shapes of pods without a node.
+    findings: tuple[Finding, ...] = ()  # Of the look's plan.
+    budgets: tuple[BudgetLeft, ...] = ()  # Each limit with what is left.
+    held: int = 0  # Holds that are open.
+    approvals: tuple[ToApprove, ...] = ()  # Purchases that wait for a person.
+    resting: tuple[Resting, ...] = ()  # Offerings that are not asked for now.
+    letters: int | None = None  # Dead letters; None where they are not kept here.
+    alerts_waiting: int = 0  # Alerts on their way.
+    alerts_given_up: int = 0  # Alerts that no channel took.
+    prices_age_s: Seconds | None = None  # Of the oldest price; None where none has a date.
+    prices_stale: bool = False  # Older than the policy allows.
+    needs: tuple[str, ...] = ()  # Lines that need a person, each with what to do.

@@ -17,18 +17,18 @@ class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
     ``last_error`` is the cloud's last refusal that still holds a purchase back.
     """
 
-    pool: str
-    size: int | None
-    on_the_way: int
-    standby: int
-    reserved: int
-    unused: int
-    instance_type: str
-    capacity_type: CapacityType
-    usd_per_hour: UsdPerHour | None
-    paid: UsdPerHour | None
-    priced_at: datetime | None = None
-    mode: Mode
-    most: int
-    owner: str
-    last_error: str = ""
+    pool: str  # Its name in the policy.
+    size: int | None  # Nodes that its cloud is asked for; None: no such pool there.
+    on_the_way: int  # Asked for, and no ready nodes yet.
+    standby: int  # Stopped nodes that can be started.
+    reserved: int  # Nodes paid for whether they run or not.
+    unused: int  # Reserved nodes that run nowhere.
+    instance_type: str  # The cloud's name of it.
+    capacity_type: CapacityType  # On-demand, spot or reserved.
+    usd_per_hour: UsdPerHour | None  # Of one node by the cheapest offering; None: no price known.
+    paid: UsdPerHour | None  # Dollars an hour of the whole size.
+    priced_at: datetime | None = None  # The price's day; None for the policy's own.
+    mode: Mode  # The pool's.
+    most: int  # Nodes that the policy allows.
+    owner: str  # Who else sizes it, or ours.
+    last_error: str = ""  # The cloud's last refusal that still holds a purchase back.

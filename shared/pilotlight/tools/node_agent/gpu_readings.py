@@ -14,17 +14,17 @@ class DeviceHolder(msgspec.Struct, frozen=True, kw_only=True):
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU, or one MIG slice of it: percent, MiB, watts, Celsius, millijoules."""
 
-    gpu: int
-    uuid: str
-    model: str = ""
-    bus: str = ""
+    gpu: int  # The device's index on the node.
+    uuid: str  # The device's.
+    model: str = ""  # As NVML names it.
+    bus: str = ""  # PCI bus id.
     slice: str = ""
     """The slice's number (GPU_I_ID); empty for a whole GPU."""
-    profile: str = ""
-    slice_uuid: str = ""
-    util: float | None = None
-    used: float | None = None
-    free: float | None = None
-    watts: float | None = None
-    celsius: float | None = None
-    millijoules: float | None = None
+    profile: str = ""  # Of the MIG slice, as 1g.10gb; empty for a whole GPU.
+    slice_uuid: str = ""  # The MIG slice's.
+    util: float | None = None  # Percent; None: not told.
+    used: float | None = None  # Memory in MiB; None: not told.
+    free: float | None = None  # Memory in MiB; None: not told.
+    watts: float | None = None  # Power now; None: not told.
+    celsius: float | None = None  # Of the GPU; None: not told.
+    millijoules: float | None = None  # Energy since the driver was loaded; None: not told.

@@ -18,17 +18,17 @@ class Tile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node. ``used`` are GPUs in use, ``pods`` the first of those on it that hold a GPU, each with what it holds,
     ``more`` how many others do."""
 
-    pool: str
-    type: str = ""
-    capacity: str = ""
-    zone: str = ""
-    state: TileState
-    gpus: float = 0
-    used: float = 0
-    usd: UsdPerHour | None = None
-    pods: tuple[str, ...] = ()
-    more: int = 0
-    why: str = ""
+    pool: str  # The node's pool.
+    type: str = ""  # Instance type.
+    capacity: str = ""  # Capacity type.
+    zone: str = ""  # The cloud's zone.
+    state: TileState  # Of the node.
+    gpus: float = 0  # Of the node.
+    used: float = 0  # GPUs in use.
+    usd: UsdPerHour | None = None  # An hour; None: no price known.
+    pods: tuple[str, ...] = ()  # The first that hold a GPU, each with what it holds.
+    more: int = 0  # How many others do.
+    why: str = ""  # The state's reason, in words.
 
 
 class GpuDay(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,27 +96,27 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 class Live(msgspec.Struct, frozen=True, kw_only=True):
     """One cluster. ``nodes`` are by name; ``paid`` and ``used`` count GPUs, with those that boot."""
 
-    cluster: str
-    clusters: tuple[str, ...] = ()
-    at: datetime
-    every_s: Seconds = 5.0
-    mode: Mode = "observe"
-    advice: str = ""
-    unseen: str = ""
-    paid: float = 0
-    used: float = 0
-    booting: float = 0
-    usd_per_hour: UsdPerHour = Decimal(0)
-    money: Spending = Spending()
-    nodes: dict[str, Tile] = {}
-    waiting: tuple[Wait, ...] = ()
-    todo: tuple[Todo, ...] = ()
-    paused: tuple[Todo, ...] = ()
-    decisions: tuple[Decided, ...] = ()
-    resting: tuple[Resting, ...] = ()
-    ticks: tuple[Ticked, ...] = ()
-    holds: int = 0
-    letters: int | None = None
-    alerts_waiting: int = 0
-    alerts_given_up: int = 0
-    prices_age_s: Seconds | None = None
+    cluster: str  # This one's name.
+    clusters: tuple[str, ...] = ()  # All names, to choose from.
+    at: datetime  # The look's moment, UTC.
+    every_s: Seconds = 5.0  # Seconds between looks.
+    mode: Mode = "observe"  # The policy's.
+    advice: str = ""  # The mode's advice, in words.
+    unseen: str = ""  # Why it could not be looked at; else empty.
+    paid: float = 0  # GPUs lit or booting.
+    used: float = 0  # GPUs in use.
+    booting: float = 0  # GPUs of nodes that boot.
+    usd_per_hour: UsdPerHour = Decimal(0)  # Of all that is lit.
+    money: Spending = Spending()  # Of the running month.
+    nodes: dict[str, Tile] = {}  # By name.
+    waiting: tuple[Wait, ...] = ()  # Pods without a node, by shape.
+    todo: tuple[Todo, ...] = ()  # What needs a person, the most urgent first.
+    paused: tuple[Todo, ...] = ()  # Pauses that a person set.
+    decisions: tuple[Decided, ...] = ()  # The newest first.
+    resting: tuple[Resting, ...] = ()  # Offerings that are not asked for now.
+    ticks: tuple[Ticked, ...] = ()  # When each function last came round.
+    holds: int = 0  # Holds that are open.
+    letters: int | None = None  # Dead letters; None where they are not kept here.
+    alerts_waiting: int = 0  # Alerts on their way.
+    alerts_given_up: int = 0  # Alerts that no channel took.
+    prices_age_s: Seconds | None = None  # Of the oldest price; None where none has a date.

@@ -73,23 +73,23 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Result of one policy with one trace. ``wakes`` are starts of stopped nodes, whose disks' ``standby_usd`` are part
     of the dollars. ``unfinished`` are the jobs that it left, the most frequent reason first."""
 
-    policy: str
-    trace: str
-    jobs: int
-    jobs_done: int
-    cost_usd: Decimal
-    gpu_hours: float
-    gpu_hours_paid: float
-    wait_s: Spread
-    delay_s: Spread
-    launches: int
-    terminations: int
-    interruptions: int
-    lost_gpu_hours: float
-    bound_usd: Bounds
-    wakes: int = 0
-    standby_usd: Decimal = Decimal(0)
-    unfinished: tuple[Unfinished, ...] = ()
+    policy: str  # Pilotlight's or the peer's name.
+    trace: str  # The trace's name.
+    jobs: int  # In the trace.
+    jobs_done: int  # That came to their end.
+    cost_usd: Decimal  # Of all nodes and stopped disks.
+    gpu_hours: float  # Of the jobs' work.
+    gpu_hours_paid: float  # Of lit nodes.
+    wait_s: Spread  # Seconds from submit to first start.
+    delay_s: Spread  # Seconds beyond submit and run time.
+    launches: int  # Nodes begun.
+    terminations: int  # Nodes given back.
+    interruptions: int  # Nodes that the cloud took.
+    lost_gpu_hours: float  # Work done again after those.
+    bound_usd: Bounds  # Lower bounds of the dollars.
+    wakes: int = 0  # Starts of stopped nodes.
+    standby_usd: Decimal = Decimal(0)  # Of stopped nodes' disks, part of the cost.
+    unfinished: tuple[Unfinished, ...] = ()  # Jobs left undone, the most frequent reason first.
 
     @property
     def finished(self) -> bool:
