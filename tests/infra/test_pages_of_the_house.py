@@ -144,4 +144,5 @@ def _leads(home: Path, path: str) -> bool:
     if any(found for pattern in (path, f"{path}.py") for found in home.glob(pattern)):
         return True
     module, _, name = path.rpartition(".")
-    return any(re.search(rf"\b{name}\b", found.read_text("utf-8")) for found in home.glob(f"{module}.py"))
+    modules = [*home.glob(f"{module}.py"), *(home.glob(f"{module}/*.py") if module else ())]
+    return any(re.search(rf"\b{name}\b", found.read_text("utf-8")) for found in modules)
