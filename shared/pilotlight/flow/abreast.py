@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def abreast(work: Mapping[str, Callable[[], T]], bound_s: Seconds) -> dict[str, T | Exception]:
-    """What each piece of work returned or raised, by its name and in that order.
+    """Result or error of each piece of work, by its name and in that order.
 
     Each has a thread of its own, with this one's logging context. One that is not done after ``bound_s`` is left to
     itself, and counts as ``Unavailable``; its ports bound every call, and its cluster's lease keeps others off. What

@@ -1,4 +1,4 @@
-"""What a flow works with: one cluster's ports and policy, and what it answers."""
+"""Dependencies of a flow: one cluster's ports and policy; and the answer that a flow gives."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _log = logging.getLogger("pilotlight.events")
 
 
 class HasBooks(Protocol):
-    """What reading a cluster's books takes: its name, the state, and the policy with its budgets. ``Deps`` is one."""
+    """The parts of ``Deps`` that reading a cluster's books takes: name, state, and the policy with its budgets."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class HasBooks(Protocol):
 
     @property
     def state(self) -> State:
-        """What survives between events."""
+        """The store of what survives between events."""
         ...
 
     @property
@@ -110,7 +110,7 @@ class Deps:
 
     @property
     def has_watchmen(self) -> bool:
-        """Whether somebody listens for us: who opens what we closed, or hands our pools back, once we are silent."""
+        """True where somebody listens for us: who opens what we closed, or hands our pools back, once we are silent."""
         rules = self.policy.pools.values()
         return self.policy.placement == "taint" or any(pool.on_silence == "hand-back" for pool in rules)
 
@@ -129,11 +129,11 @@ class Deps:
 
     @property
     def acts(self) -> bool:
-        """Whether any pool may be acted on."""
+        """True where any pool may be acted on."""
         return any(self.mode_of(pool) in ("scale-up", "act") for pool in self.policy.pools)
 
     def mode_of(self, pool: str) -> Mode:
-        """What may be done to a pool: its own mode, else the deployment's."""
+        """The mode of a pool: its own, else the deployment's."""
         rules = self.policy.pools.get(pool)
         return (rules.acts_as if rules is not None else None) or self.mode
 
@@ -172,7 +172,7 @@ one. ``known``: this event was handled before, or is of no use.
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a function answers: the decision's id (empty when none was needed), what it did, and why in one line.
+    """A function's answer: the decision's id (empty when none was needed), what it did, and why in one line.
 
     ``outcome`` is for code, ``why`` for people. ``released`` are the nodes that were given back. ``plan`` is there on a
     dry run. ``look_again_at`` is when a look could change something without a new event, ``open_until`` when the first

@@ -101,7 +101,7 @@ def _since(deps: Deps, now: datetime) -> Iterator[Sample]:
 
 
 def _tallied(deps: Deps) -> Iterator[Sample]:
-    """What decisions counted, which lies in their memory."""
+    """Figures that decisions counted, which lie in their memory."""
     found = MEMORY.get(deps.state, deps.name)
     if found is None:
         return

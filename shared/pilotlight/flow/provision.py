@@ -13,7 +13,7 @@ from pilotlight.state_schema.marks import EVENT
 
 
 def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = False) -> Answer:
-    """What one event leads to. A pod whose capacity is on its way needs no look at the cluster."""
+    """Answer one event. A pod whose capacity is on its way needs no look at the cluster."""
     claim = f"{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
         return known

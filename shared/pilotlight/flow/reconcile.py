@@ -22,7 +22,7 @@ SILENT_S: Seconds = 600.0
 
 
 def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
-    """What one tick leads to."""
+    """Answer one tick: rescues first, then the cycle."""
     if dry_run:
         from pilotlight.flow.cycle import preview
 
@@ -46,7 +46,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
 
 
 def _aim(deps: Deps) -> Aim:
-    """What a tick is for. Queues are read before the cluster's lease is taken: nobody waits for them."""
+    """The aim of a tick. Queues are read before the cluster's lease is taken: nobody waits for them."""
     see = seen(deps)
     if deps.queues is None:
         return Aim(releases=True, see=see)

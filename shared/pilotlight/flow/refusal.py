@@ -16,7 +16,7 @@ _log = logging.getLogger("pilotlight")
 
 
 def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Answer:
-    """What one refusal leads to. One that is known, too old, or of a group that is none of ours changes nothing."""
+    """Answer one refusal. One that is known, too old, or of a group that is none of ours changes nothing."""
     claim = f"{deps.name}/{failed.identity}"
     if failed.identity and EVENT.get(deps.state, claim) is not None:
         return Answer(decision="", did=(), why="this refusal was handled already", outcome="known")

@@ -1,4 +1,4 @@
-"""What a decision comes to, as Events on its pods and nodes: `kubectl describe` is where people look first.
+"""Events on a decision's pods and nodes, with the outcome: `kubectl describe` is where people look first.
 
 At most one a pod and change: what was bought and when it is ready, why nothing was, with the figures and the next try;
 on a node that it was given back, or what kept it. Best effort: the decision is written, and its alerts are out already.
@@ -49,7 +49,7 @@ def _on_pods(deps: Deps, record: Record) -> Iterator[Said]:
 
 
 def _of_group(record: Record, group: PodGroup, new: set[str]) -> Said | None:
-    """What is new for the pods of a group, if anything is."""
+    """The Event that is new for the pods of a group; None where nothing is."""
     verdict, why = record.became(group)
     if verdict == "bought":
         return Said("", NODE_BOUGHT, _bought(record, group), record.id)

@@ -58,12 +58,12 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
 
 
 def _asks(fingerprint: str, held: Held) -> str:
-    """What else is asked of a person is news: another count, or the same once an approval is used up or has lapsed."""
+    """A request to approve another count is news, or the same count once an approval is used up or has lapsed."""
     return f"{fingerprint}/{held.count}" + (f"/{held.after}" if held.after else "")
 
 
 def _of_a_broken_gang(call: Buy | NodeVerdict, step: Step) -> bool:
-    """What came for a gang and goes back at once: that it could not be had is told once, not each node of it."""
+    """True for a node that came for a gang and goes back at once: people hear once that the gang could not be had."""
     return bool(call.flight) if isinstance(call, NodeVerdict) else bool(call.gangs) and step.state == "denied"
 
 

@@ -64,7 +64,7 @@ def settle(deps: Deps, ticked: str, apart: Sequence[SetApart]) -> None:
 
 
 def _opened(fresh: Sequence[SetApart], by: str, now: datetime) -> dict[str, OpenIsolation]:
-    """What is set apart anew, each with the fingerprint of the alert that tells it."""
+    """Objects that are set apart anew, each with the fingerprint of the alert that tells it."""
     return {
         one.about: OpenIsolation(
             by=by,  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def _one_each(found: Mapping[str, OpenIsolation]) -> dict[str, OpenIsolation]:
 
 
 def _since(found: Mapping[str, OpenIsolation], alert: Alert) -> str:
-    """What tells this time from an earlier one: two looks at once tell under one id."""
+    """The part of an alert's id that tells this time from an earlier one: two looks at once tell under one id."""
     since = next(one.since for one in found.values() if one.fingerprint == alert.fingerprint)
     return f"{since:%Y%m%d%H}" + (".over" if alert.resolved else "")
 

@@ -1,4 +1,4 @@
-"""What was not done, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
+"""Calls that were not made, told once a cause: advice, a brake, a refusal of the cloud, a call that never happened."""
 
 from collections.abc import Container
 from typing import Literal

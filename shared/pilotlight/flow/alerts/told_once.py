@@ -21,5 +21,5 @@ def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
 
 
 def was_noticed(deps: Deps, what: str) -> bool:
-    """Whether people were told of it lately."""
+    """True where people were told of it lately."""
     return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

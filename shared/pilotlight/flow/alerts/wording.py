@@ -1,5 +1,5 @@
-"""What a decision is in words and dollars: what was done, from what became of its steps and never from what was planned
-alone; what a call comes to; and the demand that gets no node, an alert a cause.
+"""Words and dollars of a decision: its calls as its steps ended, never as they were planned alone; the worth of a call;
+and the demand that gets no node, an alert a cause.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ NOTHING = "nothing to do"
 
 
 def did(record: Record) -> tuple[str, ...]:
-    """What was done, a line a call, and a line for each that a brake holds."""
+    """Lines on a decision: one for each call that was made, and one for each that a brake holds."""
     return tuple(line(step) for step in record.steps) + tuple(_held(held) for held in record.plan.held)
 
 
@@ -65,7 +65,7 @@ def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, Step]]) -> str:
 
 
 def _nothing(plan: Plan) -> list[str]:
-    """What is said first where a person's brake holds every purchase."""
+    """The part that comes first where a person's brake holds every purchase."""
     why = next((held.why for held in plan.held if held.buy is not None and held.code == "paused"), "")
     return [f"buys nothing: {why}"] if why and not plan.buys else []
 
@@ -167,7 +167,7 @@ _TITLES = {
     CLAIM_REFUSED: "claims what its namespace may not",
     "quota-full": "has used up its account's quota",
 }
-"""What is the matter with something that is no pod, by a finding's code."""
+"""Titles of alerts on things that are no pods, by a finding's code."""
 
 
 def _refused(group: PodGroup) -> Alert:

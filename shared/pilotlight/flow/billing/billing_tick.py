@@ -1,4 +1,4 @@
-"""What billing_tick does: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd."""
+"""billing_tick: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd."""
 
 import hashlib
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ NAMED = 5
 
 
 def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
-    """What one message leads to. A dry run only says where the budgets stand."""
+    """Answer one message: a tick, a bill's export or a cloud's notice. A dry run only says where the budgets stand."""
     if dry_run:
         return _answer((), standing(deps, deps.state.now()), None)
     today: MeterDay | None = None

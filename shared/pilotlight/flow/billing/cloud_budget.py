@@ -1,5 +1,5 @@
-"""What a cloud itself says of money, a budget's threshold or unusual spend: people are told once, and nothing is
-stopped by it."""
+"""A cloud's own notices on money, of a budget's threshold or of unusual spend: people are told once, and nothing is
+stopped by them."""
 
 from decimal import Decimal, InvalidOperation
 

@@ -1,4 +1,4 @@
-"""What a cloud tells of its prices, read a few times a day and kept in the state, for the processes to come."""
+"""Prices as a cloud tells them, read a few times a day and kept in the state, for the processes to come."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ def refresh(deps: Deps) -> tuple[str, ...]:
 
 
 def _zones(deps: Deps) -> dict[str, SpotLearnt]:
-    """What is known by now of spot's prices by zone."""
+    """Spot's prices by zone, as far as they are known by now."""
     before = PRICES.get(deps.state, deps.name)
     known = before.value.zones if before is not None else {}
     names = sorted({pool.instance_type for pool in deps.policy.pools.values() if pool.capacity_type == "spot"})

@@ -36,7 +36,7 @@ def watch(deps: Deps, today: MeterDay) -> tuple[str, ...]:
 
 
 def _odd(deps: Deps, was: HourMark, today: MeterDay) -> Anomaly | None:
-    """What is odd of the hour since the last mark; both are kept, so that whoever repeats this repeats the same."""
+    """The anomaly of the hour since the last mark, if it is one; both are kept, so that a repeat finds the same."""
     known = meter_nodes.days(deps.state, deps.name, was.day, today.day, meter_nodes.unmetered(deps))
     before = [day for day in known if was.day <= day.day < today.day]
     one = hourly_costs.hour(was, [*before, today], today.until)

@@ -1,4 +1,4 @@
-"""What GPUs did, on a grid no finer than what was measured: with more steps than samples each step between is a gap."""
+"""GPU telemetry on a grid no finer than its samples: with more steps than samples each step between is a gap."""
 
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.ports.cluster import GpuTelemetry

@@ -1,4 +1,4 @@
-"""What GPUs of pools did lately, for the policy's rules: written by billing_tick, read by looks, gone when old."""
+"""Pools' GPU utilisation of late, for the policy's rules: written by billing_tick, read by looks, gone when old."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +15,7 @@ EVERY_S, OVER_S, STEP_S = 240.0, 1800.0, 60.0
 
 
 def asked(rules: Iterable[Rule]) -> bool:
-    """Whether a rule asks for utilisation."""
+    """True where a rule asks for utilisation."""
     return any(r.when.utilisation_below is not None or r.when.utilisation_above is not None for r in rules)
 
 

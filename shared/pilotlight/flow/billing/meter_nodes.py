@@ -111,7 +111,7 @@ def nodes(state: State, cluster: str, day: date) -> dict[str, MeteredNode]:
 
 
 def _counts(deps: Deps, life: Life) -> bool:
-    """Whether a node that has gone is counted at this look; else it is once it can be."""
+    """True where a node that has gone is counted at this look; else it is counted once it can be."""
     return deps.set_apart("node").isdisjoint((life.instance, life.node))
 
 
@@ -160,7 +160,7 @@ def unmetered(deps: HasBooks) -> frozenset[str]:
 
 
 def _degrees(deps: Deps) -> dict[str, int]:
-    """How far nodes are set apart, by what the look calls them."""
+    """Degrees to which nodes are set apart, by the names that the look has for them."""
     from pilotlight.decide.limits.set_apart import stand_in
 
     nodes = {one.name: one.degree for one in deps.apart if one.kind == "node"}
@@ -177,7 +177,7 @@ def _as_seen(one: Lit, offering: Offering | None, apart: Mapping[str, int]) -> M
 
 
 class _Day(NamedTuple):
-    """What a part of a day is counted with. ``before`` are the nodes as the day before left them."""
+    """One day of the count: the look, and ``before``, the nodes as the day before left them."""
 
     day: date
     before: Nodes
@@ -284,7 +284,7 @@ def _parts(state: State, cluster: str, day: date) -> dict[str, Entry[MeterPart]]
 
 
 def _waits_for_a_price(deps: Deps, nodes: Nodes) -> bool:
-    """Whether a day has nodes of the policy's pools without a price: it is counted once they have one."""
+    """True where a day has nodes of the policy's pools without a price: it is counted once they have one."""
     return any(n.usd_per_hour is None and n.stretches and n.pool in deps.policy.pools for n in nodes.values())
 
 

@@ -1,4 +1,4 @@
-"""What each node came to, once it is over: filed, and put into the audit chain behind the decision that bought it.
+"""Costs of nodes that are over: each is filed, and put into the audit chain behind the decision that bought the node.
 
 The figures are the meter's. A node waits an hour after its end, for a look may have missed it, and be wrong. What is
 filed is never filed again: a tick that comes twice finds the record, and one beside it the link.
@@ -141,7 +141,7 @@ def _filed(state: State, cluster: str, first: date) -> dict[str, list[NodeCost]]
 
 
 def _is_filed(filed: Mapping[str, Sequence[NodeCost]], one: Ended) -> bool:
-    """Whether that life's cost is there: one of the same instance that does not end before this one began."""
+    """True where that life's cost is there: one of the same instance that does not end before this one began."""
     return any(cost.ended_at > one.node.since and cost.since < one.ended_at for cost in filed.get(one.instance, ()))
 
 
@@ -210,7 +210,7 @@ def _days(first: date, last: date) -> Iterator[date]:
 
 
 def _billed(cost: NodeCost, days: Mapping[date, Decimal], bill: Bill) -> Decimal | None:
-    """What the bill says of a node's days; None where it has not all of them, or nothing: what is paid ahead is no
+    """The bill's dollars for a node's days; None where it has not all of them, or nothing: what is paid ahead is no
     machine's."""
     first, last = cost.since.date(), cost.paid_until.date()
     whole = bill.horizon is not None and bill.horizon >= day_start(last + DAY)

@@ -1,4 +1,4 @@
-"""What is paid for and runs nowhere, counted for the month's report: at each tick, of reserved pools alone.
+"""Reserved capacity that is paid for and runs nowhere, counted for the month's report at each tick.
 
 In a new month counting begins with its first tick: up to then nothing of it is counted.
 """
@@ -22,6 +22,6 @@ def count(deps: Deps) -> None:
 
 
 def month(state: State, cluster: str, first: date) -> UnusedMonth | None:
-    """What was counted in the month of a day."""
+    """Unused capacity as it was counted in the month of a day."""
     found = PAID_IDLE.get(state, f"{cluster}/{first:%Y-%m}")
     return found.value if found else None

@@ -1,4 +1,4 @@
-"""What a cluster's GPUs are paid for and not used for, told once a day at most, by owner and with the evidence.
+"""Waste of a cluster's GPUs, paid for and not used: told once a day at most, by owner and with the evidence.
 
 Only where telemetry is set up. Where it cannot be read nothing is claimed, and the tick says that it is absent. The
 alert has the day for a fingerprint: two ticks at once, or one after a crash, tell people once.

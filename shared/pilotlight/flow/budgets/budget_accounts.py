@@ -37,7 +37,7 @@ class Parts(list[Entry[Account]]):
         return sum((entry.value.total for entry in self), Decimal(0))
 
     def limit(self, name: str, account: Account) -> Decimal:
-        """What a part may take in all: its share, less what other parts have beyond theirs (a limit was lowered)."""
+        """The most that a part may take: its share, less what other parts have beyond theirs (a limit was lowered)."""
         others = (e for e in self if e.name != name)
         debt = sum((min(Decimal(0), _share(self.meter, e) - e.value.total) for e in others), Decimal(0))
         return moves.share(account, number(name), self.meter.limit) + debt
@@ -67,7 +67,7 @@ def meter_key(name: str) -> str:
 
 
 def read(deps: HasBooks, meter: Meter) -> Parts:
-    """What counts against a meter. One read, where it has no further parts."""
+    """The parts of a meter's account. One read, where it has no further parts."""
     first = _get(deps, meter.key)
     return Parts(meter, [first, *(_get(deps, f"{meter.key}/{n}") for n in range(1, first.value.parts))])
 
@@ -78,7 +78,7 @@ def _get(deps: HasBooks, name: str) -> Entry[Account]:
 
 
 def ahead(deps: HasBooks, meter: Meter) -> dict[str, Account]:
-    """What counts against a limit in its window and in those after it, part by part: one scan."""
+    """The accounts of a limit in its window and in those after it, part by part: one scan."""
     within = f"{deps.name}/{meter.key.rpartition('/')[0]}/"
     entries = CAP.scan(deps.state, within, after=f"{deps.name}/{meter.key}"[:-1])
     return {entry.name.removeprefix(f"{deps.name}/"): entry.value for entry in entries}

@@ -1,6 +1,6 @@
 """Budget holds before a purchase: how far budgets are used, and what a purchase may cost held for it, all or nothing.
 
-Afterwards ``keeper`` moves holds on and ``hold_ends`` settles them. Without budgets nothing here reads or writes.
+Afterwards ``renew_holds`` moves holds on and ``hold_ends`` settles them. Without budgets nothing here reads or writes.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ from pilotlight.state_schema.billing_records import HOLD, RUNS
 
 
 def balances(deps: Deps, now: datetime) -> Money:
-    """How far each budget is used now, and in windows ahead."""
+    """Balances of each budget, now and in windows ahead."""
     found = meters(deps.policy.budgets, now)
     totals = tuple(each for meter in found for each in balances_of(meter, budget_accounts.ahead(deps, meter)))
     return Money(balances=totals, typical=typical(known_runs(deps)), steps=ladder_steps.steps(deps.state, deps.name))
@@ -112,7 +112,7 @@ def _held(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: dict[str, tu
 
 
 def soft(deps: Deps) -> bool:
-    """Whether some budget holds typical runs only."""
+    """True where some budget holds typical runs only."""
     return not all(budget.hard for budget in deps.policy.budgets)
 
 

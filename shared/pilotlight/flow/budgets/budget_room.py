@@ -1,4 +1,4 @@
-"""What is settled and held against each limit, as a pass over all holds reads it once, and what it leaves a hold."""
+"""Room that each limit leaves a hold: accounts settled and held, as a pass over all holds reads them once."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ class BudgetRoom:
         return sum((self._sum(name, account) for name, account in parts), Decimal(0))
 
     def own(self, meter: Meter, hold: Hold) -> Decimal:
-        """What of it is held for one hold."""
+        """The amount that a meter holds for one hold."""
         account = self.known[_limit_of(meter)].get(account_of(hold, meter), budget_accounts.NONE)
         return account.held.get(hold.id, Decimal(0))
 
@@ -65,7 +65,7 @@ class BudgetRoom:
         return Short(node, refusal(meter, others + wanted, wants.terms), max(Decimal(0), commitment - got))
 
     def lacks(self, meter: Meter, cut: Hold, wants: Hold, node: str) -> Short | None:
-        """What is told where it is this limit that a stretch could not be renewed within."""
+        """The shortage that is told where it is this limit that a stretch could not be renewed within."""
         after = self.total(meter) - self.own(meter, cut) + held_amount(meter, wants)
         if not meter.budget.hard or after <= meter.limit:
             return None

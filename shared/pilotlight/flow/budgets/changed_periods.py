@@ -69,7 +69,7 @@ def _window(label: str, at: datetime) -> tuple[datetime, datetime]:
 
 
 def _settled(deps: Deps, meter: Meter, was: str) -> tuple[Decimal, Decimal]:
-    """What was settled in periods that began within the new one, and in those that ran when it began."""
+    """Amounts settled in periods that began within the new one, and in those that ran when it began."""
     known = unknown = Decimal(0)
     limit_, _, _ = meter.key.rpartition("/")
     for entry in CAP.scan(deps.state, f"{deps.name}/{limit_}/"):

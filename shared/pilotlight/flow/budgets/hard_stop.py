@@ -64,12 +64,12 @@ NAMED = 5
 
 
 def _in_the_way(node: Node) -> str:
-    """Who would keep the node from being emptied, by name, and what makes them do so."""
+    """The pods that would keep the node from being emptied, by name, each with its reason."""
     blocking = [f"{pod.namespace}/{pod.name} ({pod.blocks})" for pod in node.pods if pod.blocks]
     more = f" and {len(blocking) - NAMED} more" if len(blocking) > NAMED else ""
     return f"; in the way, and made to leave: {', '.join(blocking[:NAMED])}{more}" if blocking else ""
 
 
 def _goes(former: Interruption, by: datetime) -> bool:
-    """Whether a cloud takes it for certain, no later than that."""
+    """True where a cloud takes it for certain, no later than that."""
     return former.truth == "verified" and former.deadline is not None and former.deadline <= by

@@ -1,4 +1,4 @@
-"""How holds end: at real cost where a node stopped, void where nothing was bought.
+"""Ends of holds: at real cost where a node stopped, void where nothing was bought.
 
 A hold ends once, by compare-and-set; then each account settles what it holds for it, then it is closed, then the
 accounts forget it, then it is deleted. So a crash between any two steps leaves a hold that the next look finds, every
@@ -154,7 +154,7 @@ def _is_open(deps: Deps, name: str) -> bool:
 
 
 def _charged_by_another(deps: Deps, hold: Hold) -> bool:
-    """Whether another hold was charged for this one's instance after the look that gave it to this one."""
+    """True where another hold was charged for this one's instance after the look that gave it to this one."""
     if not hold.instance or hold.matched_at is None:
         return False
     found = CHARGED.get(deps.state, f"{deps.name}/{hold.instance}")

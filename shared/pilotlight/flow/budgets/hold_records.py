@@ -39,7 +39,7 @@ def listed(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Ho
 
 
 def is_listed(hold: Hold, key: str) -> bool:
-    """Whether a hold has an account of a meter, by that one's key."""
+    """True where a hold has an account of a meter, by that one's key."""
     return any(budget_accounts.meter_key(name) == key for name in hold.accounts)
 
 

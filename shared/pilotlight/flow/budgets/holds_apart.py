@@ -34,7 +34,7 @@ WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
 def keep(
     deps: Deps, snapshot: Snapshot, every: Iterable[Entry[Hold]], lit: Sequence[Lit]
 ) -> tuple[list[Lit], dict[str, bool]]:
-    """What is lit without the instances of holds that are set apart; and which empty nodes of theirs are to go."""
+    """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go."""
     apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in every], lit)
     others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     cold: dict[str, bool] = {}
@@ -104,7 +104,7 @@ def _room_ends(meter: Meter, own: Terms, one: Lit, left: Decimal) -> datetime | 
 
 
 def _takes(meter: Meter, hold: Hold) -> Decimal:
-    """What a node takes of a limit up to the end of its hold."""
+    """The amount that a node takes of a limit up to the end of its hold."""
     if meter.end is None:
         return hold.terms.usd_per_hour
     seconds = (min(hold.until, meter.end) - max(hold.since, meter.start)).total_seconds()
@@ -145,7 +145,7 @@ def _ending(deps: Deps, hold: Hold, one: Lit, now: datetime) -> Ending:
 
 
 def _may_stop(deps: Deps, hold: Hold, one: Lit) -> bool:
-    """Whether a hard budget is there, and all that runs may be stopped: at a cap, or once its run is over."""
+    """True where a hard budget is there, and all that runs may be stopped: at a cap, or once its run is over."""
     hard = any(budget.hard for budget in deps.policy.budgets)
     return hard and deps.mode_of(one.pool) == "act" and all(_ends(deps, hold, pod) for pod in one.pods)
 

@@ -52,7 +52,7 @@ def moment(deps: Deps) -> datetime:
 
 
 def find(deps: Deps, instance: str) -> Versioned | None:
-    """What is known of an instance's last interruption, open or filed."""
+    """An instance's last interruption, open or filed."""
     name = _name(deps.name, instance)
     entry = RESCUE.get(deps.state, name)
     if entry is not None:
@@ -112,7 +112,7 @@ def left(deps: Deps) -> list[Versioned]:
 
 
 def at_work(deps: Deps) -> bool:
-    """Whether anything is left to do: reads no more than one page."""
+    """True where anything is left to do: reads no more than one page."""
     return any(True for _ in RESCUE.scan(deps.state, f"{deps.name}/"))
 
 
@@ -123,7 +123,7 @@ def every(state: State, cluster: str) -> Iterator[Interruption]:
 
 
 def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) -> Outgoing:
-    """What people are told when a notice comes."""
+    """The alert that tells people of a notice as it comes."""
     when = f"at {found.deadline:%H:%M:%S} UTC" if found.deadline else _WHEN.get(found.kind, "now or never")
     risk = f"; {found.loss} on it are not saved" if found.lost_gpu_hours else ""
     alert = Alert(
@@ -144,7 +144,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
 
 
 def retold(found: Interruption, pods: int, price: UsdPerHour) -> tuple[Outgoing, ...]:
-    """What is left to tell, where the opening is yet to be sent with what is known of the notice by now."""
+    """Messages that are left to tell, the opening among them with what is known of the notice by now."""
     begun = f"{_id(found)}.begin"
     return tuple(
         opening(found, pods, price, found.received_at) if message.id == begun else message for message in found.messages
@@ -152,7 +152,7 @@ def retold(found: Interruption, pods: int, price: UsdPerHour) -> tuple[Outgoing,
 
 
 def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
-    """What people are told when all is done: what it cost. Never at a moment before its beginning: clocks differ."""
+    """The alert that tells people what it cost, once all is done. Never dated before its beginning: clocks differ."""
     alert = Alert(
         cluster=found.cluster,
         kind="interruption",
@@ -173,7 +173,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
 
 
 def untrue(found: Interruption, now: datetime) -> Outgoing:
-    """What people are told of a notice that turned out to be untrue before they were told of it."""
+    """The alert on a notice that turned out to be untrue before people were told of it."""
     alert = Alert(
         cluster=found.cluster,
         kind="interruption",
@@ -190,7 +190,7 @@ def untrue(found: Interruption, now: datetime) -> Outgoing:
 
 
 def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
-    """What is left to tell once an interruption is over: of an untrue notice that nobody was told of, only that."""
+    """Messages left to tell once an interruption is over: of an untrue notice that nobody was told of, only that."""
     begun = f"{_id(found)}.begin"
     if found.outcome == "disproved" and any(message.id == begun for message in found.messages):
         return (untrue(found, now),)

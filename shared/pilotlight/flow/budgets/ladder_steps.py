@@ -130,7 +130,7 @@ def _next(budget: Budget, step: LadderStep, resolved: bool) -> str:
 
 
 def outlook(spent: Spent) -> str:
-    """What the period will end with, as people read it."""
+    """The forecast of a period's end, as people read it."""
     coming, meter = spent.forecast, spent.meter
     said = f"the {meter.budget.period} will end with about {amount(meter, coming.likely)}"
     if coming.low is not None and coming.high is not None:

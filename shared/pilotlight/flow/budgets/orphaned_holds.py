@@ -61,7 +61,7 @@ def _settle(deps: Deps, name: str, id: str, cost: Decimal) -> tuple[Account, boo
 
 
 def _finding(id: str, said: Sequence[str]) -> Finding:
-    """What people are told of a lost record."""
+    """The finding that tells people of a lost record."""
     why = f"its record was deleted: {', '.join(said) or 'what it held is free again'}"
     why += "; a node of it that is lit is held for anew"
     return Finding(subject=f"hold {id}", code="budget-lost", message=why)

@@ -226,7 +226,7 @@ class _Keeper:
         return hold_records.listed(self.deps, before, concerned)
 
     def _told(self, meter: Meter, short: Short | None) -> bool:
-        """Whether a node is short of something, which people are told then."""
+        """True where a node is short of something, which people are told then."""
         if short is not None:
             self.told.setdefault(meter.key, (meter, []))[1].append(short)
         return short is not None
@@ -253,7 +253,7 @@ class _Keeper:
         return replace(hold, stopping=begun)
 
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
-        """How long before the end of what is held a stop begins: it takes its time, and its turn."""
+        """Seconds before the end of what is held at which a stop begins: it takes its time, and its turn."""
         return stop_within(hold, pods) + self.queues.get(hold.id, 0.0)
 
     @cached_property
@@ -330,5 +330,5 @@ def _working_first(pair: tuple[Hold, Lit | None]) -> tuple[bool, bool, datetime,
 
 
 def _frozen(hold: Hold, one: Lit | None) -> bool:
-    """Whether a node takes nothing new and is empty, as this look shows it."""
+    """True where a node takes nothing new and is empty, as this look shows it."""
     return hold.frozen and one is not None and one.node is not None and not (one.node.schedulable or one.pods)

@@ -56,7 +56,7 @@ def restore_finding(snapshot: Snapshot, said: Sequence[str]) -> Finding:
 
 
 def most(deps: Deps, snapshot: Snapshot, meter: Meter, since: datetime) -> Decimal:
-    """What all that a meter counts can have taken of it since a moment, beyond what is lit now."""
+    """The most that can have been taken of a meter since a moment, beyond what is lit now."""
     since = max(since, meter.start)
     hours = Decimal(repr(max(0.0, (snapshot.now - since).total_seconds()) / HOUR))
     counted: dict[str, Decimal] = {}
@@ -71,7 +71,7 @@ def most(deps: Deps, snapshot: Snapshot, meter: Meter, since: datetime) -> Decim
 
 
 def _at_once(policy: Policy, offerings: Sequence[Offering], counted: dict[str, Decimal], meter: Meter) -> Decimal:
-    """What a meter can be charged an hour: the dearest nodes that pools and caps let be lit at once."""
+    """The most that a meter can be charged an hour: the dearest nodes that pools and caps let be lit at once."""
     caps, left, total = policy.caps, policy.caps.nodes, Decimal(0)
     gpus = {o.pool: max(o.gpus, 1) for o in offerings}
     for pool, each in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
@@ -89,6 +89,6 @@ def _each(meter: Meter, offering: Offering) -> Decimal:
 
 
 def _counts(meter: Meter, offering: Offering) -> bool:
-    """Whether a meter may count a node of an offering, whoever it was bought for."""
+    """True where a meter may count a node of an offering, whoever it was bought for."""
     scope = meter.budget.scope
     return not isinstance(scope, BudgetScope) or scope.pool is None or scope.pool == offering.pool

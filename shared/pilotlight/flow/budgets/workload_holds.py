@@ -1,4 +1,4 @@
-"""What is held for queued work whose nodes another makes: from before it is let in until it ends.
+"""Holds for queued work whose nodes another makes: from before it is let in until it ends.
 
 Each is a hold of a node of the pool that it would be bought for, by the Workload's turn. A node of that pool that is
 seen takes it over, and it is settled as that node's. One that has no node yet ends with its Workload, or after the
@@ -28,7 +28,7 @@ from pilotlight.units import cents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadHolds:
-    """What became of them: ``over`` ended now, those of ``decisions`` stay, and are looked at again when they end."""
+    """Workloads' holds after a look: ``over`` ended now, those of ``decisions`` stay and are to end at ``due``."""
 
     over: frozenset[str]
     decisions: frozenset[str]
@@ -55,13 +55,13 @@ def hold(deps: Deps, turn: str, nodes: tuple[Terms, ...], now: datetime) -> str:
 
 
 def is_held(deps: Deps, turn: str) -> bool:
-    """Whether a Workload's dollars are held already: by a look that could not tell Kueue."""
+    """True where a Workload's dollars are held already: by a look that could not tell Kueue."""
     found = HOLD.scan(deps.state, f"{deps.name}/{OF_WORKLOAD}{turn}.")
     return any(entry.value.ended_at is None for entry in found)
 
 
 def said(nodes: tuple[Terms, ...]) -> str:
-    """What is held, as people read it."""
+    """The dollars and nodes that are held, as people read them."""
     pools = ", ".join(dict.fromkeys(node.pool for node in nodes))
     total = cents(sum((most(node) for node in nodes), start=0 * nodes[0].usd_per_hour))
     return f"{total} for {len(nodes)} node{'s' if len(nodes) > 1 else ''} of {pools}"

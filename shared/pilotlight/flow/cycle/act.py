@@ -162,7 +162,7 @@ class Act:
             self.memory = msgspec.structs.replace(self.memory, lives=dict(lives))
 
     def _entry(self, buy: Buy, n: int) -> InFlight:
-        """What is on its way. For a part of a purchase it names no demands: whose room it is shows when it comes."""
+        """The entry of capacity on its way. A part of a purchase names no demands: they show when it comes."""
         now = self.snapshot.now
         return InFlight(
             decision=self.record.id,

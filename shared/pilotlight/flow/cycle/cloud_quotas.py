@@ -1,4 +1,4 @@
-"""What a cloud's account may still run, where a plan would buy more than that."""
+"""Quotas of a cloud's account, where a plan would buy more than they leave."""
 
 import logging
 from collections import Counter

@@ -62,7 +62,7 @@ GATHER_S = 0.1
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cycle is for. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
+    """The aim of a cycle. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
     are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere,
     ``queues`` how long the queues are whose workers get their nodes ahead.
     """
@@ -326,7 +326,7 @@ def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]
 
 
 def _use(deps: Deps) -> "PoolUse | None":
-    """What the pools' GPUs did lately; None where telemetry is absent."""
+    """The pools' GPU utilisation of late; None where telemetry is absent."""
     from pilotlight.state_schema.billing_records import POOL_USE
 
     entry = POOL_USE.get(deps.state, deps.name)
@@ -334,7 +334,7 @@ def _use(deps: Deps) -> "PoolUse | None":
 
 
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
-    """What people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
+    """Brakes that people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
     held, view = brake_records.read(deps, snapshot.memory, snapshot.now), snapshot.view
     if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
         return held  # Nothing that another could have left.

@@ -45,7 +45,7 @@ def turn(deps: Deps, snapshot: Snapshot, plan: Plan, keep: Callable[..., None]) 
 
 
 def _awake(deps: Deps) -> bool:
-    """Whether the watchmen hear of us: else one would open what we close, and one hand our pools back."""
+    """True where the watchmen hear of us: else one would open what we close, and one hand our pools back."""
     try:
         deps.cluster.beat()
     except (Denied, Retry):
@@ -81,7 +81,7 @@ def tend(deps: Deps, openings: Mapping[str, Opening], for_s: Seconds) -> bool:
 
 
 def _shut(deps: Deps, name: str, opening: Opening) -> bool:
-    """Whether there is nothing left to wait for on a node; then it is closed."""
+    """True where there is nothing left to wait for on a node; then it is closed."""
     try:
         if not set(opening.pods) <= {pod.uid for pod in deps.cluster.bound(name)}:
             return False

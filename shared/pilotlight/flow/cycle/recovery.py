@@ -1,4 +1,4 @@
-"""What earlier looks left open: calls that were planned are revoked, of those that were sent the cloud is read.
+"""Records that earlier looks left open: calls that were planned are revoked, of those that were sent the cloud is read.
 
 A worker that died, one that stands still, and a call whose answer was lost all look the same: an open record.
 """
@@ -86,7 +86,7 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
 
 
 def reopened(snapshot: Snapshot, left: Sequence[Left]) -> bool:
-    """Whether a node was opened that this look still shows closed: its release was called off, or never came."""
+    """True where a node was opened that this look still shows closed: its release was called off, or never came."""
     closed = {node.name for node in snapshot.view.nodes if node.marked}
     let_go = (s.step for one in left for s in one.sendings if s.step.call == "release")
     return any(step.state in ("revoked", "unknown") and step.target in closed for step in let_go)
@@ -128,7 +128,7 @@ def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Snapshot
 
 
 def _opened(record: Record, step: Step, opened: Container[str]) -> bool:
-    """Whether a person has opened a node that we had closed to give it back."""
+    """True where a person has opened a node that we had closed to give it back."""
     verdict = record.plan.calls[step.n]
     ours = isinstance(verdict, NodeVerdict) and verdict.registered and not verdict.forced
     return ours and step.target in opened
@@ -188,7 +188,7 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
 
 
 def _gone(deps: Deps, step: Step) -> bool:
-    """Whether the cloud says that the instance of a node that is still seen is gone, or goes."""
+    """True where the cloud says that the instance of a node that is still seen is gone, or goes."""
     try:
         found = deps.pools.instance(step.pool, step.instance or step.target)
     except Denied:
@@ -197,7 +197,7 @@ def _gone(deps: Deps, step: Step) -> bool:
 
 
 def _undo(deps: Deps, record: Record, step: Step) -> None:
-    """What a call that was never sent has left behind."""
+    """Take back the traces of a call that was never sent."""
     if step.call == "grow":
         ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
     else:
@@ -205,7 +205,7 @@ def _undo(deps: Deps, record: Record, step: Step) -> None:
 
 
 def _close(deps: Deps, one: Left) -> bool:
-    """Whether all of it is known: then it is told and filed."""
+    """True where all of it is known: then it is told and filed."""
     known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False

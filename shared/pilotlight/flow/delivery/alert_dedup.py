@@ -11,7 +11,7 @@ from pilotlight.state_schema.marks import HEARD
 
 
 def heard(state: State, alert: Alert) -> bool:
-    """Whether this very message was taken in before; one without a time may be another one of its like."""
+    """True where this very message was taken in before; one without a time may be another one of its like."""
     return alert.at is not None and HEARD.get(state, _name(alert)) is not None
 
 

@@ -114,7 +114,7 @@ def _show(desk: Desk, channel: str, alert: Alert) -> str:
 
 
 def _ack_link(desk: Desk, alert: Alert) -> str:
-    """What an alert's link to the page names: the alert, and the signature behind a #, which no unfurler sends on."""
+    """The alert's part of a link to the page: its name, and the signature behind a #, which no unfurler sends on."""
     if not desk.policy.page or alert.resolved or alert.severity == "info" or alert.fingerprint.startswith(GROUP):
         return ""
     name = ack_name(alert)

@@ -30,7 +30,7 @@ from pilotlight.units import Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What alerts are told with: the channels by the policy's names, and the ports. ``link_key`` signs their links."""
+    """The channels by the policy's names, and the ports, with which alerts are told. ``link_key`` signs their links."""
 
     channels: Mapping[str, AlertChannel]
     policy: Alerts
@@ -67,13 +67,13 @@ def ack_name(alert: Alert) -> str:
 
 
 def acknowledged(state: State, alert: Alert) -> str:
-    """Who has said that they see to it; empty where nobody has."""
+    """The person who has said that they see to it; empty where nobody has."""
     found = ACK.get(state, ack_name(alert))
     return (found.value.note or "somebody") if found else ""
 
 
 def proof(state: State, channel: str, alert: Alert) -> Telling | None:
-    """What is known of an alert's fingerprint on a channel."""
+    """The proof of an alert's fingerprint on a channel: told, given up, or over."""
     found = PROOF.get(state, proof_name(channel, alert))
     return found.value if found else None
 
@@ -123,7 +123,7 @@ def end_came_first(desk: Desk, channel: str, alert: Alert) -> None:
 
 
 def later_end(proof: Telling | None, alert: Alert) -> bool:
-    """Whether an end is one that nothing is known of: not of what was told, nor of what was over already."""
+    """True for an end of which nothing is known: neither of what was told, nor of what was over already."""
     if proof is None:
         return True
     ours, theirs = alert.at, proof.alert.at

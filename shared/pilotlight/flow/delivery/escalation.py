@@ -31,7 +31,7 @@ def escalate(desk: Desk, channel: str, alert: Alert, since: datetime) -> None:
 
 
 def raise_elsewhere(desk: Desk, channel: str, alert: Alert, why: str) -> None:
-    """What a channel could not be told goes to its fallback; the other channels hear that it could not be told."""
+    """Send an alert that could not be told to the fallback; the other channels hear that it could not be told."""
     now, rules = desk.now(), desk.rules(channel)
     if rules.fallback:
         _wait(desk, rules.fallback, alert, now, f"{channel} could not be told", channel)
@@ -71,7 +71,7 @@ def forget_acknowledged(desk: Desk, alert: Alert) -> None:
 
 
 def matters_for(alert: Alert) -> timedelta:
-    """How long an alert that was given up is worth further tries."""
+    """The time for which an alert that was given up is worth further tries."""
     return timedelta(hours=(0, 6, 24)[RANK[alert.severity]])
 
 

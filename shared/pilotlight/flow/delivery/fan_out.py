@@ -28,7 +28,7 @@ MOST_COUNTS = 50
 
 
 class Word(NamedTuple):
-    """What became of an alert on one channel, and when it is tried again, if it is."""
+    """The outcome of an alert on one channel, and when it is tried again, if it is."""
 
     text: str
     due: datetime | None = None
@@ -60,7 +60,7 @@ def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
 
 
 def _raise(words: dict[str, Word | Exception]) -> None:
-    """What no channel's fault explains is raised as it is; for what the store did not keep the sender comes again."""
+    """Raise what no channel's fault explains, as it is; for what the store did not keep the sender comes again."""
     failed = {name: word for name, word in words.items() if isinstance(word, Exception)}
     for error in failed.values():
         if not isinstance(error, Retry):

@@ -71,7 +71,7 @@ def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
 
 
 def _worth_a_look(desk: Desk, now: datetime) -> Iterator[Entry[Telling]]:
-    """What waits, channel by channel: of one that rests only the first, of others until enough is due for a flush. So a
+    """Alerts that wait, channel by channel: of one that rests only the first, of others until enough is due. So a
     flush costs what it tells, however much waits behind."""
     after = ""
     while (first := next(WAITING.scan(desk.state, after=after), None)) is not None:
@@ -88,7 +88,7 @@ def _worth_a_look(desk: Desk, now: datetime) -> Iterator[Entry[Telling]]:
 
 
 def anything_due(state: State, now: datetime) -> bool:
-    """Whether a flush would find something."""
+    """True where a flush would find something."""
     return any(entry.value.due is None or entry.value.due <= now for entry in WAITING.scan(state))
 
 
@@ -139,7 +139,7 @@ def _flush(desk: Desk, name: str, found: Sequence[Entry[Telling]]) -> str:
 
 
 def _batches(policy: Alerts, found: Sequence[Entry[Telling]]) -> list[list[Entry[Telling]]]:
-    """What is told together: a burst's alerts of one kind, and any kind of which too many are due at once."""
+    """Alerts that are told together: a burst's alerts of one kind, and any kind of which too many are due at once."""
     kinds: dict[tuple[str, str, bool], list[Entry[Telling]]] = defaultdict(list)
     for entry in sorted(found, key=lambda entry: entry.value.since):
         alert = entry.value.alert
@@ -178,5 +178,5 @@ def _taken(desk: Desk, name: str, entry: Entry[Telling]) -> Claim | None:
 
 
 def _seen_to(desk: Desk, telling: Telling) -> bool:
-    """Whether what goes on from another channel, or was given up, is acknowledged."""
+    """True where an alert that goes on from another channel, or was given up, is acknowledged."""
     return bool((telling.after or telling.late) and acknowledged(desk.state, telling.alert))

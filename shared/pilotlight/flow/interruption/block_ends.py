@@ -43,7 +43,7 @@ def begin(deps: Deps) -> None:
 
 
 def _new(deps: Deps, notice: InterruptionNotice, ends: datetime) -> bool:
-    """Whether an instance's end is yet to be begun: what was posted of the instance before does not keep it from it."""
+    """True where an instance's end is yet to be begun: notices that came before do not keep it from it."""
     known = interruption_records.find(deps, notice.instance)
     if known is None:
         return True
@@ -53,7 +53,7 @@ def _new(deps: Deps, notice: InterruptionNotice, ends: datetime) -> bool:
 
 
 def _begun(past: Interruption, notice: InterruptionNotice, ends: datetime) -> bool:
-    """Whether one that is over was begun here, of this end: what is posted of it sooner, or otherwise, was not."""
+    """True where one that is over was begun here, of this end: what is posted of it sooner, or otherwise, was not."""
     return (
         (past.kind, past.cloud, past.outcome == "stayed") == (notice.kind, notice.cloud, False)
         and (past.deadline is not None and abs(past.deadline - ends) < SOONER)

@@ -38,7 +38,7 @@ def carry_on(deps: Deps) -> list[Answer]:
 
 
 def _begun(deps: Deps) -> PilotlightError | None:
-    """What is due is begun, each kind whatever becomes of the others; the first error that kept one from it."""
+    """Begin what is due, each kind whatever becomes of the others; the first error that kept one from it."""
     failed: PilotlightError | None = None
     for begin in _beginnings(deps):
         try:
@@ -49,7 +49,7 @@ def _begun(deps: Deps) -> PilotlightError | None:
 
 
 def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
-    """What the policy may have to be begun: rescues where a block of capacity ends soon, and moves off nodes that are
+    """Beginnings that the policy may ask for: rescues where a block of capacity ends soon, and moves off nodes that are
     too old or whose GPUs are not well. Each is imported where its case arises."""
     classes = deps.policy.classes.values()
     if any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
@@ -67,8 +67,8 @@ def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
 
 
 def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
-    """How a reconcile looks while nodes are on their way out: their pods need the room that was asked for them, so that
-    it is kept until they come. None where no interruption is at work.
+    """The change to a reconcile's look while nodes are on their way out: the room that was asked for their pods is
+    kept until they come. None where no interruption is at work.
     """
     left = [Rescue(deps, kept.found, ClusterView()) for kept in interruption_records.left(deps)]
     rescues = [one for one in left if one.holds_room]

@@ -72,7 +72,7 @@ class Rescue(Saving):
             self._steps(node)
 
     def _advise(self, node: Node | None) -> None:
-        """What would be bought is told, for a notice that may be true."""
+        """Tell what would be bought, for a notice that may be true."""
         if node is not None and self.found.truth == "unverified":
             self.found = self.questions.verified(self.found, node, self.now)
         if self.found.truth == "disproved":
@@ -81,7 +81,7 @@ class Rescue(Saving):
         self._end("advised")
 
     def _afterwards(self, node: Node | None) -> None:
-        """What is said to have gone already: room is asked for once that is true."""
+        """See to a node that is said to have gone already: room is asked for once that is true."""
         if node is not None and self.found.truth == "unverified":
             self.found = self.questions.verified(self.found, node, self.now)
         if self.found.truth == "disproved":
@@ -181,7 +181,7 @@ class Rescue(Saving):
             self._note(outcome="stayed", ended_at=self.now, lost={})
 
     def needs_room(self) -> bool:
-        """Whether a verified order, which nobody holds, asks for room now."""
+        """True where a verified order, which nobody holds, asks for room now."""
         found = self.found
         if found.over or found.replaced or found.truth != "verified" or not found.deadline or self.now < found.begin:
             return False
@@ -193,7 +193,7 @@ class Rescue(Saving):
 
     @property
     def holds_room(self) -> bool:
-        """Whether room was asked for its pods, who have not all left for it yet: it is nobody else's."""
+        """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
         return self.found.replaced and not self.found.over and self.found.kind not in STOP_KINDS
 
     def _who_hold_room(self) -> "Sequence[Rescue]":
@@ -242,14 +242,14 @@ class Rescue(Saving):
         return without(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
 
     def _count(self, node: Node) -> None:
-        """What would be lost if all ended now. What an evicted pod lost stays as it was when it was evicted."""
+        """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
         pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
         gone = {**self.found.evicted, GONE: self.now}
         lost = {p.uid: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
         self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def _paused(self) -> bool:
-        """Whether people hold it. A store that does not say so keeps no work from being saved."""
+        """True where people hold it. A store that does not say so keeps no work from being saved."""
         try:
             why = brake_records.paused(self.deps.state, self.deps.name, self.found.pool)
         except Retry as error:
@@ -258,7 +258,7 @@ class Rescue(Saving):
         return bool(why)
 
     def _given_away(self) -> bool:
-        """Whether what we began ourselves is over, since the pool is another's now: its node takes pods again."""
+        """True where a move of our own is over, since the pool is another's now: its node takes pods again."""
         if self.found.kind not in OUR_OWN:
             return False
         try:
@@ -287,7 +287,7 @@ class Rescue(Saving):
         self._note(messages=messages)
 
     def answer(self, why: str = "") -> Answer:
-        """What was done now, and when to look again."""
+        """The answer of this look: what was done now, and when to look again."""
         done = f"over: {self.found.outcome}" if self.found.over else "goes on"
         told = self.found.proof if self.found.truth != "verified" else self.found.why
         return Answer(

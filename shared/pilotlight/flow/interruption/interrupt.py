@@ -34,7 +34,7 @@ STAYS = {
 
 
 def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
-    """What one notice leads to now; what is left is kept for the next look. A second notice decides nothing anew.
+    """Answer one notice now; what is left is kept for the next look. A second notice decides nothing anew.
 
     With the store down the work is saved all the same (cordon, checkpoints, evictions that are due), nothing is bought
     or given back, and ``Unavailable`` is raised, so that the notice comes again.
@@ -73,7 +73,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
 
 
 def news(known: Interruption, notice: InterruptionNotice) -> bool:
-    """Whether a notice says more than what is known: a probability becomes an order, an order an earlier deadline.
+    """True where a notice says more than what is known: a probability becomes an order, an order an earlier deadline.
 
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
@@ -215,7 +215,7 @@ def _told(
 
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
-    """What a dry run answers: the steps in their order."""
+    """The answer of a dry run: the steps in their order."""
     from pilotlight.flow.interruption.departing_node import node_of
     from pilotlight.flow.interruption.drain_one import Rescue
     from pilotlight.flow.interruption.verify_notice import Questions

@@ -44,7 +44,7 @@ def begin(deps: Deps) -> None:
 
 
 def tried(deps: Deps, node: Node, now: datetime) -> bool:
-    """Whether it was tried to move a node's pods of late."""
+    """True where it was tried of late to move a node's pods."""
     last = interruption_records.filed(deps, node.instance or node.name) if node.gpu_pods else None
     return last is not None and last.kind in (RENEW, SICK) and now - last.received_at < AGAIN
 

@@ -16,7 +16,7 @@ from pilotlight.state_schema.cluster_records import NODE_MARK
 
 
 def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
-    """What was done about a release of our own; None where the notice is of anything else. Raises what the ports do."""
+    """Answer the notice of a release of our own; None where it is of anything else. Raises what the ports do."""
     node = node_of(view, notice.instance) if notice.kind == "lifecycle" else None
     if node is None or node.gpu_pods:
         return None

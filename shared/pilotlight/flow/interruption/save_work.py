@@ -24,7 +24,7 @@ from pilotlight.units import Seconds, UsdPerHour, human
 
 
 class Saving:
-    """What is done at one look with the cluster alone. ``found`` is the record of the interruption as far as it has
+    """The work that one look saves with the cluster alone. ``found`` is the record of the interruption as far as it has
     come, ``did`` what was done now, ``failed`` the first refusal or silence that a step met.
     """
 
@@ -39,16 +39,16 @@ class Saving:
 
     @property
     def boot_s(self) -> Seconds:
-        """What a replacement takes to boot."""
+        """Seconds that a replacement takes to boot."""
         return self.offering.boot_s if self.offering else 0.0
 
     def steps(self, node: Node) -> tuple[Move, ...]:
-        """What is left to do, as the last look shows it."""
+        """Moves that are left to do, as the last look shows it."""
         node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
         return rescue(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
 
     def save(self, node: Node) -> None:
-        """What can be done with the cluster alone. Who was asked is not known: early enough, they are asked again."""
+        """Save with the cluster alone what can be. Nothing says who was asked: early enough, they are asked again."""
         if self.found.truth == "unverified":  # Asked first: without the store nobody knows who else closed the node.
             self.found = self.questions.verified(self.found, node, self.now)
         if self.found.truth == "disproved":
@@ -73,7 +73,7 @@ class Saving:
             self.failed = self.failed or error
 
     def _gently(self, move: Move, pods: Mapping[str, BoundPod]) -> None:
-        """What may be done without the lease."""
+        """Carry out a move that needs no lease."""
         cluster = self.deps.cluster
         if move.do == "cordon":
             return self._cordon(move.subject)
@@ -101,7 +101,7 @@ class Saving:
         return tuple(name for name, pool in self.deps.policy.pools.items() if pool.capacity_type == "spot")
 
     def room_on_spot(self, pod: BoundPod) -> bool:
-        """Whether a ready node on spot has free GPUs for a pod."""
+        """True where a ready node on spot has free GPUs for a pod."""
         from pilotlight.decide.nodes.node_age import room_for
 
         return room_for(pod, self.found.node, [n for n in self.view.nodes if n.pool in self.spot_pools()])
@@ -169,7 +169,7 @@ class Saving:
             return False
 
     def _drained(self, node: Node) -> bool:
-        """Whether pods without GPUs have left too, by their budgets. Near the deadline nobody waits for them."""
+        """True where pods without GPUs have left too, by their budgets. Near the deadline nobody waits for them."""
         end = self.found.deadline or self.found.until
         try:
             self.deps.cluster.drain(self.deps.known_as(node.name))

@@ -53,7 +53,7 @@ class ShownNotices:
 
 
 def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> bool:
-    """Whether a mark adds nothing to what is known of its node: it is shown until the node is gone.
+    """True where a mark adds nothing to what is known of its node: it is shown until the node is gone.
 
     A mark proves what is begun of it: what was disproved, or left the node there, was of something else.
     """

@@ -1,4 +1,4 @@
-"""Whether a notice is true, asked of the node and of its cloud: no rescue waits long for that."""
+"""Verification of a notice by its node and by its cloud: no rescue waits long for that."""
 
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -23,8 +23,8 @@ ASK_AGAIN = timedelta(seconds=15)
 
 
 class Questions:
-    """What one look asks the cloud of instances. Where it does not answer once, it is not asked again in this look: a
-    hundred rescues wait no longer for it than one.
+    """One look's questions to a cloud about instances. Where it does not answer once, it is asked no more in this look:
+    a hundred rescues wait no longer for it than one.
     """
 
     def __init__(self, deps: Deps, patience_s: Seconds = PATIENCE_S) -> None:
@@ -32,7 +32,7 @@ class Questions:
         self._hangs = False
 
     def verified(self, found: Interruption, node: Node, now: datetime) -> Interruption:
-        """What is known of a notice by now. Its deadline is the cloud's own, where the cloud tells one."""
+        """The interruption with what is known of its notice by now. Its deadline is the cloud's, if that tells one."""
         asked_at, said = found.asked_cloud_at, None
         if asked_at is None or now - asked_at >= ASK_AGAIN:
             said, asked_at = self.ask(found.pool, found.instance), now
@@ -44,7 +44,7 @@ class Questions:
         return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline)
 
     def ask(self, pool: str, instance: str) -> InstanceState | None:
-        """What the cloud says of an instance; None where it cannot be asked, does not know, or takes too long.
+        """The cloud's word on an instance; None where it cannot be asked, does not know, or takes too long.
 
         Asked on a thread of its own: a call that hangs ends by its own deadline, and nobody waits for it.
         """

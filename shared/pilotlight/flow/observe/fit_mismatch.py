@@ -1,4 +1,4 @@
-"""What a plan believes of pods that wait beside nodes with room, and when that is given up.
+"""Beliefs of a plan about pods that wait beside nodes with room, and when they are given up.
 
 Key: ``belief/<cluster>/<part>``.
 """

@@ -1,4 +1,4 @@
-"""What monitoring says of GPUs that are not well: kept when its alert comes, seen at a tick as a condition is.
+"""Monitoring's alerts on GPUs that are not well: kept when they come, seen at a tick as a condition is.
 
 An alert is a hint: of a node that is not there it says nothing, nor of one that has come since.
 """

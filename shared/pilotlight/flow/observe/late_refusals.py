@@ -58,5 +58,5 @@ def _owed(pool: PoolState) -> str:
 
 
 def _spares(rules: PoolRules | None) -> TypeGuard[PoolRules]:
-    """Whether a lower size ends none of the pool's new nodes."""
+    """True where a lower size ends none of the pool's new nodes."""
     return rules is not None and rules.protects

@@ -1,4 +1,4 @@
-"""How long the policy's queues are now, and were lately. One that cannot be read is told of, and holds nothing up."""
+"""Lengths of the policy's queues, now and of late. One that cannot be read is told of, and holds nothing up."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ READING_S: Seconds = 10.0
 
 
 class SeenQueues(NamedTuple):
-    """What is known of each queue, and what of them could not be read."""
+    """Histories of each queue as they are known, and findings on those that could not be read."""
 
     histories: Mapping[str, QueueHistory]
     findings: tuple[Finding, ...] = ()

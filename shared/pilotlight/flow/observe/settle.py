@@ -1,4 +1,4 @@
-"""What a reconcile settles before it decides: capacity that came or never came, and which idle nodes were taken."""
+"""Settling before a reconcile decides: capacity that came or never came, and idle nodes that were taken."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -182,7 +182,7 @@ WORKED_S = 30.0
 
 
 def _worth(node: Node, deps: Deps) -> float:
-    """What the wait is worth that a spare saved, of the class of its first pod."""
+    """The worth of the wait that a spare saved, of the class of its first pod."""
     name = node.gpu_pods[0].workload_class or "batch"
     return float(deps.policy.of_class(name).wait_scale)  # type: ignore[arg-type]
 

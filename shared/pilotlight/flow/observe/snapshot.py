@@ -23,7 +23,7 @@ from pilotlight.units import Seconds
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read, at a moment of the store's time: no two workers' clocks have to agree.
+    """One look, at a moment of the store's time: no two workers' clocks have to agree.
 
     ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
     it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back or
@@ -78,7 +78,7 @@ _POLICIES: Memo[str] = Memo()
 
 
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
-    """What a plan over this look rests on. Equal facts have equal digests, in whatever order they were read."""
+    """The basis of a plan over this look. Equal facts have equal digests, in whatever order they were read."""
     nodes = [node.digest for node in snapshot.view.nodes]
     named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
     return Basis(
@@ -215,7 +215,7 @@ def _with_flights(
 
 
 def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:
-    """How long a node that the entry asked for is known to be ready without work; None when none is."""
+    """Seconds for which a node that the entry asked for is known to be ready without work; None when none is."""
     since = [
         memory.idle_since.get(node.name, now)
         for node in nodes

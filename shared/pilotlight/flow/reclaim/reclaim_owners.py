@@ -67,7 +67,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
 
 
 def _due(deps: Deps, rules: ReclaimRules) -> bool:
-    """Whether it is time to look; one look at a time."""
+    """True where it is time to look; one look at a time."""
     every_s = min(LOOK_S, *(rule.idle / 5 for rule in rules.values()))
     try:
         RECLAIM_LOOK.put(deps.state, deps.name, Mark(), if_version=ABSENT, ttl_s=every_s)

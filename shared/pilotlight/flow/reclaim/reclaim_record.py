@@ -1,4 +1,4 @@
-"""What is written and told of each step of an idle owner: a decision of the flow ``reclaim``, an alert, Events.
+"""The record of each step of an idle owner: a decision of the flow ``reclaim``, an alert, Events.
 
 Told before the record says so: whoever dies in between tells it again, as the same alert, and never puts to rest
 unannounced.

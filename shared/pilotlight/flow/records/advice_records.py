@@ -1,4 +1,4 @@
-"""What becomes of advice, look by look: only in pools that are advised on, and for ``pilotlight shadow report``.
+"""Outcomes of advice, look by look: only in pools that are advised on, and for ``pilotlight shadow report``.
 
 Keys: ``shadow/<cluster>`` and ``advice/<cluster>/<when it ended>/<call>/<target>``.
 """

@@ -84,7 +84,7 @@ class Sending:
         raise Paused(f"{self.step.call} {self.step.target}: {why}; nothing was sent")
 
     def end(self, state: StepState, *, code: StepCode = "", note: str = "", count: int | None = None) -> Step:
-        """What became of it. Raises ``Busy`` where another worker has settled it meanwhile."""
+        """Write how the step ended. Raises ``Busy`` where another worker has settled it meanwhile."""
         count = self.step.count if count is None else count
         self._put(msgspec.structs.replace(self.step, state=state, code=code, note=note, count=count))
         return self.step
@@ -96,7 +96,7 @@ class Sending:
             self._put(msgspec.structs.replace(self.step, to=self.step.to - 1))
 
     def refused(self) -> None:
-        """What was sent again did not happen: how long the first request may still land is as it was."""
+        """Note that the second sending did not happen: the first request may still land for as long as before."""
         if self.step.sent_at != self._sent_at:
             self._put(msgspec.structs.replace(self.step, sent_at=self._sent_at))
 
@@ -144,7 +144,7 @@ def forget(deps: Deps, record: Record) -> None:
 
 
 def may_land(step: Step, now: datetime) -> bool:
-    """Whether a step's request may still reach the cloud."""
+    """True where a step's request may still reach the cloud."""
     return step.state == "sent" and step.sent_at is not None and now < step.sent_at + LANDS
 
 

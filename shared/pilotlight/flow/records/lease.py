@@ -53,7 +53,7 @@ class Lease:
 
     @property
     def left_s(self) -> Seconds:
-        """How long it is still ours for certain, by the store's time: from before it was last written."""
+        """Seconds for which it is still ours for certain, by the store's time: from before it was last written."""
         return LEASE_S - (self._state.now() - self._written).total_seconds()
 
     def keep(self, *, sure: bool = False, for_s: Seconds = 0.0) -> None:
@@ -76,7 +76,7 @@ class Lease:
         self._written = written
 
     def counted(self) -> None:
-        """What was lost is counted and told."""
+        """Forget since when the state lacks what was written: that is counted and told by now."""
         if self.lost_since is None:
             return
         gone, self.lost_since = self.lost_since, None
@@ -116,12 +116,12 @@ def settled(state: State, cluster: str) -> datetime | None:
 
 
 def spoken_for(state: State, cluster: str) -> bool:
-    """Whether another holds the lease and is asked to look again already: two reads, and nothing is left to do."""
+    """True where another holds the lease and is asked to look again already: two reads, and nothing is left to do."""
     return LEASE.get(state, cluster) is not None and LOOK_AGAIN.get(state, cluster) is not None
 
 
 def asked_again(state: State, cluster: str) -> bool:
-    """Whether a delivery left a mark since the last look; takes the mark away."""
+    """True where a delivery left a mark since the last look; takes the mark away."""
     if LOOK_AGAIN.get(state, cluster) is None:
         return False
     LOOK_AGAIN.delete(state, cluster)

@@ -1,4 +1,4 @@
-"""What a cluster's decisions leave in the state: memory, capacity in flight, the records of decisions, what was told.
+"""The ledger that a cluster's decisions leave in the state: memory, capacity in flight, decisions, warnings told.
 
 Keys: ``memory/<cluster>`` and ``idle/<cluster>/<part>``, ``inflight/<cluster>/<decision>.<n>``, ``open/<cluster>/<id>``
 from before a decision's first call until after its last is known, then ``decision/<cluster>/<id>``, and
@@ -44,7 +44,7 @@ KEEP_PARTS_S = 24 * HOUR
 
 
 class Remembered(NamedTuple):
-    """What was remembered, and the versions that it is written over."""
+    """The memory as it was read, and the versions that it is written over."""
 
     memory: Memory
     version: int
@@ -70,7 +70,7 @@ def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
 
 
 def recall(state: State, cluster: str) -> Remembered:
-    """What was remembered, without capacity in flight."""
+    """Read the memory, without capacity in flight."""
     found = MEMORY.get(state, cluster)
     idle = IDLE.read(state, cluster)
     memory = found.value if found else Memory()
@@ -195,7 +195,7 @@ def filed_records(state: State, cluster: str) -> list[Record]:
 
 
 def was_told(state: State, cluster: str, what: str) -> bool:
-    """Whether people were told this lately."""
+    """True where people were told this lately."""
     return TOLD.get(state, f"{cluster}/{what}") is not None
 
 
@@ -205,7 +205,7 @@ def told(state: State, cluster: str, what: str, subject: str = "") -> None:
 
 
 def all_told(state: State, cluster: str) -> list[tuple[str, str]]:
-    """What people were told lately, and of whom."""
+    """Warnings that people were told lately, each with its subject."""
     within = f"{cluster}/"
     return [(found.name.removeprefix(within), found.value.note) for found in TOLD.scan(state, within)]
 
@@ -216,7 +216,7 @@ def untell(state: State, cluster: str, what: str) -> None:
 
 
 def still_booting(entries: Sequence[InFlight], nodes: Sequence[Node], pools: Sequence[PoolState]) -> list[int]:
-    """How many nodes of each entry are still on their way, in the entries' order.
+    """Numbers of nodes of each entry that are still on their way, in the entries' order.
 
     A pool boots its desired size less its ready nodes and what its cloud could not launch. Each of those belongs to
     the newest entry that was written before it was begun; one whose beginning the cloud does not tell counts as

@@ -1,4 +1,4 @@
-"""What a decision's effects leave in a cluster's memory, and how long pods waited that nodes were bought for."""
+"""Updates of a cluster's memory by a decision's effects, and the waits of pods that nodes were bought for."""
 
 import hashlib
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ def released(memory: Memory, pool: str, idle_s: Seconds, now: datetime) -> Memor
 
 
 def several_zones(offerings: Sequence[Offering], pool: str) -> bool:
-    """Whether a pool is sold in more than one zone."""
+    """True where a pool is sold in more than one zone."""
     return sum(offering.pool == pool for offering in offerings) > 1
 
 

@@ -1,4 +1,4 @@
-"""Which nodes we keep closed to new pods, and for whose sake: a node opens when its last owner leaves.
+"""Marks of nodes that we keep closed to new pods, by owner: a node opens when its last owner leaves.
 
 Key: ``mark/<cluster>/<node>``, written before the node is marked and deleted before it is opened: a crash leaves a
 marked node that no record names, which the next look opens.
@@ -113,7 +113,7 @@ def in_doubt(found: Iterable[NodeMark]) -> frozenset[str]:
 
 
 def _back(claim: Ownership, node: Node, now: datetime) -> bool:
-    """Whether it did not go after all, or another has its name since."""
+    """True where it did not go after all, or another has its name since."""
     return _over(claim, now) or node.created_at > claim.since
 
 
@@ -184,8 +184,8 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
 
 
 def _called_off(deps: Deps, mark: NodeMark, release: Ownership) -> bool:
-    """Whether a worker that stood still wrote its mark once its release was called off, and died before it closed the
-    node: then no person opened it."""
+    """True where a worker that stood still wrote its mark once its release was called off, and died before it closed
+    the node: then no person opened it."""
     record = ledger.filed(deps.state, deps.name, release.by) if release.by else None
     steps = record.steps if record is not None else ()
     return any((s.call, s.target, s.state) == ("release", mark.node, "revoked") for s in steps)
@@ -232,7 +232,7 @@ def _read(deps: Deps, node: str) -> tuple[NodeMark, int]:
 
 
 def _put(deps: Deps, mark: NodeMark, version: int) -> bool:
-    """Whether nobody was faster."""
+    """True where nobody was faster."""
     try:
         if mark.owners:
             NODE_MARK.put(deps.state, _name(deps, mark.node), mark, if_version=version)
