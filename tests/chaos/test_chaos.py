@@ -88,7 +88,7 @@ def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledger, "write", lambda state, record, if_version=None: ABSENT)
     patch.setattr(ledger, "write_flight", lambda state, key, entry: None)
     patch.setattr(
-        call_steps, "planned", lambda deps, record: [_Sending(deps, record, step, 0) for step in record.steps]
+        call_steps, "write_planned", lambda deps, record: [_Sending(deps, record, step, 0) for step in record.steps]
     )
 
 
@@ -189,8 +189,8 @@ def nothing_flushed(patch: pytest.MonkeyPatch) -> None:
 
 def proofs_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     """Whoever gets an alert tells it."""
-    patch.setattr(fan_out, "known", lambda *_: "")
-    patch.setattr(flush, "known", lambda *_: "")
+    patch.setattr(fan_out, "reason_not_to_tell", lambda *_: "")
+    patch.setattr(flush, "reason_not_to_tell", lambda *_: "")
 
 
 def replaced_twice(patch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ PLANTED = {
         STALLED,
     ),
     "a look that opened a node is decided on": (
-        Bug("flow.cycle.recovery:reopened", "in closed", "in ()"),
+        Bug("flow.cycle.recovery:any_reopened", "in closed", "in ()"),
         "release",
         STALLED,
     ),

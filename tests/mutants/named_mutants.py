@@ -201,21 +201,21 @@ NAMED = (
     ),
     Named(
         "flow/interruption/own_release.py",
-        "answered",
+        "answer_own_release",
         "node is None or node.gpu_pods",
         "node is None",
         "tests/flow/cycle/test_node_release.py::test_the_hook_of_a_node_that_a_pod_bound_to_waits_for_the_pod",
     ),
     Named(
         "flow/interruption/own_release.py",
-        "answered",
+        "answer_own_release",
         "seen is None or not seen.going",
         "seen is not None and not seen.going",
         "tests/flow/cycle/test_node_release.py::test_our_mark_alone_makes_no_release_true",
     ),
     Named(
         "flow/interruption/own_release.py",
-        "answered",
+        "answer_own_release",
         "seen is None or not seen.going",
         "seen is None",
         "tests/flow/cycle/test_node_release.py::test_our_mark_alone_makes_no_release_true",
@@ -362,7 +362,7 @@ NAMED = (
     ),
     Named(
         "flow/interruption/shown_notices.py",
-        "ShownNotices.heed",
+        "ShownNotices.begin_rescues",
         "raise failed",
         "pass",
         "tests/flow/interruption/test_unconfirmed_calls.py::test_a_mark_whose_rescue_fails_fails_the_look_and_no_other_nodes_rescue",
@@ -390,7 +390,7 @@ NAMED = (
     ),
     Named(
         "flow/budgets/hold_ends.py",
-        "after",
+        "settle_decision",
         "call.instance or call.node",
         "call.node",
         "tests/flow/budgets/test_hold_looks.py::test_a_decision_settles_the_node_that_it_gave_back_by_its_instance",

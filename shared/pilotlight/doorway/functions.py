@@ -173,13 +173,13 @@ def run(request: Request, message: Message) -> Answer:
 
 def _alert(request: Request, alert: Alert) -> Answer:
     from pilotlight.facts.nodes.gpu_faults import ALERTS
-    from pilotlight.flow.delivery.alert_dedup import hear, heard
+    from pilotlight.flow.delivery.alert_dedup import hear, was_heard
 
     if alert.kind in ALERTS and not request.dryrun:
         from pilotlight.flow.observe.gpu_health import keep
 
         keep(request.house.alerts, alert)
-    if heard(request.house.alerts, alert):
+    if was_heard(request.house.alerts, alert):
         return Answer(decision="", did=(), why="this alert was taken in before")
     from pilotlight.flow.delivery.fan_out import fan_out
 

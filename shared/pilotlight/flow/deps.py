@@ -189,7 +189,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     plan: "Plan | None" = None
 
 
-def joined(first: Answer | None, second: Answer) -> Answer:
+def join_answers(first: Answer | None, second: Answer) -> Answer:
     """Two looks in one answer."""
     if first is None or first.outcome != "done":
         return second

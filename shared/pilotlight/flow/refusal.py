@@ -62,7 +62,7 @@ def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
     try:
         was, now = ledger.recall(deps.state, deps.name), deps.now()
         message = f"{failed.group}: {failed.message}" if failed.message else failed.group
-        refused = memory_updates.refused_late(
+        refused = memory_updates.note_late_refusal(
             was.memory, deps.offerings, pool, failed.zone, failed.reason, message, now
         )
         ledger.remember(deps.state, deps.name, was, refused)

@@ -13,7 +13,7 @@ from pilotlight.errors import Forbidden, NoCapacity
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.memory import Backoff, Memory, Ran
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.records.memory_updates import refused
+from pilotlight.flow.records.memory_updates import note_refusal
 from pilotlight.units import clock_seconds
 
 V100 = offering("v100", "V100", 1, "3")
@@ -110,10 +110,10 @@ def test_a_fall_back_from_spot_is_its_owners_word() -> None:
 def test_only_want_of_capacity_is_waited_for() -> None:
     """What may not be bought at all is not waited for; a shortage counts from its first refusal in a row."""
     later = NOW + timedelta(seconds=65)
-    once = refused(Memory(), T4.name, NoCapacity("out of stock"), NOW)
-    twice = refused(once, T4.name, NoCapacity("out of stock"), later)
+    once = note_refusal(Memory(), T4.name, NoCapacity("out of stock"), NOW)
+    twice = note_refusal(once, T4.name, NoCapacity("out of stock"), later)
     assert [b.short_since for b in (*once.backoffs, *twice.backoffs)] == [NOW, NOW]
-    other = refused(twice, T4.name, Forbidden("no permission"), later)
+    other = note_refusal(twice, T4.name, Forbidden("no permission"), later)
     assert other.backoffs[0].short_since is None
     rules = policy(BOTH, value_of_wait=Decimal(30))
     assert bought(plan([pod("p")], offerings=BOTH, rules=rules, memory=other, now=later)) == {"v100": 1}
@@ -127,7 +127,7 @@ def test_waiting_is_never_worth_more_than_what_it_saves(value: int, hours: float
     runs = {"batch//1": Ran(at=clock_seconds(NOW), ended=1e6, run_s=1e6 * hours * 3600)}
     memory, now = Memory(ran=runs), NOW
     for _ in range(10_000):
-        memory = refused(memory, T4.name, NoCapacity("out of stock"), now)
+        memory = note_refusal(memory, T4.name, NoCapacity("out of stock"), now)
         if bought(plan([pod("p")], offerings=BOTH, rules=rules, memory=memory, now=now)):
             break
         now = memory.backoffs[0].until

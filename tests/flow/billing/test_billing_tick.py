@@ -339,7 +339,7 @@ def test_an_hour_that_costs_far_more_than_usual_is_told_once_with_its_cause() ->
     assert alert.how == f"pilotlight why {decision}"
     assert alert.why.startswith("8 days at that hour: median $0.00, median distance $0.00; pool eight $")
     assert "(usually $0.00), red $" in alert.why
-    kept = list(cost_anomalies.between(on.deps.state, "c", now.date(), now.date()))
+    kept = list(cost_anomalies.anomalies_between(on.deps.state, "c", now.date(), now.date()))
     assert [(one.pool, one.team, one.decision) for one in kept] == [("eight", "red", decision)] * len(kept) != []
 
 

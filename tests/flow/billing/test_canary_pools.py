@@ -27,9 +27,9 @@ def test_it_acts_until_a_bound_is_passed(stage: Stage) -> None:
     """What it buys is late: it is paused by itself, told once, and buys no more until a person resumes it."""
     stage.event(stage.submit("a"))
     stage.minutes(4, lambda: billing(stage.deps, Tick(cluster="c")))
-    assert (stage.nodes("one"), brake_records.paused(stage.deps.state, "c", "one")) == (1, "")
+    assert (stage.nodes("one"), brake_records.pause_reason(stage.deps.state, "c", "one")) == (1, "")
     stage.minutes(3, lambda: billing(stage.deps, Tick(cluster="c")))
-    assert "canary: a purchase is on its way for" in brake_records.paused(stage.deps.state, "c", "one")
+    assert "canary: a purchase is on its way for" in brake_records.pause_reason(stage.deps.state, "c", "one")
     [told] = [alert for alert in stage.alerts if alert.kind == "canary-over"]
     assert told.how == "pilotlight shadow canary, then pilotlight resume --pool one"
     stopped = stage.event(stage.submit("b"))
@@ -42,7 +42,7 @@ def test_it_acts_until_a_bound_is_passed(stage: Stage) -> None:
 def test_within_its_bounds_nothing_is_told(stage: Stage) -> None:
     """A canary that is not asked for anything goes on."""
     stage.minutes(20, lambda: billing(stage.deps, Tick(cluster="c")))
-    assert (brake_records.paused(stage.deps.state, "c", "one"), stage.alerts) == ("", [])
+    assert (brake_records.pause_reason(stage.deps.state, "c", "one"), stage.alerts) == ("", [])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
 from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.observe.instance_lifetimes import ended
+from pilotlight.flow.observe.instance_lifetimes import note_ended
 from pilotlight.flow.records import audit_chain, ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import COST, COST_FROM, METERING
@@ -185,7 +185,7 @@ def test_a_machine_that_was_stopped_and_started_again_has_two_costs() -> None:
     on = Stage()
     first, day = over(0), START.date()
     assert first.gone_at is not None
-    ended(on.deps, Life(instance="i-1", node="n-0", pool="one", since=first.since, ended_at=first.gone_at))
+    note_ended(on.deps, Life(instance="i-1", node="n-0", pool="one", since=first.since, ended_at=first.gone_at))
     again = msgspec.structs.replace(first, since=START - timedelta(minutes=30), until=START, gone_at=None)
     METERING.put(on.deps.state, f"c/{day}/00", MeterPart(day=day, seen=START, nodes={"i-1": again}))
     on.wait(2 * 3600)

@@ -46,7 +46,7 @@ def test_a_decision_settles_the_node_that_it_gave_back_by_its_instance() -> None
     gone = NodeVerdict(node="n7", pool="one", instance="i-7", verdict="release", why="idle", usd_per_hour=None)
     step = Step(n=0, call="release", pool="one", target="n7", instance="i-7", state="done")
     plan = Plan(nodes=(gone,))
-    hold_ends.after(
+    hold_ends.settle_decision(
         on.deps,
         Record(id="d", cluster="c", flow="tick", trigger="t", at=now, status="open", plan=plan, steps=(step,)),
     )

@@ -216,7 +216,7 @@ def test_a_pool_that_only_grows_is_left_for_no_deadline() -> None:
     stage.deps = replace(stage.deps, mode="scale-up")
     stage.minutes(60, meanwhile=lambda: go_on(stage.deps))
     assert list(interruption_records.every(stage.deps.state, "c")) == []
-    assert interruption_records.left(stage.deps) == []
+    assert interruption_records.open_interruptions(stage.deps) == []
     assert list(stage.world.running) == ["uid-train"]
 
 

@@ -31,16 +31,16 @@ def test_what_is_told_anew_after_its_time_is_no_double() -> None:
 
 
 def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alert_dedup, "heard", lambda *_: False)
+    monkeypatch.setattr(alert_dedup, "was_heard", lambda *_: False)
     for module in (fan_out, flush):
-        monkeypatch.setattr(module, "known", lambda *_: "")
+        monkeypatch.setattr(module, "reason_not_to_tell", lambda *_: "")
 
 
 def _repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(before: Telling | None, alert: Alert, now: datetime, again_s: float) -> str:
-        return "" if alert.kind == UNDELIVERED else desk.known(before, alert, now, again_s)
+        return "" if alert.kind == UNDELIVERED else desk.reason_not_to_tell(before, alert, now, again_s)
 
-    monkeypatch.setattr(flush, "known", known)
+    monkeypatch.setattr(flush, "reason_not_to_tell", known)
 
 
 def _drops(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_an_interruption_names_the_decision_that_bought_its_replacement() -> Non
     kept = interruption_records.find(stage.deps, "n1")
     assert kept is not None
     assert (kept.found.replaced, kept.found.decision) == (True, answer.decision)
-    assert ledger.filed(stage.deps.state, "c", answer.decision) is not None
+    assert ledger.filed_decision(stage.deps.state, "c", answer.decision) is not None
     (told,) = [a for a in stage.alerts if a.kind == "interruption"]
     assert told.why.endswith(") on it are not saved")
 

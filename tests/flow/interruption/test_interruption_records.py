@@ -42,7 +42,7 @@ def test_every_rescue_is_carried_on() -> None:
     deps = Stage().deps
     for n in range(MANY):
         interruption_records.write(deps, Versioned(_found(f"i-{n}", MANY - n), ABSENT))
-    assert [kept.found.instance for kept in interruption_records.left(deps)] == [
+    assert [kept.found.instance for kept in interruption_records.open_interruptions(deps)] == [
         f"i-{n}" for n in reversed(range(MANY))
     ]
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 from stage import START, Stage
 
-from pilotlight.flow.records.advice_records import known
+from pilotlight.flow.records.advice_records import advice_since
 from pilotlight.state_schema.followed_records import ADVICE, FOLLOWED
 
 
 def ends(stage: Stage) -> list[tuple[str, str]]:
     """What became of all that was advised."""
-    return sorted((one.call, one.end) for one in known(stage.deps.state, "c", START - timedelta(hours=1)))
+    return sorted((one.call, one.end) for one in advice_since(stage.deps.state, "c", START - timedelta(hours=1)))
 
 
 def test_a_node_advised_to_go_is_followed_until_work_comes_back() -> None:

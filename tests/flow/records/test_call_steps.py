@@ -231,7 +231,7 @@ def test_who_takes_over_revokes_what_is_planned_and_the_old_worker_cannot_send()
     """However long it stood still, its compare-and-set fails between connecting and the first byte."""
     stage = Stage()
     record = recorded(stage)
-    (old,) = call_steps.planned(stage.deps, record)
+    (old,) = call_steps.write_planned(stage.deps, record)
     (new,) = call_steps.taken_over(stage.deps, record)
     assert (new.step.state, new.step.code) == ("revoked", "overtaken")
     with pytest.raises(call_steps.Overtaken):
@@ -245,7 +245,7 @@ def test_a_step_that_its_worker_had_not_written_yet_cannot_be_written_after() ->
     record = recorded(stage)
     call_steps.taken_over(stage.deps, record)
     with pytest.raises(Exception, match="another version"):
-        call_steps.planned(stage.deps, record)
+        call_steps.write_planned(stage.deps, record)
 
 
 class Slow:
@@ -264,7 +264,7 @@ class Slow:
 def test_a_worker_that_stood_still_after_it_was_let_through_sends_nothing(seconds: float, sent: bool) -> None:
     """From the compare-and-set to the first byte pass less than two seconds, or the step is revoked."""
     stage = Stage()
-    (sending,) = call_steps.planned(replace(stage.deps, clock=Slow(stage.deps, seconds)), recorded(stage))
+    (sending,) = call_steps.write_planned(replace(stage.deps, clock=Slow(stage.deps, seconds)), recorded(stage))
     if sent:
         sending.gate()
     else:
@@ -277,7 +277,7 @@ def test_a_worker_that_stood_still_after_it_was_let_through_sends_nothing(second
 def test_a_pause_that_is_written_while_a_call_is_prepared_stops_it() -> None:
     """A worker may stand still between its plan and its call: what a person said meanwhile counts."""
     stage = Stage()
-    (sending,) = call_steps.planned(stage.deps, recorded(stage))
+    (sending,) = call_steps.write_planned(stage.deps, recorded(stage))
     brake_records.pause(stage.deps.state, "c", "", "stop", stage.deps.now())
     with pytest.raises(call_steps.Paused, match=r"paused since .*: stop; nothing was sent"):
         sending.gate()
@@ -287,7 +287,7 @@ def test_a_pause_that_is_written_while_a_call_is_prepared_stops_it() -> None:
 def test_time_since_an_earlier_check_of_the_same_call_counts() -> None:
     """A release rests on a look at the node's pods: two seconds after it that look is too old."""
     stage = Stage()
-    (sending,) = call_steps.planned(stage.deps, recorded(stage))
+    (sending,) = call_steps.write_planned(stage.deps, recorded(stage))
     with pytest.raises(call_steps.Stalled):
         sending.gate(lambda: 2.0)
     assert (sending.let_out, sending.step.state) == (False, "revoked")
@@ -296,7 +296,7 @@ def test_time_since_an_earlier_check_of_the_same_call_counts() -> None:
 def test_a_release_that_may_still_land_is_not_revoked_by_the_one_who_sends_it_again() -> None:
     """Its first request may be on its way: a worker that stood still before the second leaves it as sent."""
     stage = Stage()
-    (first,) = call_steps.planned(stage.deps, recorded(stage))
+    (first,) = call_steps.write_planned(stage.deps, recorded(stage))
     first.gate()
     (again,) = call_steps.taken_over(stage.deps, recorded(stage))
     with pytest.raises(call_steps.Stalled):

@@ -92,7 +92,7 @@ def test_no_record_of_a_large_fleets_day_nears_its_limit() -> None:
     )
     for replaced in (0, *[DECISIONS // 4] * 4):
         gone = fleet.turn(replaced, clock.now())
-        instance_lifetimes.ended(deps, *(_life(node, clock.now()) for node in gone))
+        instance_lifetimes.note_ended(deps, *(_life(node, clock.now()) for node in gone))
         known_instances.learn(deps, cast(Snapshot, SimpleNamespace(now=clock.now(), pools=(), view=fleet.observe())))
         meter_nodes.count(deps)
         clock.advance(clock.elapsed_s() + 5 * 3600)

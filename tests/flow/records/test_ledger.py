@@ -14,7 +14,7 @@ from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.records import ledger
-from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
+from pilotlight.flow.records.record_limits import MOST_RELEASES, limit_releases
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.world.world_clock import VirtualClock
 
@@ -115,7 +115,7 @@ def test_a_thousand_releases_become_several_decisions(state: State) -> None:
         )
         for n in range(1000)
     )
-    plan = bounded(Plan(nodes=idle, usd_per_hour_before=Decimal(2000), usd_per_hour_after=Decimal(0)), NOON)
+    plan = limit_releases(Plan(nodes=idle, usd_per_hour_before=Decimal(2000), usd_per_hour_after=Decimal(0)), NOON)
     assert plan.releases == idle[:MOST_RELEASES]
     assert [node.node for node in plan.nodes] == [node.node for node in idle]
     assert plan.usd_per_hour_after == 2 * (1000 - MOST_RELEASES)

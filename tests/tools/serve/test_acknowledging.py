@@ -14,7 +14,7 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.request_access import link_signature
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged
+from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged_by
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import own_pages, request_gate
@@ -62,7 +62,7 @@ class House(NamedTuple):
     @property
     def by(self) -> str:
         """Who sees to it."""
-        return acknowledged(self.wired.alerts, self.alert)
+        return acknowledged_by(self.wired.alerts, self.alert)
 
     def ask(self, method: str, shown: dict[str, str], callers: dict[str, Caller] = CALLERS) -> TestResponse:
         """Ask for the alert at its door, or acknowledge it as ann."""

@@ -10,8 +10,15 @@ from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, Ste
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
-from pilotlight.flow.alerts.not_done import NotDone, blocks_no_more, gone, landed_late, not_done, owes_no_more
-from pilotlight.flow.alerts.wording import CallWorth, mark, warnings, worth
+from pilotlight.flow.alerts.not_done import (
+    NotDone,
+    blocks_no_more,
+    landed_late,
+    node_gone_alert,
+    not_done,
+    owes_no_more,
+)
+from pilotlight.flow.alerts.wording import CallWorth, call_worth, mark, warnings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
 
@@ -35,18 +42,18 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             change = _change(deps, call, step.count, record)
             out.append(_outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
             if not _of_a_broken_gang(call, step):
-                alert = _alert_of(change, call, worth(deps, call, step.count))
+                alert = _alert_of(change, call, call_worth(deps, call, step.count))
                 out.append(_outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
         if (ended := _ENDED.get((step.state, step.code)) or _ENDED.get((step.state, ""))) is not None:
             change = _change(deps, call, step.count, record)
-            alert = not_done(change, ended, step.call, step.target, step.note, worth(deps, call, step.count))
+            alert = not_done(change, ended, step.call, step.target, step.note, call_worth(deps, call, step.count))
             out += _news(deps, alert, f"{record.id}.{step.n}.{ended}")
     for n, held in enumerate(record.plan.held):
         if held.code != "settling":
             change = _change(deps, held.of, held.count, record)
             stays: NotDone = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
-            alert = not_done(change, stays, held.call, held.target, why, worth(deps, held.of, held.count))
+            alert = not_done(change, stays, held.call, held.target, why, call_worth(deps, held.of, held.count))
             if held.code == "approval":
                 alert = msgspec.structs.replace(alert, fingerprint=_asks(alert.fingerprint, held))
             if held.node is not None and held.node.capped:  # From here on it passes a budget: that is news.
@@ -125,7 +132,7 @@ def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing
             name = next((f"pool {p}" for p in deps.policy.pools if _owes(f"pool {p}") == fingerprint), "a pool")
             out.append(owes_no_more(record, fingerprint, name))
         elif node := landed_late(fingerprint, nodes):
-            out.append(gone(record, fingerprint, node))
+            out.append(node_gone_alert(record, fingerprint, node))
     return tuple(alert_out(alert, f"{record.id}.over.{alert.fingerprint}") for alert in out)
 
 
@@ -160,7 +167,7 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
             if alert.resolved:
                 ledger.untell(deps.state, deps.name, message.key)
             else:
-                ledger.told(deps.state, deps.name, message.key, alert.subject)
+                ledger.mark_told(deps.state, deps.name, message.key, alert.subject)
 
 
 def alert_out(alert: Alert, id: str) -> Outgoing:

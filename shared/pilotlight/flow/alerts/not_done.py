@@ -53,7 +53,7 @@ def landed_late(fingerprint: str, nodes: Container[str]) -> str:
     return node if fingerprint.startswith("undone/release/") and node not in nodes else ""
 
 
-def gone(record: Record, fingerprint: str, node: str) -> Alert:
+def node_gone_alert(record: Record, fingerprint: str, node: str) -> Alert:
     """The end of what was told of a node that was not given back: it is gone after all."""
     return Alert(
         cluster=record.cluster,

@@ -47,7 +47,7 @@ def _held(held: Held) -> str:
     return f"{held.call} {held.target}: {'advised' if held.code == 'mode' else 'stopped'}, {held.why}"
 
 
-def released(record: Record) -> tuple[str, ...]:
+def released_nodes(record: Record) -> tuple[str, ...]:
     """The nodes that were given back."""
     return tuple(step.target for step in record.steps if step.call == "release" and step.state == "done")
 
@@ -203,7 +203,7 @@ class CallWorth(NamedTuple):
     why: str = ""
 
 
-def worth(deps: Deps, call: Buy | NodeVerdict, count: int) -> CallWorth:
+def call_worth(deps: Deps, call: Buy | NodeVerdict, count: int) -> CallWorth:
     """The dollars of a call that is made for ``count`` nodes."""
     if isinstance(call, NodeVerdict):
         return CallWorth(_text(call.spent_usd)) if call.spent_usd else CallWorth()

@@ -76,7 +76,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     if deps.policy.rules:
         from pilotlight.flow.billing import measured_pools
 
-        did += measured_pools.measure(deps, now) if measured_pools.asked(deps.policy.rules) else ()
+        did += measured_pools.measure(deps, now) if measured_pools.asks_for_utilisation(deps.policy.rules) else ()
     if any(rules.reclaim is not None for rules in deps.policy.classes.values()):
         from pilotlight.flow.reclaim import reclaim_owners
 
@@ -105,7 +105,7 @@ def _standing(deps: HasBooks, known: Books, now: datetime) -> tuple[Spent, ...]:
 def _books(deps: HasBooks, now: datetime) -> Books:
     first, last = (now - LOOK_BACK).date(), now.date()
     return books(
-        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered(deps)),
+        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps)),
         billed_days.days(deps.state, deps.name, first, last),
     )
 

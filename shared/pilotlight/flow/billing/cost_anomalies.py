@@ -37,7 +37,7 @@ def watch(deps: Deps, today: MeterDay) -> tuple[str, ...]:
 
 def _odd(deps: Deps, was: HourMark, today: MeterDay) -> Anomaly | None:
     """The anomaly of the hour since the last mark, if it is one; both are kept, so that a repeat finds the same."""
-    known = meter_nodes.days(deps.state, deps.name, was.day, today.day, meter_nodes.unmetered(deps))
+    known = meter_nodes.days(deps.state, deps.name, was.day, today.day, meter_nodes.unmetered_nodes(deps))
     before = [day for day in known if was.day <= day.day < today.day]
     one = hourly_costs.hour(was, [*before, today], today.until)
     if one is None:
@@ -82,7 +82,7 @@ def _tell(deps: Deps, odd: Anomaly) -> str:
     return what
 
 
-def between(state: State, cluster: str, first: date, last: date) -> Iterator[Anomaly]:
+def anomalies_between(state: State, cluster: str, first: date, last: date) -> Iterator[Anomaly]:
     """The odd hours of the days from the first to the last."""
     for entry in ANOMALY.scan(state, f"{cluster}/", after=f"{cluster}/{first}"):
         if entry.value.at.date() <= last + timedelta(days=1) and entry.name < f"{cluster}/{last}T~":

@@ -14,7 +14,7 @@ from pilotlight.units import Seconds
 EVERY_S, OVER_S, STEP_S = 240.0, 1800.0, 60.0
 
 
-def asked(rules: Iterable[Rule]) -> bool:
+def asks_for_utilisation(rules: Iterable[Rule]) -> bool:
     """True where a rule asks for utilisation."""
     return any(r.when.utilisation_below is not None or r.when.utilisation_above is not None for r in rules)
 

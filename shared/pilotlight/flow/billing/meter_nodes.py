@@ -119,7 +119,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
     now, seen = deps.state.now(), from_.seen if from_ else None
     # A day that is not counted whole may have nodes that were never told.
     told_since = seen if not from_ or seen is None or from_.day >= seen.date() else day_start(from_.day)
-    lives = instance_lifetimes.over(deps, (from_.lives_from if from_ else None) or seen)
+    lives = instance_lifetimes.ended_since(deps, (from_.lives_from if from_ else None) or seen)
     over = [life for life in lives if _counts(deps, life)]
     # Pools first: an instance that joins meanwhile is in both, never in neither.
     pools, view = deps.pools.describe(), deps.observe()
@@ -147,13 +147,13 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
         last=seen,
         over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
-        apart=unmetered(deps).union(life.instance for life in lives if not _counts(deps, life)),
-        held=held_prices.since(deps, told_since),
+        apart=unmetered_nodes(deps).union(life.instance for life in lives if not _counts(deps, life)),
+        held=held_prices.prices_since(deps, told_since),
         budgets=bool(deps.policy.budgets),
     )
 
 
-def unmetered(deps: HasBooks) -> frozenset[str]:
+def unmetered_nodes(deps: HasBooks) -> frozenset[str]:
     """The nodes, by name, that are not counted at this look: each is counted on from its own mark once it can be."""
     apart = _degrees(deps) if isinstance(deps, Deps) and deps.apart else {}
     return frozenset(name for name, degree in apart.items() if degree >= NAMELESS)

@@ -120,7 +120,7 @@ def _ended(deps: Deps, first: date, last: date) -> list[Ended]:
                 found.pop((instance, node.since), None)
             elif node.usd_per_hour is not None or node.pool in deps.policy.pools:
                 found[instance, node.since] = Ended(instance, node, node.gone_at)
-    for life in instance_lifetimes.over(deps, day_start(first)):
+    for life in instance_lifetimes.ended_since(deps, day_start(first)):
         now = nodes.get(life.instance)
         if now is not None and now.since > life.ended_at:  # It was stopped and started again between two looks.
             was = msgspec.structs.replace(now, since=life.since, gone_at=life.ended_at)

@@ -103,7 +103,7 @@ def change(deps: HasBooks, name: str, update: Callable[[Account], Account], aliv
         return after
 
 
-def opened(deps: HasBooks, meter: Meter, name: str) -> None:
+def make_part_known(deps: HasBooks, meter: Meter, name: str) -> None:
     """Make a part known, and all before it, before a hold names it: what nobody knows of, nobody counts."""
     if number(name):
         change(deps, meter.key, partial(moves.part_account, parts=number(name) + 1))

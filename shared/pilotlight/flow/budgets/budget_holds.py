@@ -78,7 +78,7 @@ def _written(deps: Deps, fresh: Sequence[Hold], by_meter: dict[str, tuple[Meter,
     named: defaultdict[str, list[str]] = defaultdict(list)
     for meter, own in by_meter.values():
         names = budget_accounts.read(deps, meter).names(len(own))
-        budget_accounts.opened(deps, meter, names[-1])
+        budget_accounts.make_part_known(deps, meter, names[-1])
         for hold, name in zip(own, names, strict=True):
             named[hold.id].append(name)
     out: list[Hold] = []

@@ -22,7 +22,7 @@ from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CAP
 
 
-def carried(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetRoom) -> list[Finding]:
+def carry_over_periods(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetRoom) -> list[Finding]:
     """Count in each new period what the old ones settled since it began, once; what people are told of it."""
     out: list[Finding] = []
     for meter in meters:
@@ -41,7 +41,7 @@ def carried(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: Budge
     return out
 
 
-def vanished(books: HasBooks, was: Mapping[str, str], now: datetime) -> tuple[list[Finding], dict[str, str]]:
+def vanished_budgets(books: HasBooks, was: Mapping[str, str], now: datetime) -> tuple[list[Finding], dict[str, str]]:
     """Budgets that the policy has no more, and whose period goes on with something held or settled in it: what people
     are told, and their periods."""
     out: list[Finding] = []

@@ -25,7 +25,7 @@ def tell(deps: Deps, holds: Iterable[Hold]) -> set[str]:
     return {hold.id for hold in fresh}
 
 
-def since(deps: Deps, seen: datetime | None) -> dict[str, HeldPrice]:
+def prices_since(deps: Deps, seen: datetime | None) -> dict[str, HeldPrice]:
     """The prices by instance that a meter which has looked up to ``seen`` may not know; what was told last counts."""
     after = f"{deps.name}/{_hour(seen - LATE)}" if seen is not None else ""
     found: dict[str, HeldPrice] = {}

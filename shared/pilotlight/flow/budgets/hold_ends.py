@@ -17,14 +17,14 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.money.budgets import Account, Charged, Hold, Meter
 from pilotlight.flow.budgets import budget_accounts, held_prices
-from pilotlight.flow.budgets.hold_records import every, extend, is_listed, listed, write
+from pilotlight.flow.budgets.hold_records import every, extend, is_listed, list_in_accounts, write
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.billing_records import CHARGED, HOLD
 from pilotlight.state_schema.table import Entry
 
 
-def after(deps: Deps, record: Record) -> None:
+def settle_decision(deps: Deps, record: Record) -> None:
     """Settle the nodes that a decision has just given back, and free what the cloud did not sell it."""
     if not deps.policy.budgets or all(step.open for step in record.steps):
         return
@@ -44,7 +44,7 @@ def unsold(deps: Deps, holds: Iterable[Hold], unresolved: AbstractSet[str]) -> s
     A worker that came late, or died at the wrong moment, left them: an instance of their pool is another's.
     """
     asked = {h.decision for h in holds if not h.instance and h.ended_at is None} - unresolved - {""}
-    found = (ledger.filed(deps.state, deps.name, decision) for decision in sorted(asked))
+    found = (ledger.filed_decision(deps.state, deps.name, decision) for decision in sorted(asked))
     return {id for record in found if record is not None for id in _unsold(record)}
 
 
@@ -88,7 +88,7 @@ def end(deps: Deps, found: Entry[Hold], ended_at: datetime, *, void: bool = Fals
 def _ended(deps: Deps, found: Entry[Hold], ended_at: datetime, void: bool) -> Entry[Hold]:
     """Every account of the life holds something before the hold ends: only what is held is settled."""
     touched = () if void else life(deps.policy.budgets, found.value, ended_at)
-    found = listed(deps, found, touched)
+    found = list_in_accounts(deps, found, touched)
     for meter in touched:
         cost = used_amount(meter, found.value, ended_at)
         extend(deps, found.value, meter, cost, least=cost)

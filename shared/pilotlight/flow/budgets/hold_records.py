@@ -27,14 +27,14 @@ def write(deps: Deps, found: Entry[Hold], **fields: object) -> Entry[Hold]:
     return Entry(found.name, HOLD.put(deps.state, found.name, after, if_version=found.version), after)
 
 
-def listed(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Hold]:
+def list_in_accounts(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Hold]:
     """The hold with an account listed for each of these meters."""
     fresh = [meter for meter in touched if not is_listed(found.value, meter.key)]
     if not fresh:
         return found
     names = [budget_accounts.read(deps, meter).names(1)[0] for meter in fresh]
     for meter, name in zip(fresh, names, strict=True):
-        budget_accounts.opened(deps, meter, name)
+        budget_accounts.make_part_known(deps, meter, name)
     return write(deps, found, accounts=(*found.value.accounts, *names))
 
 

@@ -54,7 +54,7 @@ def keep(
     return [one for one in lit if one.instance not in apart], cold
 
 
-def written(
+def write_unbought_holds(
     deps: Deps, every: Iterable[Entry[Hold]], lit: Sequence[Lit], limits: Sequence[Meter]
 ) -> dict[str, Entry[Hold]]:
     """The holds of nodes that nobody bought, where theirs raise before they are written: written plainly.
@@ -88,7 +88,7 @@ def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) ->
     )
     name = f"{deps.name}/{made.id}"
     entry = Entry(name, HOLD.put(deps.state, name, made, if_version=ABSENT), made)
-    entry = hold_records.listed(deps, entry, counts)
+    entry = hold_records.list_in_accounts(deps, entry, counts)
     for meter in counts:
         takes = _takes(meter, entry.value)
         hold_records.extend(deps, entry.value, meter, takes, takes)

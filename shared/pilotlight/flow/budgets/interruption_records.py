@@ -57,11 +57,11 @@ def find(deps: Deps, instance: str) -> Versioned | None:
     entry = RESCUE.get(deps.state, name)
     if entry is not None:
         return Versioned(entry.value, entry.version)
-    over = filed(deps, instance)
+    over = last_filed(deps, instance)
     return Versioned(over, ABSENT) if over else None
 
 
-def filed(deps: Deps, instance: str) -> Interruption | None:
+def last_filed(deps: Deps, instance: str) -> Interruption | None:
     """An instance's last interruption that is over."""
     last = deque(past(deps, instance), maxlen=1)
     return last[0] if last else None
@@ -102,7 +102,7 @@ def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime)
     return told
 
 
-def left(deps: Deps) -> list[Versioned]:
+def open_interruptions(deps: Deps) -> list[Versioned]:
     """Interruptions with which something is left to do, the first deadline first; without those that are set apart."""
     found = [Versioned(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
     if deps.apart:

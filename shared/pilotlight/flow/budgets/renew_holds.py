@@ -70,10 +70,10 @@ def _with_periods(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot
     if periods == was:
         return snapshot
     if any(periods.get(name) != period for name, period in was.items()):
-        from pilotlight.flow.budgets.changed_periods import carried, vanished
+        from pilotlight.flow.budgets.changed_periods import carry_over_periods, vanished_budgets
 
-        keeper.findings += carried(deps, snapshot, keeper.meters, keeper.room)
-        gone, left = vanished(deps, was, snapshot.now)
+        keeper.findings += carry_over_periods(deps, snapshot, keeper.meters, keeper.room)
+        gone, left = vanished_budgets(deps, was, snapshot.now)
         keeper.findings += gone
         periods |= left
     return replace(snapshot, memory=replace(snapshot.memory, periods=periods))
@@ -108,7 +108,7 @@ class _Keeper:
         if apart:
             from pilotlight.flow.budgets import holds_apart
 
-            before |= holds_apart.written(self.deps, before.values(), lit, self.meters)
+            before |= holds_apart.write_unbought_holds(self.deps, before.values(), lit, self.meters)
             lit, self.cold = holds_apart.keep(self.deps, self.snapshot, before.values(), lit)
             if any(budget.hard for budget in self.deps.policy.budgets):
                 self.capped |= {name for name, spent_up in self.cold.items() if spent_up}
@@ -223,7 +223,7 @@ class _Keeper:
         if before is None:
             name = f"{self.deps.name}/{hold.id}"
             before = Entry(name, HOLD.put(self.deps.state, name, hold, if_version=ABSENT), hold)
-        return hold_records.listed(self.deps, before, concerned)
+        return hold_records.list_in_accounts(self.deps, before, concerned)
 
     def _told(self, meter: Meter, short: Short | None) -> bool:
         """True where a node is short of something, which people are told then."""

@@ -46,7 +46,7 @@ def makers(deps: Deps, snapshot: Snapshot) -> Mapping[str, str]:
         if (mode := deps.mode_of(pool)) in ("observe", "advise")
     }
     found = {**told, **rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)}
-    return {pool: why for pool, why in found.items() if not brake_records.paused(deps.state, deps.name, pool)}
+    return {pool: why for pool, why in found.items() if not brake_records.pause_reason(deps.state, deps.name, pool)}
 
 
 def hold(deps: Deps, turn: str, nodes: tuple[Terms, ...], now: datetime) -> str:
@@ -60,7 +60,7 @@ def is_held(deps: Deps, turn: str) -> bool:
     return any(entry.value.ended_at is None for entry in found)
 
 
-def said(nodes: tuple[Terms, ...]) -> str:
+def describe_holds(nodes: tuple[Terms, ...]) -> str:
     """The dollars and nodes that are held, as people read them."""
     pools = ", ".join(dict.fromkeys(node.pool for node in nodes))
     total = cents(sum((most(node) for node in nodes), start=0 * nodes[0].usd_per_hour))

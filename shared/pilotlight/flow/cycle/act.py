@@ -1,4 +1,4 @@
-"""Carries out the steps of a decision: upward to at least a size, downward one named instance (``give_back``)."""
+"""Carries out the steps of a decision: upward to at least a size, downward one named instance (``release``)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +87,7 @@ class Act:
     def _carry_out(self, sending: Sending) -> None:
         step, call = sending.step, self.record.plan.calls[sending.step.n]
         self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
-        why = brake_records.paused(self.deps.state, self.deps.name, call.pool)
+        why = brake_records.pause_reason(self.deps.state, self.deps.name, call.pool)
         if not why and step.state == "sent":
             why = self._others.get(call.pool, "")
         if why:
@@ -140,16 +140,16 @@ class Act:
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
-        self.memory = memory_updates.sized(self.memory, buy.pool, to)
+        self.memory = memory_updates.note_size(self.memory, buy.pool, to)
         self._asked(buy, served=True)
-        self.memory, trips = memory_updates.flapped(
-            memory_updates.bought(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
+        self.memory, trips = memory_updates.note_flap(
+            memory_updates.note_purchase(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
         )
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
-            self.memory = memory_updates.started(self.memory, buy.pool, to, buy.count, self.snapshot.now)
+            self.memory = memory_updates.note_started(self.memory, buy.pool, to, buy.count, self.snapshot.now)
         self.flapping += [buy.pool] if trips else []
         pending, now = self.snapshot.view.pending, self.snapshot.now
-        self.tally = memory_updates.waited(self.tally, pending, buy.demands, now, sending.step.sent_at)
+        self.tally = memory_updates.count_waits(self.tally, pending, buy.demands, now, sending.step.sent_at)
         sending.end("done")
 
     def _asked(self, buy: Buy, *, served: bool) -> None:
@@ -186,13 +186,13 @@ class Act:
         several = memory_updates.several_zones(deps.offerings, buy.pool)
         alike = [one.name for one in deps.offerings if one.pool == buy.pool and isinstance(no, QuotaExceeded)]
         for name in alike or [entry.offering]:  # A quota counts a region: no zone of the pool has room under it.
-            self.memory = memory_updates.refused(self.memory, name, no, self.snapshot.now, several=several)
+            self.memory = memory_updates.note_refusal(self.memory, name, no, self.snapshot.now, several=several)
         if isinstance(no, NoCapacity):
             self._asked(buy, served=False)
             self.elsewhere = self.elsewhere or several
         self.tally = self.tally.refused(type(no).__name__)
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
-        self.memory = memory_updates.sized(self.memory, buy.pool, size)
+        self.memory = memory_updates.note_size(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))
         self.short[buy.pool] += step.count - came
         if came:

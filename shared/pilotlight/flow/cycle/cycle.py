@@ -20,12 +20,12 @@ from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
-from pilotlight.flow.alerts.wording import did, released, summary
+from pilotlight.flow.alerts.wording import did, released_nodes, summary
 from pilotlight.flow.budgets import hold_ends, renew_holds
 from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.recovery import Left, carry_on, purchases, reopened, settle_left, sized_anew, take_over
-from pilotlight.flow.deps import Answer, Deps, Outcome, joined
+from pilotlight.flow.cycle.recovery import Left, any_reopened, carry_on, purchases, settle_left, sized_anew, take_over
+from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.fit_mismatch import doubt
 from pilotlight.flow.observe.settle import settle
@@ -34,15 +34,15 @@ from pilotlight.flow.observe.snapshot import (
     any_due,
     basis,
     look,
-    taken,
     with_due_jobs,
     with_flights,
     with_promised_jobs,
+    with_taken_nodes,
 )
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
-from pilotlight.flow.records.record_limits import MOST_RELEASES, bounded
+from pilotlight.flow.records.record_limits import MOST_RELEASES, limit_releases
 from pilotlight.ports.clouds import QuotaPools
 from pilotlight.ports.state import ABSENT
 
@@ -83,7 +83,7 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     opened: dict[str, Opening] = {}
     answer = _look(deps, flow, trigger, aim, opened)
     if opened and placement_taints.tend(deps, opened, OPEN_S):
-        answer = joined(answer, _look(deps, flow, f"{trigger} again", aim, {}))
+        answer = join_answers(answer, _look(deps, flow, f"{trigger} again", aim, {}))
     return answer
 
 
@@ -97,7 +97,7 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
         try:
             while looks < MOST_LOOKS:
                 cycle = Cycle(deps, held, flow, trigger, aim, looks + zones)
-                answer = joined(answer, cycle.run())
+                answer = join_answers(answer, cycle.run())
                 opened |= cycle.opened
                 if cycle.elsewhere and zones < MOST_ZONES:
                     zones += 1
@@ -165,8 +165,8 @@ class Cycle:
         else:
             done = self.act(snapshot, record, purchases(left) if left else ())
             lines, why = (*again, *did(done)), summary(done.plan, done.made)
-            answer = Answer(decision=done.id, did=lines, why=why, released=released(done))
-        self.held.counted()
+            answer = Answer(decision=done.id, did=lines, why=why, released=released_nodes(done))
+        self.held.forget_loss()
         if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
             from pilotlight.flow.records.advice_records import follow
 
@@ -189,7 +189,7 @@ class Cycle:
         snapshot = self.look()
         if left:
             before, (snapshot, left) = left, settle_left(self.deps, snapshot, left)
-            if snapshot.view.pending and reopened(snapshot, before):  # Those pods may fit where nothing could bind.
+            if snapshot.view.pending and any_reopened(snapshot, before):  # Those pods may fit where nothing could bind.
                 snapshot, left = settle_left(self.deps, self.look(), left)
         snapshot = with_flights(self.deps, snapshot)
         memory = snapshot.memory
@@ -200,7 +200,7 @@ class Cycle:
         if self.aim.releases:
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
         else:
-            snapshot = taken(self.deps, snapshot)
+            snapshot = with_taken_nodes(self.deps, snapshot)
         if self.aim.releases and any_due(snapshot.view):
             from pilotlight.flow.budgets.deadline_moves import begin
 
@@ -222,7 +222,7 @@ class Cycle:
         memory, placed = snapshot.memory, plan.placement
         if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
             return snapshot
-        self.opened, self.open_until = placement_taints.opened(placed), placement_taints.open_until(placed)
+        self.opened, self.open_until = placement_taints.opened_nodes(placed), placement_taints.open_until(placed)
         return placement_taints.turn(self.deps, snapshot, plan, self.held.keep)
 
     def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
@@ -253,7 +253,7 @@ class Cycle:
         deps = self.deps
         version = ledger.write(deps.state, record, if_version=ABSENT)
         brake_records.spend_approvals(deps, record)
-        act = Act(deps, snapshot, record, self.held, call_steps.planned(deps, record), self.ran, lost)
+        act = Act(deps, snapshot, record, self.held, call_steps.write_planned(deps, record), self.ran, lost)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         try:
             act.run()
@@ -267,11 +267,11 @@ class Cycle:
         nodes = {node.name for node in snapshot.view.nodes}
         messages += () if record.messages else endings(deps, done, nodes)
         done = replace(done, messages=messages)
-        if released(done):
-            instance_lifetimes.released(deps, snapshot, done)
+        if released_nodes(done):
+            instance_lifetimes.note_released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
-            hold_ends.after(deps, done)
+            hold_ends.settle_decision(deps, done)
         return done
 
 
@@ -310,7 +310,7 @@ def _decide(
     )
     plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     plan = _named(deps, plan) if deps.apart else plan
-    return bounded(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
+    return limit_releases(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
 
 
 def _named(deps: Deps, plan: Plan) -> Plan:

@@ -23,7 +23,7 @@ def tend(deps: Deps, snapshot: Snapshot) -> None:
 
 
 def _may(deps: Deps, pool: str) -> bool:
-    return deps.mode_of(pool) == "act" and not brake_records.paused(deps.state, deps.name, pool)
+    return deps.mode_of(pool) == "act" and not brake_records.pause_reason(deps.state, deps.name, pool)
 
 
 def _close(deps: Deps, node: str, why: str) -> None:

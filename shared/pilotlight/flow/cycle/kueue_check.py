@@ -56,5 +56,5 @@ def _by_dollars(deps: Deps, gate: DollarGate, now: datetime) -> CheckAnswer:
     """Ready once its dollars are held; where no budget says anything, at once."""
     if refused := workload_holds.hold(deps, gate.of.turn, gate.nodes, now):
         return CheckAnswer(of=gate.of, state="Retry", message=refused, retry_s=RETRY_S)
-    held = f"held {workload_holds.said(gate.nodes)}" if deps.policy.budgets else "no budget limits it"
+    held = f"held {workload_holds.describe_holds(gate.nodes)}" if deps.policy.budgets else "no budget limits it"
     return CheckAnswer(of=gate.of, state="Ready", message=f"{held}; {gate.why}")

@@ -53,7 +53,7 @@ def _awake(deps: Deps) -> bool:
     return True
 
 
-def opened(placed: NodeDoors) -> dict[str, Opening]:
+def opened_nodes(placed: NodeDoors) -> dict[str, Opening]:
     """The nodes that a look opened for a while."""
     return {name: o for name in placed.open if (o := placed.openings.get(name)) and o.until is not None}
 

@@ -85,7 +85,7 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     return snapshot, left
 
 
-def reopened(snapshot: Snapshot, left: Sequence[Left]) -> bool:
+def any_reopened(snapshot: Snapshot, left: Sequence[Left]) -> bool:
     """True where a node was opened that this look still shows closed: its release was called off, or never came."""
     closed = {node.name for node in snapshot.view.nodes if node.marked}
     let_go = (s.step for one in left for s in one.sendings if s.step.call == "release")
@@ -209,7 +209,7 @@ def _close(deps: Deps, one: Left) -> bool:
     known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False
-    hold_ends.after(deps, known)
+    hold_ends.settle_decision(deps, known)
     close_and_tell(deps, known, one.version)
     return True
 

@@ -123,7 +123,7 @@ class GiveBack:
     def _released(self) -> None:
         node = self.node
         if not (node.failed or node.learned or node.forced):
-            self.memory = memory_updates.released(self.memory, node.pool, node.break_even_s, self.now)
+            self.memory = memory_updates.note_release(self.memory, node.pool, node.break_even_s, self.now)
         self.sending.end("done")
         if node.registered:
             node_marks.give_back(self.deps, node.node, node.why, by=self.by)
@@ -143,9 +143,9 @@ class GiveBack:
         node, sending = self.node, self.sending
         sending.stays = isinstance(no, Denied)
         if sending.sent_before:
-            return sending.refused()
+            return sending.note_unsent()
         if isinstance(no, LastNode):
-            self.memory = memory_updates.floored(self.memory, node.pool, self.now)
+            self.memory = memory_updates.note_floor(self.memory, node.pool, self.now)
             note = f"{no}: {an_hour(node.usd_per_hour)} for as long as it stays"
             sending.end("denied", code="last-node", note=note, count=0)
         elif sending.step.state == "planned":

@@ -10,7 +10,7 @@ from pilotlight.ports.state import State
 from pilotlight.state_schema.marks import HEARD
 
 
-def heard(state: State, alert: Alert) -> bool:
+def was_heard(state: State, alert: Alert) -> bool:
     """True where this very message was taken in before; one without a time may be another one of its like."""
     return alert.at is not None and HEARD.get(state, _name(alert)) is not None
 

@@ -18,7 +18,7 @@ from pilotlight.decide.alerts.alert_routing import GROUP, group_alerts, link_ale
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.alerts.delivery_records import Rest, Telling
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
-from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged, proof, proof_name, waiting_name
+from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged_by, proof, proof_name, waiting_name
 from pilotlight.ports.delivery import ThreadedChannel
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alerts import PROOF, REST, WAITING
@@ -185,7 +185,7 @@ def try_later(desk: Desk, claim: Claim, why: str) -> None:
     from pilotlight.flow.delivery.escalation import matters_for
 
     old, due = claim.value, desk.now() + timedelta(seconds=LATE_S)
-    if due - old.since > matters_for(old.alert) or acknowledged(desk.state, old.alert):
+    if due - old.since > matters_for(old.alert) or acknowledged_by(desk.state, old.alert):
         return drop(desk, claim)
     wait(desk, claim._replace(value=msgspec.structs.replace(old, late=True)), due, why)
 

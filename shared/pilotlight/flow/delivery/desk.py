@@ -66,7 +66,7 @@ def ack_name(alert: Alert) -> str:
     return f"{alert.cluster}/{blake2b(alert.fingerprint.encode(), digest_size=16).hexdigest()}"
 
 
-def acknowledged(state: State, alert: Alert) -> str:
+def acknowledged_by(state: State, alert: Alert) -> str:
     """The person who has said that they see to it; empty where nobody has."""
     found = ACK.get(state, ack_name(alert))
     return (found.value.note or "somebody") if found else ""
@@ -78,7 +78,7 @@ def proof(state: State, channel: str, alert: Alert) -> Telling | None:
     return found.value if found else None
 
 
-def known(proof: Telling | None, alert: Alert, now: datetime, again_s: Seconds) -> str:
+def reason_not_to_tell(proof: Telling | None, alert: Alert, now: datetime, again_s: Seconds) -> str:
     """Why an alert need not be told on a channel, or empty. What was told is told again after ``again_s``."""
     if proof is None:
         return "never told: nothing to resolve" if alert.resolved else ""
@@ -130,6 +130,6 @@ def later_end(proof: Telling | None, alert: Alert) -> bool:
     return proof.alert.resolved and ours is not None and theirs is not None and ours > theirs
 
 
-def begun(state: State, channel: str, alert: Alert) -> Entry[Telling] | None:
+def unfinished_beginning(state: State, channel: str, alert: Alert) -> Entry[Telling] | None:
     """The telling of what an alert says is over, where that is not done."""
     return WAITING.get(state, waiting_name(channel, msgspec.structs.replace(alert, resolved=False)))

@@ -15,7 +15,16 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.delivery.deliver import CLAIM_S, LOOK_AGAIN_S, Claim, claim, deliver, drop, resting, wait
-from pilotlight.flow.delivery.desk import Desk, begun, end_came_first, goes_on, known, later_end, proof, waiting_name
+from pilotlight.flow.delivery.desk import (
+    Desk,
+    end_came_first,
+    goes_on,
+    later_end,
+    proof,
+    reason_not_to_tell,
+    unfinished_beginning,
+    waiting_name,
+)
 from pilotlight.flow.delivery.flush import flush_now_and_then
 from pilotlight.flow.deps import Answer
 from pilotlight.ports.state import ABSENT
@@ -107,13 +116,13 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
 def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Entry[Telling] | None]:
     """The proof of an alert, and of an end the telling of its beginning: looked for first, for it goes after its proof
     is written."""
-    first = begun(desk.state, name, alert) if alert.resolved else None
+    first = unfinished_beginning(desk.state, name, alert) if alert.resolved else None
     return proof(desk.state, name, alert), first
 
 
 def _told_or_held(desk: Desk, name: str, ours: Claim, quiet: datetime | None) -> Word:
     alert, now = ours.value.alert, desk.now()
-    if alert.resolved and begun(desk.state, name, alert):
+    if alert.resolved and unfinished_beginning(desk.state, name, alert):
         return _held(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
     if quiet is not None:
         return _held(desk, ours, quiet, f"quiet hours until {quiet:%H:%M} UTC")
@@ -131,7 +140,7 @@ def _held(desk: Desk, ours: Claim, until: datetime, why: str, *, burst: bool = F
 
 def _settled(desk: Desk, name: str, alert: Alert, before: Telling | None, first: Entry[Telling] | None) -> str:
     """Why an alert need not be told. What is over before it was told is not told at all."""
-    said = known(before, alert, desk.now(), desk.rules(name).again_after)
+    said = reason_not_to_tell(before, alert, desk.now(), desk.rules(name).again_after)
     if first is None or not said or said == "told before":
         return said
     waits, version, entry = first

@@ -26,7 +26,14 @@ from pilotlight.flow.delivery.deliver import (
     resting,
     wait,
 )
-from pilotlight.flow.delivery.desk import Desk, acknowledged, begun, known, proof, waiting_name
+from pilotlight.flow.delivery.desk import (
+    Desk,
+    acknowledged_by,
+    proof,
+    reason_not_to_tell,
+    unfinished_beginning,
+    waiting_name,
+)
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
@@ -162,9 +169,11 @@ def _taken(desk: Desk, name: str, entry: Entry[Telling]) -> Claim | None:
         ours = claim(desk, entry.name, telling, entry.version)
     except Conflict:
         return None
-    if alert.resolved and begun(desk.state, name, alert):
+    if alert.resolved and unfinished_beginning(desk.state, name, alert):
         wait(desk, ours, now + timedelta(seconds=LOOK_AGAIN_S), "its beginning is still being told")
-    elif known(proof(desk.state, name, alert), alert, now, desk.rules(name).again_after) or _seen_to(desk, telling):
+    elif reason_not_to_tell(proof(desk.state, name, alert), alert, now, desk.rules(name).again_after) or _seen_to(
+        desk, telling
+    ):
         drop(desk, ours)
     elif name not in desk.channels:
         give_up(desk, ours, "the policy names no such channel any more")
@@ -179,4 +188,4 @@ def _taken(desk: Desk, name: str, entry: Entry[Telling]) -> Claim | None:
 
 def _seen_to(desk: Desk, telling: Telling) -> bool:
     """True where an alert that goes on from another channel, or was given up, is acknowledged."""
-    return bool((telling.after or telling.late) and acknowledged(desk.state, telling.alert))
+    return bool((telling.after or telling.late) and acknowledged_by(desk.state, telling.alert))

@@ -18,7 +18,7 @@ def carry_on(deps: Deps) -> list[Answer]:
         from pilotlight.flow.interruption import plain_stop
 
         plain_stop.carry_on(deps)
-    left = interruption_records.left(deps)
+    left = interruption_records.open_interruptions(deps)
     if not left:
         if failed is not None:
             raise failed
@@ -66,11 +66,11 @@ def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
         yield gpu_health.begin
 
 
-def seen(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
+def look_with_rescues(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
     """The change to a reconcile's look while nodes are on their way out: the room that was asked for their pods is
     kept until they come. None where no interruption is at work.
     """
-    left = [Rescue(deps, kept.found, ClusterView()) for kept in interruption_records.left(deps)]
+    left = [Rescue(deps, kept.found, ClusterView()) for kept in interruption_records.open_interruptions(deps)]
     rescues = [one for one in left if one.holds_room]
 
     def see(snapshot: Snapshot) -> Snapshot:

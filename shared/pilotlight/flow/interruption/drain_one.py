@@ -1,6 +1,6 @@
 """One look at one interruption: every step that is due is done, each once, in the order of the plan.
 
-Saving work (``saving``) needs no lease and no store. Buying and giving back go through the walk, with its lease, its
+Saving work (``save_work``) needs no lease and no store. Buying and giving back go through the walk, with its lease, its
 budgets and its records. A replacement is asked for before the first eviction; where it cannot be, the evictions wait
 for as long as the deadline allows.
 """
@@ -74,7 +74,7 @@ class Rescue(Saving):
     def _advise(self, node: Node | None) -> None:
         """Tell what would be bought, for a notice that may be true."""
         if node is not None and self.found.truth == "unverified":
-            self.found = self.questions.verified(self.found, node, self.now)
+            self.found = self.questions.verify(self.found, node, self.now)
         if self.found.truth == "disproved":
             return self._end("disproved")
         self._replace(node)
@@ -83,7 +83,7 @@ class Rescue(Saving):
     def _afterwards(self, node: Node | None) -> None:
         """See to a node that is said to have gone already: room is asked for once that is true."""
         if node is not None and self.found.truth == "unverified":
-            self.found = self.questions.verified(self.found, node, self.now)
+            self.found = self.questions.verify(self.found, node, self.now)
         if self.found.truth == "disproved":
             self._end("disproved")
         elif node is None or self.found.truth == "verified":
@@ -101,7 +101,7 @@ class Rescue(Saving):
         if any(move.do == "cordon" and move.at <= self.now for move in self.steps(node)):
             self._try(partial(self._cordon, node.name))
             node = msgspec.structs.replace(node, schedulable=not self.found.cordoned)
-        self.found = self.questions.verified(self.found, node, self.now)
+        self.found = self.questions.verify(self.found, node, self.now)
         if self.found.truth == "verified" and self.found.cordoned:
             begun = self.now >= self.found.begin  # Else the node was closed for an earlier end that was none.
             self._try(partial(self._cordon if begun else self._uncordon, node.name))
@@ -198,7 +198,7 @@ class Rescue(Saving):
 
     def _who_hold_room(self) -> "Sequence[Rescue]":
         others = self.beside or [
-            Rescue(self.deps, kept.found, self.view) for kept in interruption_records.left(self.deps)
+            Rescue(self.deps, kept.found, self.view) for kept in interruption_records.open_interruptions(self.deps)
         ]
         return [one for one in others if one.found.instance != self.found.instance and one.holds_room]
 
@@ -251,7 +251,7 @@ class Rescue(Saving):
     def _paused(self) -> bool:
         """True where people hold it. A store that does not say so keeps no work from being saved."""
         try:
-            why = brake_records.paused(self.deps.state, self.deps.name, self.found.pool)
+            why = brake_records.pause_reason(self.deps.state, self.deps.name, self.found.pool)
         except Retry as error:
             self.failed, why = error, ""
         self.did += [why] if why else []

@@ -6,7 +6,7 @@ from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import SICK
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption.old_nodes import open_move, tried
+from pilotlight.flow.interruption.old_nodes import move_tried_lately, open_move
 from pilotlight.flow.records import brake_records, node_marks
 
 
@@ -15,7 +15,7 @@ def begin(deps: Deps) -> None:
     closed = {mark.node: mark.owners["sick"].why for mark in node_marks.every(deps) if "sick" in mark.owners}
     if not closed:
         return
-    going, now = {kept.found.pool for kept in interruption_records.left(deps)}, deps.now()
+    going, now = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}, deps.now()
     view = deps.observe()
     others = rivals(deps.policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
@@ -23,7 +23,11 @@ def begin(deps: Deps) -> None:
             continue
         rules = deps.policy.pools.get(node.pool)
         ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"
-        if not ours or brake_records.paused(deps.state, deps.name, node.pool) or tried(deps, node, now):
+        if (
+            not ours
+            or brake_records.pause_reason(deps.state, deps.name, node.pool)
+            or move_tried_lately(deps, node, now)
+        ):
             continue
         if all(moves_on(pod, _says(deps, pod)) for pod in node.gpu_pods):
             open_move(deps, node, SICK, closed[node.name], now)

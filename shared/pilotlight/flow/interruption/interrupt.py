@@ -56,7 +56,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
         if dry_run:
             return _would(deps, kept.found, view)
         kept = interruption_records.write(deps, kept)
-        over = interruption_records.filed(deps, notice.instance) if version == ABSENT else None
+        over = interruption_records.last_filed(deps, notice.instance) if version == ABSENT else None
         if over is not None and not news(over, notice):
             # Another delivery began it and ended it while this one stood still before its write.
             interruption_records.withdraw(deps, kept)
@@ -104,10 +104,10 @@ _RANK = {"rebalance": 0, "scheduled-change": 1}
 
 
 def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
-    from pilotlight.flow.interruption.own_release import answered
+    from pilotlight.flow.interruption.own_release import answer_own_release
 
     with suppress(Denied):  # Its cloud does not let us answer: then it is told like any other.
-        return answered(deps, notice, view)
+        return answer_own_release(deps, notice, view)
     return None
 
 
@@ -222,7 +222,7 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 
     node = node_of(view, found.instance)
     if node is not None and found.truth == "unverified":
-        found = Questions(deps).verified(found, node, found.received_at)
+        found = Questions(deps).verify(found, node, found.received_at)
     if found.truth == "disproved":
         return Answer(decision="", did=(), why=f"dry run: disproved: {found.proof}")
     run = Rescue(deps, found, view)

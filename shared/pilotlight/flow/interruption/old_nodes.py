@@ -32,20 +32,20 @@ def begin(deps: Deps) -> None:
     if not any(pool.max_age or pool.drift == "replace" for pool in deps.policy.pools.values()):
         return
     now = deps.now()
-    going = {kept.found.pool for kept in interruption_records.left(deps)}
+    going = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}
     pools = deps.pools.describe()
     view, _ = without_standing(deps.observe(), pools)
     policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
     others = rivals(policy, view, pools, now)
-    for node, why in movable([n for n in view.nodes if not tried(deps, n, now)], pools, policy, now):
-        held = node.pool in going or node.pool in others or brake_records.paused(deps.state, deps.name, node.pool)
+    for node, why in movable([n for n in view.nodes if not move_tried_lately(deps, n, now)], pools, policy, now):
+        held = node.pool in going or node.pool in others or brake_records.pause_reason(deps.state, deps.name, node.pool)
         if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":
             open_move(deps, node, RENEW, why, now)
 
 
-def tried(deps: Deps, node: Node, now: datetime) -> bool:
+def move_tried_lately(deps: Deps, node: Node, now: datetime) -> bool:
     """True where it was tried of late to move a node's pods."""
-    last = interruption_records.filed(deps, node.instance or node.name) if node.gpu_pods else None
+    last = interruption_records.last_filed(deps, node.instance or node.name) if node.gpu_pods else None
     return last is not None and last.kind in (RENEW, SICK) and now - last.received_at < AGAIN
 
 

@@ -15,7 +15,7 @@ from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK
 
 
-def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
+def answer_own_release(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
     """Answer the notice of a release of our own; None where it is of anything else. Raises what the ports do."""
     node = node_of(view, notice.instance) if notice.kind == "lifecycle" else None
     if node is None or node.gpu_pods:
@@ -23,7 +23,7 @@ def answered(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answe
     mark = NODE_MARK.get(deps.state, f"{deps.name}/{node.name}")
     if mark is None or "release" not in mark.value.owners:
         return None
-    if deps.mode_of(node.pool) != "act" or brake_records.paused(deps.state, deps.name, node.pool):
+    if deps.mode_of(node.pool) != "act" or brake_records.pause_reason(deps.state, deps.name, node.pool):
         return None
     instance = node.instance or node.name
     seen = deps.pools.instance(node.pool, instance)

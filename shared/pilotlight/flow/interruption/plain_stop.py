@@ -25,7 +25,7 @@ def carry_on(deps: Deps) -> None:
     names = deps.set_apart("rescue")
     stops = [one for one in interruption_records.every(deps.state, deps.name) if one.instance in names and not one.over]
     for found in stops:
-        acts = deps.mode_of(found.pool) == "act" and not brake_records.paused(deps.state, deps.name, found.pool)
+        acts = deps.mode_of(found.pool) == "act" and not brake_records.pause_reason(deps.state, deps.name, found.pool)
         node = node_of(deps.observe(), found.instance, found.node) if found.kind in STOP_KINDS and acts else None
         if node is not None:
             _stop(deps, found, node)

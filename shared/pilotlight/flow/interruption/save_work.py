@@ -50,7 +50,7 @@ class Saving:
     def save(self, node: Node) -> None:
         """Save with the cluster alone what can be. Nothing says who was asked: early enough, they are asked again."""
         if self.found.truth == "unverified":  # Asked first: without the store nobody knows who else closed the node.
-            self.found = self.questions.verified(self.found, node, self.now)
+            self.found = self.questions.verify(self.found, node, self.now)
         if self.found.truth == "disproved":
             return
         since_s = (self.now - self.found.begin).total_seconds()

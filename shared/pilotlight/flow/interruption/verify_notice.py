@@ -31,7 +31,7 @@ class Questions:
         self._deps, self._patience_s = deps, patience_s
         self._hangs = False
 
-    def verified(self, found: Interruption, node: Node, now: datetime) -> Interruption:
+    def verify(self, found: Interruption, node: Node, now: datetime) -> Interruption:
         """The interruption with what is known of its notice by now. Its deadline is the cloud's, if that tells one."""
         asked_at, said = found.asked_cloud_at, None
         if asked_at is None or now - asked_at >= ASK_AGAIN:

@@ -17,12 +17,12 @@ LATE = timedelta(hours=1)
 """A life may be written so long after a look that should have known of it began."""
 
 
-def ended(deps: Deps, *lives: Life) -> None:
+def note_ended(deps: Deps, *lives: Life) -> None:
     """Note that instances have stopped."""
     LIVES.add(deps.state, f"{deps.name}/{_hour(deps.state.now())}", {life.instance: life for life in lives})
 
 
-def released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
+def note_released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     """Note the instances that a decision has just given back."""
     gone = [node for node, step in record.made if isinstance(node, NodeVerdict) and step.state == "done"]
     if not gone:
@@ -32,7 +32,7 @@ def released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     names = {name for _, name in named}
     nodes = [node for node in snapshot.view.nodes if (node.instance or node.name) in names]
     since = {one.instance: one.since for one in lit_instances(nodes, snapshot.pools)}
-    ended(
+    note_ended(
         deps,
         *(
             Life(instance=instance, node=node.node, pool=node.pool, since=since[instance], ended_at=now)
@@ -42,7 +42,7 @@ def released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     )
 
 
-def over(deps: Deps, seen: datetime | None) -> list[Life]:
+def ended_since(deps: Deps, seen: datetime | None) -> list[Life]:
     """The lives that a meter which has looked up to ``seen`` may not know; all that are kept where it never has."""
     after = f"{deps.name}/{_hour(seen - LATE)}" if seen is not None else ""
     return _latest(entry.value.items for entry in LIVES.table.scan(deps.state, f"{deps.name}/", after=after))

@@ -13,11 +13,11 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
 from pilotlight.facts.workload import LAUNCH_OWED, Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.records.memory_updates import refused, refused_late
+from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT
 
 
-def heard(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:
+def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:
     """The memory with what could not be launched, and is not too old to still hold."""
     for pool in pools:
         late = pool.refusal
@@ -25,7 +25,7 @@ def heard(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime)
             continue
         claim = f"{deps.name}/{late.identity}"
         if EVENT.get(deps.state, claim) is None:
-            memory = refused_late(memory, deps.offerings, pool.name, late.zone, late.reason, late.message, now)
+            memory = note_late_refusal(memory, deps.offerings, pool.name, late.zone, late.reason, late.message, now)
             EVENT.put(deps.state, claim, Mark(note=pool.name))
     return memory
 
@@ -34,13 +34,13 @@ def waited_in_vain(memory: Memory, entry: InFlight, pools: Sequence[PoolState], 
     """The memory after an entry's deadline: where its cloud still owes the pool, and tried nothing since, it rests."""
     owes = any(pool.owed for pool in pools if pool.name == entry.pool)
     return (
-        refused(memory, entry.offering, NoCapacity("nothing of it was launched by its deadline"), now)
+        note_refusal(memory, entry.offering, NoCapacity("nothing of it was launched by its deadline"), now)
         if owes
         else memory
     )
 
 
-def owed(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+def owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
     """A finding for each pool whose cloud owes it nodes."""
     return tuple(
         Finding(subject=f"pool {pool.name}", code=LAUNCH_OWED, message=_owed(pool)) for pool in pools if pool.owed

@@ -18,7 +18,7 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
-from pilotlight.flow.observe.late_refusals import heard, owed, waited_in_vain
+from pilotlight.flow.observe.late_refusals import hear_refusals, owed_launches, waited_in_vain
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.units import clock_seconds
@@ -67,15 +67,15 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
             continue
         if snapshot.now > entry.requested_at + timedelta(seconds=deps.policy.gpu_ready_deadline):
             memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
-        memory = replace(memory, tally=memory_updates.arrived(memory.tally, entry, snapshot.view.nodes))
+        memory = replace(memory, tally=memory_updates.count_arrival(memory.tally, entry, snapshot.view.nodes))
         if entry.woken:
             memory = measure_start(memory, entry, snapshot.view.nodes)
         ledger.forget_flight(deps.state, key)
-    memory = heard(deps, memory, snapshot.pools, snapshot.now)
+    memory = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
-    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed(snapshot.pools)
+    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed_launches(snapshot.pools)
     late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     findings += known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
@@ -86,7 +86,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
 
 def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look with the idle times that a cycle would settle now; nothing is written."""
-    last = lease.settled(deps.state, deps.name)
+    last = lease.last_settled(deps.state, deps.name)
     return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
 
 

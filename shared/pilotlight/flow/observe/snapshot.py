@@ -114,7 +114,7 @@ def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, view=view, going=(*snapshot.going, *going))
 
 
-def taken(deps: Deps, snapshot: Snapshot) -> Snapshot:
+def with_taken_nodes(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look that remembers which idle nodes have a GPU pod by now, also where that is gone when one is settled."""
     idle = snapshot.memory.idle_since
     if not idle:

@@ -90,7 +90,7 @@ def _with_owners(cluster: RestingCluster, pods: list[SilentPod]) -> list[tuple[S
 
 
 def _paused(deps: Deps, pool: str) -> str:
-    return brake_records.paused(deps.state, deps.name, pool)
+    return brake_records.pause_reason(deps.state, deps.name, pool)
 
 
 def _take(

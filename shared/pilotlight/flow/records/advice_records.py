@@ -26,7 +26,7 @@ def follow(deps: Deps, plan: Plan, view: ClusterView, now: datetime) -> None:
         FOLLOWED.put(deps.state, deps.name, open_)
 
 
-def known(state: State, cluster: str, since: datetime) -> list[Advised]:
+def advice_since(state: State, cluster: str, since: datetime) -> list[Advised]:
     """All advice that was open at some time since then."""
     ended = (entry.value for entry in ADVICE.scan(state, f"{cluster}/", after=f"{cluster}/{since:%Y-%m-%dT%H:%M:%S}"))
     found = FOLLOWED.get(state, cluster)

@@ -30,7 +30,7 @@ def resume(state: State, cluster: str, pool: str) -> bool:
     return there
 
 
-def paused(state: State, cluster: str, pool: str) -> str:
+def pause_reason(state: State, cluster: str, pool: str) -> str:
     """Why the effects of a pool are stopped, or nothing. The last guard: read before each call."""
     for name in (ALL, pool):
         found = PAUSE.get(state, f"{cluster}/{name}")

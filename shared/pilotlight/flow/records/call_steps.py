@@ -76,7 +76,7 @@ class Sending:
         self.let_out = True
 
     def _see_that_it_may(self) -> None:
-        why = brake_records.paused(self._deps.state, self._deps.name, self.step.pool)
+        why = brake_records.pause_reason(self._deps.state, self._deps.name, self.step.pool)
         if not why:
             return
         if self.step.state == "planned":
@@ -95,7 +95,7 @@ class Sending:
         if gone.pool == self.step.pool and sent is not None and gone.sent_at is not None and gone.sent_at >= sent:
             self._put(msgspec.structs.replace(self.step, to=self.step.to - 1))
 
-    def refused(self) -> None:
+    def note_unsent(self) -> None:
         """Note that the second sending did not happen: the first request may still land for as long as before."""
         if self.step.sent_at != self._sent_at:
             self._put(msgspec.structs.replace(self.step, sent_at=self._sent_at))
@@ -123,7 +123,7 @@ def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[Step, ...]:
     return tuple(out)
 
 
-def planned(deps: Deps, record: Record) -> list[Sending]:
+def write_planned(deps: Deps, record: Record) -> list[Sending]:
     """Write every step of a new record as planned."""
     return [
         Sending(deps, record, step, STEP.put(deps.state, _name(deps, record, step.n), step, if_version=ABSENT))

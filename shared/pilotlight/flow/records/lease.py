@@ -2,7 +2,7 @@
 
 A lease ends by the store's time, which no worker's clock can bend, and its holder reckons what is left of it by that
 too. That keeps two workers from doing the same work; what keeps them from harm where one of them stalled all the same
-are the states of steps (``steps``).
+are the states of steps (``call_steps``).
 """
 
 from contextlib import suppress
@@ -75,7 +75,7 @@ class Lease:
         self._version = LEASE.put(self._state, self._cluster, self._value, if_version=self._version)
         self._written = written
 
-    def counted(self) -> None:
+    def forget_loss(self) -> None:
         """Forget since when the state lacks what was written: that is counted and told by now."""
         if self.lost_since is None:
             return
@@ -109,7 +109,7 @@ def acquire(state: State, cluster: str, holder: str, *, settles: bool = False) -
     return None
 
 
-def settled(state: State, cluster: str) -> datetime | None:
+def last_settled(state: State, cluster: str) -> datetime | None:
     """When the last look began that was settled."""
     fence = FENCE.get(state, cluster)
     return fence.value.settled if fence else None

@@ -172,7 +172,7 @@ def _links_before(state: State, cluster: str, head: Chain) -> tuple[Link, ...]:
     return found.value.links if found else ()
 
 
-def filed(state: State, cluster: str, decision: str) -> Record | None:
+def filed_decision(state: State, cluster: str, decision: str) -> Record | None:
     """A decision by its id."""
     found = DECISION.get(state, f"{cluster}/{decision}")
     return found.value if found else None
@@ -199,7 +199,7 @@ def was_told(state: State, cluster: str, what: str) -> bool:
     return TOLD.get(state, f"{cluster}/{what}") is not None
 
 
-def told(state: State, cluster: str, what: str, subject: str = "") -> None:
+def mark_told(state: State, cluster: str, what: str, subject: str = "") -> None:
     """Mark it told, and of whom: after it was sent, so that a crash in between tells it twice rather than never."""
     TOLD.put(state, f"{cluster}/{what}", Mark(note=subject))
 

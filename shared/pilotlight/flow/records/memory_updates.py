@@ -39,7 +39,7 @@ FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
 LATE: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
 
 
-def refused_late(
+def note_late_refusal(
     memory: Memory, offerings: Sequence[Offering], pool: str, zone: str, reason: str, message: str, now: datetime
 ) -> Memory:
     """A launch that a pool's cloud took on failed, as it tells later: what it sells rests, in ``zone`` or at all.
@@ -49,27 +49,27 @@ def refused_late(
     no = LATE[reason](message)
     for offering in offerings:
         if offering.pool == pool and (zone in ("", offering.zone or zone) or reason == "quota"):
-            memory = refused(memory, offering.name, no, now, several=several_zones(offerings, pool))
+            memory = note_refusal(memory, offering.name, no, now, several=several_zones(offerings, pool))
     return memory
 
 
-def sized(memory: Memory, pool: str, size: int) -> Memory:
+def note_size(memory: Memory, pool: str, size: int) -> Memory:
     """We left a pool at this size."""
     return msgspec.structs.replace(memory, sizes={**memory.sizes, pool: size})
 
 
-def started(memory: Memory, pool: str, size: int, count: int, now: datetime) -> Memory:
+def note_started(memory: Memory, pool: str, size: int, count: int, now: datetime) -> Memory:
     """A pool whose nodes can be stopped was grown by ``count`` nodes to this size."""
     fresh = standby.start_times(memory.started.get(pool, ()), size, count, clock_seconds(now))
     return msgspec.structs.replace(memory, started={**memory.started, pool: fresh})
 
 
-def floored(memory: Memory, pool: str, now: datetime) -> Memory:
+def note_floor(memory: Memory, pool: str, now: datetime) -> Memory:
     """The cloud kept a pool's last node."""
     return msgspec.structs.replace(memory, floors={**memory.floors, pool: now + FLOOR})
 
 
-def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
+def note_purchase(memory: Memory, buy: Buy, now: datetime) -> Memory:
     """A purchase was made."""
     pool_class = memory.pool_class
     if buy.workload_class:
@@ -77,7 +77,7 @@ def bought(memory: Memory, buy: Buy, now: datetime) -> Memory:
     return msgspec.structs.replace(memory, last_buy={**memory.last_buy, buy.pool: now}, pool_class=pool_class)
 
 
-def waited(
+def count_waits(
     tally: Tally, pending: Sequence[PodDemand], demands: Sequence[str], now: datetime, sent_at: datetime | None
 ) -> Tally:
     """A purchase was sent: how old each of its pods was at the look (``now``), and what deciding took."""
@@ -88,7 +88,7 @@ def waited(
     return tally.took("decide", (sent_at - now).total_seconds()) if sent_at else tally
 
 
-def arrived(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
+def count_arrival(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
     """A purchase is over: when the nodes became ready that its pods are on, and when those began."""
     own = set(entry.demands)
     for node in nodes:
@@ -105,7 +105,7 @@ def arrived(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
     return tally
 
 
-def flapped(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:
+def note_flap(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:
     """A pool was bought of again. Whether the breaker trips: too soon after a release, three times in an hour."""
     old = memory.flaps.get(pool)
     if old is None or (now - old.released_at).total_seconds() > old.idle_s:
@@ -116,7 +116,7 @@ def flapped(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:
     return msgspec.structs.replace(memory, flaps={**memory.flaps, pool: fresh}), trips
 
 
-def released(memory: Memory, pool: str, idle_s: Seconds, now: datetime) -> Memory:
+def note_release(memory: Memory, pool: str, idle_s: Seconds, now: datetime) -> Memory:
     """A node of a pool went out after its idle time."""
     old = memory.flaps.get(pool)
     fresh = Flaps(released_at=now, idle_s=idle_s, times=old.times if old else (), stretch=old.stretch if old else 1)
@@ -128,7 +128,7 @@ def several_zones(offerings: Sequence[Offering], pool: str) -> bool:
     return sum(offering.pool == pool for offering in offerings) > 1
 
 
-def refused(memory: Memory, offering: str, no: Denied, now: datetime, *, several: bool = False) -> Memory:
+def note_refusal(memory: Memory, offering: str, no: Denied, now: datetime, *, several: bool = False) -> Memory:
     """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own.
 
     ``several``: its pool has other zones.

@@ -186,7 +186,7 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
 def _called_off(deps: Deps, mark: NodeMark, release: Ownership) -> bool:
     """True where a worker that stood still wrote its mark once its release was called off, and died before it closed
     the node: then no person opened it."""
-    record = ledger.filed(deps.state, deps.name, release.by) if release.by else None
+    record = ledger.filed_decision(deps.state, deps.name, release.by) if release.by else None
     steps = record.steps if record is not None else ()
     return any((s.call, s.target, s.state) == ("release", mark.node, "revoked") for s in steps)
 

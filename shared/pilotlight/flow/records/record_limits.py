@@ -22,7 +22,7 @@ KEPT = (1000, 100, 10, 1, 0)
 """Names kept of each list, tried in this order."""
 
 
-def bounded(plan: Plan, now: datetime) -> Plan:
+def limit_releases(plan: Plan, now: datetime) -> Plan:
     """A plan of more than ``MOST_RELEASES`` with the first of them; the others stay for the next look, at once."""
     later = {node.node: node for node in plan.releases[MOST_RELEASES:]}
     after = plan.usd_per_hour_after + known_per_hour(later.values())

@@ -50,7 +50,7 @@ def _alert(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
 
 
 def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-    from pilotlight.flow.delivery.desk import acknowledged
+    from pilotlight.flow.delivery.desk import acknowledged_by
     from pilotlight.flow.delivery.escalation import acknowledge
 
     try:
@@ -61,7 +61,9 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
         return request_gate.answer(start, 409, {"error": "it is over: there is nothing to see to"})
     who = clean(said.by)[:MOST_NAME] or "somebody"
     new = acknowledge(app.alerts, telling.alert, who)
-    return request_gate.answer(start, 200, {"new": new, "by": who if new else acknowledged(app.alerts, telling.alert)})
+    return request_gate.answer(
+        start, 200, {"new": new, "by": who if new else acknowledged_by(app.alerts, telling.alert)}
+    )
 
 
 def _tellings(app: "App", asked: str) -> list[Telling]:
@@ -77,7 +79,7 @@ def _tellings(app: "App", asked: str) -> list[Telling]:
 
 
 def _shown(app: "App", tellings: list[Telling]) -> dict[str, Any]:
-    from pilotlight.flow.delivery.desk import acknowledged
+    from pilotlight.flow.delivery.desk import acknowledged_by
 
     alert = tellings[0].alert
     return {
@@ -86,7 +88,7 @@ def _shown(app: "App", tellings: list[Telling]) -> dict[str, Any]:
         "resolved": alert.resolved,
         "at": alert.at.isoformat() if alert.at else "",
         "fingerprint": alert.fingerprint,
-        "by": clean(acknowledged(app.alerts, alert)),
+        "by": clean(acknowledged_by(app.alerts, alert)),
         "told": [f"{each.channel}: {each.status}, {each.at:%Y-%m-%d %H:%M} UTC" for each in tellings],
         "links": dict(links(alert)),
     }

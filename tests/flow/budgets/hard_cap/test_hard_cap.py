@@ -244,10 +244,10 @@ def test_looks_say_when_a_stop_would_have_to_begin() -> None:
     on.event(on.submit("a", run_s=20 * HOUR))
     on.minutes(5)
     answer = on.tick()
-    while not interruption_records.left(on.deps) and answer.look_again_at is not None:
+    while not interruption_records.open_interruptions(on.deps) and answer.look_again_at is not None:
         on.wait((answer.look_again_at - on.deps.now()).total_seconds() + 1)
         answer = on.tick()
-    (stopped,) = interruption_records.left(on.deps)
+    (stopped,) = interruption_records.open_interruptions(on.deps)
     assert stopped.found.deadline is not None
     assert (stopped.found.deadline - START).total_seconds() <= 6 * HOUR
 

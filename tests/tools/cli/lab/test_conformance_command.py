@@ -268,7 +268,7 @@ def test_ctrl_c_gives_back_what_was_bought_before_it_ends_the_command(
         words = ["conformance", "--cloud", cloud, *AT_ONCE]
         assert CliRunner().invoke(build(words), words).exit_code != 0
         assert (here.launches, here.nodes, here.fleet.desired["one"]) == (1, {}, 0)
-        assert brake_records.paused(app(deployed_settings()).state, "local", "one") == ""
+        assert brake_records.pause_reason(app(deployed_settings()).state, "local", "one") == ""
     assert "stopping: what was bought is given back first" in capfd.readouterr().err
 
 
@@ -303,7 +303,7 @@ def test_a_pool_that_a_person_paused_is_left_paused(tmp_path: Path, monkeypatch:
         brake_records.pause(state, "local", "one", "hands off", datetime.now(UTC))
         with pytest.raises(BadInput, match=r"hands off.*: run pilotlight resume first"):
             run("--cloud", "aws", *AT_ONCE)
-        assert "hands off" in brake_records.paused(state, "local", "one")
+        assert "hands off" in brake_records.pause_reason(state, "local", "one")
         assert account.changes() == []
 
 

@@ -28,7 +28,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'state.db'}")
     state = SqliteState(tmp_path / "state.db", SystemClock())
     state.put("memory/local", MEMORY.format.write(Memory()))
-    ledger.told(state, "local", "finding-pvc/1")
+    ledger.mark_told(state, "local", "finding-pvc/1")
     state.put("fence/local", FENCE)
     return state
 

@@ -73,7 +73,7 @@ def approve(
     """
     wired = _wired()
     cluster = wired.settings.cluster_name
-    record = ledger.filed(wired.state, cluster, decision)
+    record = ledger.filed_decision(wired.state, cluster, decision)
     if record is None:
         raise Failed(f"no decision {decision!r} of the last 30 days: take its id from the alert or `pilotlight why`")
     waiting = _waiting(record)

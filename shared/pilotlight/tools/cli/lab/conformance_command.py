@@ -109,7 +109,7 @@ def _see_that_it_may(site: "App", pool: str) -> None:
         raise BadInput(f"the mode of {pool} is {mode}: set pools.{pool}.mode to act")
     from pilotlight.flow.records import brake_records
 
-    if why := brake_records.paused(site.deps.state, site.settings.cluster_name, pool):
+    if why := brake_records.pause_reason(site.deps.state, site.settings.cluster_name, pool):
         raise BadInput(f"{why}: run pilotlight resume first")
     view = site.deps.cluster.observe()
     if view.pending:

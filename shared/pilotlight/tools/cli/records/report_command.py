@@ -105,7 +105,7 @@ def _beside(
         since = first - LEARN
         known = books(meter_nodes.days(state, name, since, last), billed_days.days(state, name, since, last))
         learnt += [(said, one) for one in corrections(compare_with_bill(known.metered, known.billed))]
-        odd += [(said, one) for one in cost_anomalies.between(state, name, first, last)]
+        odd += [(said, one) for one in cost_anomalies.anomalies_between(state, name, first, last)]
     return tuple(learnt), tuple(odd)
 
 

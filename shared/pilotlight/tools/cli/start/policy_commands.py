@@ -81,7 +81,7 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
 
     from pilotlight.connections import state_at
     from pilotlight.errors import PilotlightError
-    from pilotlight.flow.budgets.changed_periods import vanished
+    from pilotlight.flow.budgets.changed_periods import vanished_budgets
     from pilotlight.flow.records.ledger import recall
 
     kind, _, where = settings.state.partition(":")
@@ -92,7 +92,7 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
         try:
             state = state_at(settings.state, None, settings.environ)
             books = SimpleNamespace(name=name, state=state, policy=found)
-            gone, _ = vanished(books, recall(state, name).memory.periods, state.now())
+            gone, _ = vanished_budgets(books, recall(state, name).memory.periods, state.now())
         except PilotlightError:
             continue
         notes += [f"{one.subject} is not in it any more: {one.message}" for one in gone]

@@ -120,7 +120,7 @@ def ack(
 
     Example: [bold]pilotlight alerts ack finding-selector/1a2b3c --by ann[/bold]
     """
-    from pilotlight.flow.delivery.desk import acknowledged
+    from pilotlight.flow.delivery.desk import acknowledged_by
     from pilotlight.flow.delivery.escalation import acknowledge
     from pilotlight.state_schema.alerts import PROOF, WAITING
 
@@ -132,7 +132,7 @@ def ack(
     said = []
     for alert in found.values():
         new = dry_run or acknowledge(wired.alerts, alert, who)
-        first = who if new else acknowledged(wired.alerts, alert)
+        first = who if new else acknowledged_by(wired.alerts, alert)
         said.append({"cluster": alert.cluster, "fingerprint": alert.fingerprint, "what": alert.what, "by": first})
     if as_json:
         typer.echo(msgspec.json.encode({"dry_run": dry_run, "alerts": said}).decode())

@@ -37,7 +37,7 @@ def report(
     """
     from pilotlight.decide.alerts.advice_outcomes import compare_with_advice
     from pilotlight.flow.billing import meter_nodes
-    from pilotlight.flow.records.advice_records import known
+    from pilotlight.flow.records.advice_records import advice_since
     from pilotlight.tools.cli.month_words import chosen_clusters
     from pilotlight.wiring import app
 
@@ -47,7 +47,7 @@ def report(
         chosen_clusters(cluster, wired.clusters)
     now = wired.state.now()
     since = now - timedelta(days=days)
-    advice = known(wired.state, name, since)
+    advice = advice_since(wired.state, name, since)
     metered = meter_nodes.days(wired.state, name, since.date(), now.date())
     rows = compare_with_advice(advice, metered, wired.at(name).deps.policy.value_of_wait, now)
     if as_json:
@@ -89,7 +89,7 @@ def canary(
     for pool, rules in deps.policy.pools.items():
         if rules.canary is not None:
             both = sides(deps, (pool, rules.canary.control), days, now)
-            over = brake_records.paused(wired.state, name, pool) or passed_bound(both[0], both[1], rules.canary)
+            over = brake_records.pause_reason(wired.state, name, pool) or passed_bound(both[0], both[1], rules.canary)
             found.append({"pool": pool, "bounds": rules.canary, "sides": both, "over": over})
     if as_json:
         from pilotlight.tools.cli.printing import json_text
