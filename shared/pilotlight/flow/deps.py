@@ -48,38 +48,48 @@ class HasBooks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """One cluster's ports, and the policy with the offerings it and the catalogue make.
-
-    ``mode`` holds where a pool names none; ``advice`` says why it is less than was asked for.
-    ``throughput[class][model]`` is relative speed. ``bills`` is what the cloud has billed, where a bill is set up,
-    ``queues`` how long the policy's queues are, where it has some.
-    ``alerts`` is where alerts on their way lie, if not in the state. ``credential`` is what the token for the cluster
-    says of itself. ``pause`` lets a burst gather; where time is led by hand nobody waits.
-    ``told_prices`` asks the cloud for those of instance types, where it tells any, ``spot_prices`` for spot's by zone.
-    ``telemetry`` is what GPUs did, where it is set up. ``apart`` are objects that are not judged at this look, because
-    judging them raised what nobody foresaw.
-    """
+    """One cluster's ports, and the policy with the offerings it and the catalogue make."""
 
     name: str
+    """The cluster's, as in keys and messages."""
     cluster: "Cluster"
+    """The cluster's API: its look, and effects on nodes and pods."""
     pools: "Pools"
+    """Its node pools, at the cloud that they are of."""
     state: State
+    """The store of what survives between events."""
     outbox: "Outbox"
+    """Messages go out by it: alerts, changes of capacity, ticks."""
     clock: Clock
+    """This worker's own time; records and decisions go by ``now``, the store's."""
     policy: Policy
+    """The deployment's policy, as it is read at this event."""
     offerings: tuple[Offering, ...]
+    """The policy's pools with types and prices of the catalogue."""
     throughput: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Relative speed, by workload class and then by GPU model."""
     mode: Mode = "advise"
+    """The mode of pools that name none."""
     advice: str = ""
+    """Why the mode is less than was asked for; else empty."""
     bills: "Bills | None" = None
+    """The cloud's bill, where one is set up."""
     queues: "Queues | None" = None
+    """Lengths of the policy's queues, where it has some."""
     alerts: State | None = None
+    """The store of alerts on their way, where that is not ``state``."""
     credential: "Callable[[], Token | None]" = lambda: None
+    """What the token for the cluster says of itself."""
     pause: "Callable[[Seconds], None]" = lambda _: None
+    """Lets a burst gather; where time is led by hand nobody waits."""
     told_prices: "AskPrices | None" = None
+    """Asks the cloud for the prices of instance types, where it tells any."""
     spot_prices: "AskSpotPrices | None" = None
+    """Asks the cloud for spot's prices by zone, where it tells any."""
     telemetry: "GpuTelemetry | None" = None
+    """What GPUs did, where telemetry is set up."""
     apart: tuple[SetApart, ...] = ()
+    """Objects that are not judged at this look, because judging them raised what nobody foresaw."""
 
     def observe(self) -> "ClusterView":
         """One read of the cluster. Objects that are set ``apart`` count as used, and are kept."""

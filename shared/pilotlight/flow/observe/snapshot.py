@@ -23,31 +23,36 @@ from pilotlight.units import Seconds
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One look, at a moment of the store's time: no two workers' clocks have to agree.
-
-    ``flights`` are all ledger entries by name; ``memory`` has them by how far they have come, ``was`` is the memory as
-    it was read, with its versions. ``going`` are nodes that are still seen though their instance was given back or
-    stopped: they are not in ``view``, because no pool's size counts them. ``findings`` are what the look itself found
-    odd. Of calls whose outcome is not known yet: ``unsettled`` says by pool why it is not grown meanwhile, ``leaving``
-    names nodes that may go at any moment, with the decision, and ``unresolved`` the decisions whose holds stay.
-    ``moving`` are pods that count as waiting though they still run, on a node that goes. ``doubted`` are nodes that are
-    closed only for a notice which nobody confirms. ``lost_since``: what the state was told from then on is gone.
-    """
+    """One look, at a moment of the store's time: no two workers' clocks have to agree."""
 
     view: ClusterView
+    """The cluster's nodes and pods, without nodes that are ``going``."""
     pools: tuple[PoolState, ...]
+    """The pools as the cloud tells them, less what has become nodes."""
     memory: Memory
+    """The memory with what this look knows by now; it has capacity in flight by how far that has come."""
     was: Remembered
+    """The memory as it was read, with its versions."""
     flights: tuple[tuple[str, InFlight], ...]
+    """All entries of capacity in flight, by name."""
     now: datetime
+    """The store's time before anything was read."""
     findings: tuple[Finding, ...] = ()
+    """What the look itself found odd."""
     unsettled: Mapping[str, str] = {}
+    """By pool why it is not grown meanwhile: the outcome of a call for it is not known yet."""
     leaving: Mapping[str, str] = {}
+    """The decision by node, of nodes that may go at any moment: their release's outcome is not known yet."""
     going: tuple[Node, ...] = ()
+    """Nodes that are still seen though their instance was given back or stopped: no pool's size counts them."""
     unresolved: frozenset[str] = frozenset()
+    """Decisions with calls whose outcome is not known yet: their holds stay."""
     moving: frozenset[str] = frozenset()
+    """Pods, by uid, that count as waiting though they still run, on a node that goes."""
     doubted: frozenset[str] = frozenset()
+    """Nodes that are closed only for a notice which nobody confirms."""
     lost_since: datetime | None = None
+    """What the state was told from then on is gone, as after a restore."""
 
 
 def look(deps: Deps) -> Snapshot:
