@@ -17,7 +17,7 @@ from manifests import objects
 from fleet import free_port, until
 
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "a-token-of-the-event-source"
 SHOWN = {"Authorization": f"Bearer {TOKEN}"}
 

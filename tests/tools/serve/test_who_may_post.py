@@ -26,7 +26,7 @@ from pilotlight.tools.cli.start.serve_command import site
 from pilotlight.wiring import App
 from serving import serving
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 EVENT = (ROOT / "events" / "samples" / "pilotlight" / "pod_pending.json").read_bytes()
 JSON = {"Content-Type": "application/json"}

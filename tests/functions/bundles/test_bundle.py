@@ -22,7 +22,7 @@ import bundled
 import lambda_layers
 from fleet import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "events" / "samples"
 SAMPLE = {
     "alert_fanout": "alert",

@@ -36,7 +36,7 @@ from pilotlight.wiring import App
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CENT = Decimal("0.01")
 UNJUDGED = "Objects that cannot be judged: errors an hour, by object and stage"
 
