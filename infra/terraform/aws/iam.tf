@@ -1,4 +1,4 @@
-# A role for each function, with what it calls and nothing more: tests/infra/test_terraform_aws.py compares them with the code.
+# A role for each function, with what it calls and nothing more: tests/infra/terraform/test_terraform_aws.py compares them with the code.
 
 locals {
   tables = { for name, table in aws_dynamodb_table.this : name => table.arn }

@@ -1,4 +1,4 @@
-# One deployment with all that can be asked for at once; tests/infra/terraform_rules.py reads the state that it leads to.
+# One deployment with all that can be asked for at once; tests/infra/terraform/terraform_rules.py reads the state that it leads to.
 
 mock_provider "google" {
   mock_data "google_project" {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CHART = ROOT / "infra" / "helm" / "pilotlight"
 PYTHON = ROOT / "build" / "helm" / "bin" / "python"
 WHERE = {"name": "pilotlight", "namespace": "pilotlight"}

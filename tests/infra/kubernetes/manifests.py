@@ -8,7 +8,7 @@ from typing import Any
 import kubernetes_validate.utils
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HERE = ROOT / "infra" / "kubernetes"
 FILES = sorted(HERE.rglob("*.yaml"))
 

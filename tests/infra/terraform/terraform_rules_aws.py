@@ -15,7 +15,7 @@ from terraform_rules import Graph, Made, State, of_type
 from pilotlight import on_lambda
 from pilotlight.codec.events.aws import eventbridge
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 STORE = ROOT / "shared" / "pilotlight" / "adapters" / "state" / "dynamodb.py"
 GUIDE = ROOT / "docs" / "guides" / "eks.md"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from terraform_runs import needs_terraform
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TERRAFORM = ROOT / "infra" / "terraform"
 ROOTS = {"google": TERRAFORM, "aws": TERRAFORM / "aws" / "root"}
 REGISTRY = "registry.terraform.io/"

@@ -13,7 +13,7 @@ from pilotlight.adapters.outbox.local import LARGEST, UNTAKEN
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 
-HOME = Path(__file__).resolve().parents[2] / "infra" / "kubernetes" / "home"
+HOME = Path(__file__).resolve().parents[3] / "infra" / "kubernetes" / "home"
 
 
 def _objects(kind: str) -> list[dict[str, Any]]:

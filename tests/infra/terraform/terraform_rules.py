@@ -307,7 +307,7 @@ def audit_logs_are_claimed_where_they_are_kept(tree: Path) -> Iterator[str]:
 def the_runtime_is_the_bundles(tree: Path) -> Iterator[str]:
     """A function runs the Python that its bundle's bytecode is of."""
     text = (tree / "modules" / "function" / "main.tf").read_text()
-    bundler = (Path(__file__).resolve().parents[2] / "scripts" / "bundle.py").read_text()
+    bundler = (Path(__file__).resolve().parents[3] / "scripts" / "bundle.py").read_text()
     wanted = re.findall(r"^RUNTIME = \((\d+), (\d+)\)", bundler, re.M)
     if [tuple(found) for found in re.findall(r'runtime += "python(\d)(\d+)"', text)] != wanted:
         yield f"modules/function does not run Python {wanted}"

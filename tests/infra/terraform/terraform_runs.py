@@ -20,7 +20,7 @@ from terraform_rules import Graph, Made, State
 needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="needs terraform 1.11 or newer")
 Rule = Callable[..., Iterator[str]]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TERRAFORM = ROOT / "infra" / "terraform"
 
 

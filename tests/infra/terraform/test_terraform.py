@@ -10,7 +10,7 @@ import terraform_tables
 from pilotlight import settings
 from pilotlight.doorway import RECEIVES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TERRAFORM = ROOT / "infra" / "terraform"
 PLAN = (TERRAFORM / "modules" / "plan" / "main.tf").read_text()
 ASSIGNED = re.compile(r"^ *(\w+) *= ", re.M)

@@ -12,7 +12,7 @@ import yaml
 import dashboards
 from pilotlight.facts.alerts.figures import FAMILIES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "infra" / "prometheus" / "rules.yaml"
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (apt-get install prometheus)")
 

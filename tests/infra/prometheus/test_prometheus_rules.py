@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-RULES = Path(__file__).resolve().parents[2] / "infra" / "prometheus"
+RULES = Path(__file__).resolve().parents[3] / "infra" / "prometheus"
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="needs promtool (apt-get install prometheus)")
 
 
