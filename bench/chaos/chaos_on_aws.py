@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("stand_ins", "world", "chaos")]
 
-from asg_hazard import broken, on_asg  # noqa: E402
+from harness.asg_hazard import broken, on_asg  # noqa: E402
 from harness.serial_run import run  # noqa: E402
 
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from multiprocessing import Manager
 from typing import Any, NamedTuple
 
-from order_judge import Judge
-from order_lives import hush
-from order_moments import Whole
-from order_scenes import MAKE
-from order_search import Bounds, Choice, End, Search, read, written
+from orders.judge import Judge
+from orders.lives import hush
+from orders.moments import Whole
+from orders.scenes import MAKE
+from orders.search import Bounds, Choice, End, Search, read, written
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Iterator
 from threading import Thread
 
-import order_lives
 import pytest
 from interleavings import replayed, search
-from order_scenes import MAKE
-from order_search import Bounds, Search, read, written
+from orders import lives
+from orders.scenes import MAKE
+from orders.search import Bounds, Search, read, written
 from planted import Bug, plant
 
 from pilotlight.adapters.logs import LOGGER
@@ -47,7 +47,7 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     level = log.level
     monkeypatch.setattr(verify_notice, "Thread", Thread)
     monkeypatch.setattr(Format, "wrote", Format.wrote)
-    order_lives.hush()
+    lives.hush()
     yield
     log.setLevel(level)
 
@@ -98,7 +98,7 @@ def _named(done: Search) -> set[object]:
 @pytest.mark.parametrize("scene", MAKE)
 def test_a_worker_is_a_function_of_its_answers(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brought to the same point by its answers again and again, it makes the same calls: what the search rests on."""
-    monkeypatch.setattr(order_lives, "KEPT", 0)
+    monkeypatch.setattr(lives, "KEPT", 0)
     one = Search(MAKE[scene](), Bounds(0, 0, 0), lambda whole, end, path: None)
     assert one.run() == 2
     assert one.lives.replays > 50

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from asg_hazard import broken, on_asg
+from harness.asg_hazard import broken, on_asg
 from harness.serial_run import run
 
 from pilotlight.adapters.aws_api.query import QueryApi

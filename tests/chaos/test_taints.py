@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from taint_run import TaintRun
+from harness.taint_run import TaintRun
 
 from pilotlight.decide.place import node_closing
 from pilotlight.facts.limits.brakes import NO_BRAKES

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from order_moments import Sent
-from order_scenes import Request, Scene
-
+from orders.moments import Sent
+from orders.scenes import Request, Scene
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Outgoing

@@ -6,8 +6,7 @@ from copy import copy
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from order_scenes import Request
-
+from orders.scenes import Request
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports.state import ABSENT, Page, Stored
 from pilotlight.units import Seconds

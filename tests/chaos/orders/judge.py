@@ -9,10 +9,10 @@ from decimal import Decimal
 from itertools import pairwise
 
 import msgspec
-from order_lives import Direct
-from order_moments import Moment, Stage, Whole, Worlds
-from order_scenes import Request, Scene, Script, rescues, tick
 
+from orders.lives import Direct
+from orders.moments import Moment, Stage, Whole, Worlds
+from orders.scenes import Request, Scene, Script, rescues, tick
 from pilotlight.facts.messages import TYPES, CapacityChanged
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.simulation import World

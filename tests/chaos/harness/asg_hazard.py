@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from aws_server import EKS, REGION, Aws, error, serving
 from civo_server import Fault
+
 from harness import deployment, setting
 from harness.faults.hazard_ports import ANSWERED, ON_ITS_WAY, Hazard
 from harness.faults.luck import Fault as Luckless
@@ -23,7 +24,6 @@ from harness.faults.luck import _faults
 from harness.judges.invariants import Invariants
 from harness.scene import CATALOG, Scene, Skew, draw
 from harness.serial_run import SeedResult
-
 from pilotlight.adapters.aws_api import query
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure

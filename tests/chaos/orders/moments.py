@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from order_scenes import Request, Scene
-from order_store import Raised, Store, mark
-
+from orders.scenes import Request, Scene
+from orders.store import Raised, Store, mark
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.units import Seconds

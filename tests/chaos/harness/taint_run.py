@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+
 from harness.faults.hazard_ports import HazardChannel, HazardCluster, HazardOutbox, HazardState
 from harness.faults.luck import Fault, Luck, Port
 from harness.scene import ALERTS, CATALOG, CHANNEL, START, Job, Scene, Skew
 from harness.setting import HEADERS, Setting, SkewedClock
-
 from pilotlight.doorway import Function
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.limits.brakes import ALL

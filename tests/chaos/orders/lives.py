@@ -11,11 +11,11 @@ from typing import Any
 
 from harness.faults.baton import Worker
 from harness.setting import HEADERS
-from order_moments import LANDS, Whole, Worlds, ask
-from order_ports import app_of
-from order_scenes import Request, Scene, Script
-from order_store import Raised, mark
 
+from orders.moments import LANDS, Whole, Worlds, ask
+from orders.ports import app_of
+from orders.scenes import Request, Scene, Script
+from orders.store import Raised, mark
 from pilotlight.adapters.logs import LOGGER
 from pilotlight.codec.record_format import Format
 from pilotlight.flow.interruption import verify_notice

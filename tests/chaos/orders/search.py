@@ -17,11 +17,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from order_lives import Direct, Life, Lives
-from order_moments import Whole, Worlds, ask
-from order_scenes import Request, Scene, Script
-from order_store import Store
-
+from orders.lives import Direct, Life, Lives
+from orders.moments import Whole, Worlds, ask
+from orders.scenes import Request, Scene, Script
+from orders.store import Store
 from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 
