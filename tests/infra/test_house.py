@@ -1,14 +1,39 @@
-"""Rules of the house that no linter knows: sentences on tests, short functions, no drawers for odds and ends."""
+"""Rules of the house that no linter knows: sizes and names, sentences on tests, short functions, no odds and ends."""
 
 import ast
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from house_figures import (
+    Figure,
+    bare_names,
+    file_lengths,
+    folder_sizes,
+    import_circles,
+    question_lines,
+    repeated_names,
+    silent_rooms,
+    undocumented_fields,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 FUNCTIONS = sorted((ROOT / "functions").glob("*/main.py"))
 SOURCES = [path for room in ("shared", "functions", "scripts", "bench") for path in sorted((ROOT / room).rglob("*.py"))]
+
+MOST: dict[Callable[[], Figure], float] = {
+    folder_sizes: 20,
+    file_lengths: 558,
+    repeated_names: 25,
+    question_lines: 22,
+    bare_names: 301,
+    silent_rooms: 95,
+    undocumented_fields: 930,
+    import_circles: 5,
+}
+"""Bounds of the house's figures."""
 
 
 def _name(path: Path) -> str:
@@ -33,6 +58,21 @@ def test_a_function_is_a_door_and_nothing_more(path: Path) -> None:
     text = path.read_text("utf-8")
     assert len(text.splitlines()) <= 25
     assert sum(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(text))) == 1
+
+
+@pytest.mark.parametrize(("measure", "most"), MOST.items(), ids=[each.__name__ for each in MOST])
+def test_the_house_keeps_its_bounds(measure: Callable[[], Figure], most: float) -> None:
+    """No figure of the house is above its bound; the worst five of each are printed."""
+    figure = measure()
+    print(figure.shown(most))
+    assert figure.total <= most
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """Tests and what they share are imported by name alone, so a name stands for one file of all folders."""
+    loose = [path for path in sorted((ROOT / "tests").rglob("*.py")) if not (path.parent / "__init__.py").exists()]
+    borne = Counter(path.name for path in loose if path.name != "conftest.py")
+    assert [name for name, times in borne.items() if times > 1] == []
 
 
 def test_there_is_no_drawer_for_odds_and_ends() -> None:
