@@ -119,6 +119,15 @@ def test_a_link_leads_somewhere(page: Path) -> None:
     assert lost == []
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "CHANGELOG"], ids=_name)
+def test_a_page_names_only_tests_that_there_are(page: Path) -> None:
+    """A path that begins with ``tests/`` leads to a file or a folder, from the root or from the page's own folder."""
+    named = (
+        set(re.findall(r"(?<![\w/.])tests/[\w/.-]*\w", page.read_text("utf-8"))) if page.stem != "CHANGELOG" else set()
+    )
+    assert [path for path in sorted(named) if not ((ROOT / path).exists() or (page.parent / path).exists())] == []
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=_name)
 def test_a_decision_has_its_four_sections(page: Path) -> None:
     """Its title has its file's number; status, context, decision and consequences follow, and none is empty."""
