@@ -168,7 +168,7 @@ def counted_anew(patch: pytest.MonkeyPatch) -> None:
         nodes = {id: msgspec.structs.replace(node, until=node.since) for id, node in part.nodes.items()}
         return true(msgspec.structs.replace(part, nodes=nodes), *rest)
 
-    patch.setattr(meter_nodes, "counted", anew)
+    patch.setattr(meter_nodes, "count_day", anew)
 
 
 def rungs_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.clocks import SystemClock
-from pilotlight.adapters.cluster.kubernetes import reads
+from pilotlight.adapters.cluster.kubernetes import listing
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
@@ -162,7 +162,7 @@ def gone(api: Api, path: str) -> None:
 
 def test_a_list_is_whole_over_its_pages(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven pods that wait, three a page: each is there once, and seen as demand."""
-    monkeypatch.setattr(reads, "PAGE", 3)
+    monkeypatch.setattr(listing, "PAGE", 3)
     made = {live.pod(f"waits-{n}", gpus=1, bound=False) for n in range(7)}
     waiting = [p.metadata.uid for p in live.reads.waiting() if p.metadata.namespace == live.mark]
     assert sorted(waiting) == sorted(made)
