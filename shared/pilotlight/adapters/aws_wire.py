@@ -1,4 +1,4 @@
-"""How boto3's requests travel: over our own connections, under the deadline of the call that makes them.
+"""Transport of boto3's requests: over our own connections, under the deadline of the call that makes them.
 
 boto3's own time limits are for one piece of an answer each, so a server that drips keeps a call alive for ever.
 """

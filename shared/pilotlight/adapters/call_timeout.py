@@ -38,7 +38,7 @@ class Deadline:
         self.watch(None)
 
     def left(self) -> Seconds:
-        """What is left of the time. Raises ``TimeoutError`` when nothing is."""
+        """Seconds that are left. Raises ``TimeoutError`` when nothing is."""
         left = self._ends - time.monotonic()
         if left <= 0 or self.over:
             raise TimeoutError("timed out")

@@ -32,7 +32,8 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def identity_token(audience: str) -> str:
-    """Who this function is at Google, signed for one audience. Raises ``Forbidden`` where no metadata server is."""
+    """Token of this function's identity at Google, signed for one audience. Raises ``Forbidden`` where no metadata
+    server is."""
     try:
         url = f"{IDENTITY}?{urlencode({'audience': audience, 'format': 'full'})}"
         answer = fetch(url, METADATA_WAIT_S, headers={"Metadata-Flavor": "Google"})

@@ -200,7 +200,7 @@ def fetch(
 
 
 def target_of(url: str) -> str:
-    """What a request for a URL asks the server for."""
+    """Target of a request for a URL: its path and query."""
     where = urlsplit(url)
     return (where.path or "/") + (f"?{where.query}" if where.query else "")
 
@@ -230,7 +230,7 @@ def addresses_of(host: str, port: int, deadline: Deadline) -> Sequence[str]:
 
 
 def reason(error: Exception) -> str:
-    """What broke, in words that cannot hold any of the request."""
+    """Reason for a broken call, in words that cannot hold any of the request."""
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -281,7 +281,7 @@ def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
 
 
 class _Wants(NamedTuple):
-    """What is asked for, and how much of an answer is taken."""
+    """Method and limits of a request, and how much of an answer is taken."""
 
     method: str
     largest: int

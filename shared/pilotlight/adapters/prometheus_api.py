@@ -64,7 +64,7 @@ class PrometheusApi:
             raise Unavailable(f"{where}: answered {answer.status} with no series; is that a Prometheus?") from None
 
     def get(self, what: str, asked: Mapping[str, str], within_s: Seconds) -> HttpAnswer:
-        """What ``/api/v1/WHAT`` answers, whatever its status but a refusal of the credential or of so many calls."""
+        """Answer of ``/api/v1/WHAT``, whatever its status but a refusal of the credential or of so many calls."""
         url, headers = self.request(what, asked)
         try:
             with Deadline(within_s) as deadline:
@@ -104,7 +104,7 @@ class PrometheusApi:
 
 
 def _way(url: str, auth: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """How the credential is shown, and for whom."""
+    """Way that the credential is shown, and the party that it is shown for."""
     try:
         where = urlsplit(url)
         host = where.hostname or "" if where.port != 0 else ""

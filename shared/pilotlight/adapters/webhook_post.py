@@ -60,7 +60,7 @@ class Poster:
             raise Unavailable(f"{self.name}: {broken}") from None
 
     def refusal(self, reply: HttpAnswer, now: datetime, mend: str = "check its URL") -> PilotlightError:
-        """What an answer other than 2xx means."""
+        """Error that an answer other than 2xx means."""
         said = f"{self.name} answered {reply.status}"
         if reply.status in (408, 425, 429) or reply.status >= 500:
             asked = retry_after(reply.headers.get("retry-after", ""), now)

@@ -29,7 +29,7 @@ class Words(NamedTuple):
 
 
 def words(alert: Alert) -> Words:
-    """What an alert says."""
+    """Words of an alert."""
     where = [f"cluster {alert.cluster}"]
     where += [f"team {alert.team}"] if alert.team else []
     where += [alert.subject] if alert.subject else []

@@ -81,7 +81,7 @@ def _plain(message: str, path: str) -> str:
 
 
 def _problems(catalog: Catalog) -> Iterator[str]:
-    """What types alone do not rule out."""
+    """Problems that types alone do not rule out."""
     if catalog.as_of.tzinfo is None:
         yield "as_of: must be a time with its zone, as 2026-07-01T00:00:00Z"
     if not catalog.instance_types:

@@ -1,4 +1,4 @@
-"""How often a dead letter was refused, counted in the line that is there: the number has room, all else stays."""
+"""Refusals of a dead letter, counted in the line that is there: the number has room, all else stays."""
 
 import re
 

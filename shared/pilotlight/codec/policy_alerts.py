@@ -1,4 +1,4 @@
-"""What the alerts of a policy must not say although every value is well-formed."""
+"""Rules over the alerts of a policy whose every value is well-formed."""
 
 import re
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def _quiet(path: str, quiet: QuietHours) -> Iterator[Problem]:
 
 
 def known_zone(name: str) -> bool:
-    """Whether a name is one of the IANA time zones."""
+    """True where a name is one of the IANA time zones."""
     from zoneinfo import ZoneInfo
 
     try:

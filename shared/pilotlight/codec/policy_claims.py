@@ -1,4 +1,4 @@
-"""What a policy must not say of claims and of who pays for teams without a budget."""
+"""Rules over a policy's claims, and over the payers of teams without a budget."""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _teams(policy: Policy) -> set[str]:
 
 
 def claim_notes(policy: Policy) -> Iterator[str]:
-    """What of claims and payers is permitted, and seldom meant."""
+    """Notes on claims and payers that are permitted, and seldom meant."""
     if unpaid := unpaid_work(policy):
         yield unpaid
     paying = _teams(policy)
@@ -62,7 +62,7 @@ def claim_notes(policy: Policy) -> Iterator[str]:
 
 
 def unpaid_work(policy: Policy) -> str:
-    """What work nobody's budget pays for, so that nothing is bought for it; empty where there is none."""
+    """Work that nobody's budget pays for, so that nothing is bought for it; empty where there is none."""
     hard = [b for b in policy.budgets if b.hard]
     named = [b.name for b in hard if isinstance(b.scope, BudgetScope) and b.scope.team is not None]
     if not named or policy.default_team or any(b.scope == "all" for b in hard):

@@ -59,7 +59,7 @@ def read_policy(text: str | bytes, where: str) -> Policy:
 
 
 def _holds(path: str, wrong: list[str]) -> bool:
-    """Whether a value below a path could not be read: without it nothing true can be said of the whole."""
+    """True where a value below a path could not be read: without it nothing true can be said of the whole."""
     return any(at.startswith((f"{path}.", f"{path}[")) for at in wrong)
 
 

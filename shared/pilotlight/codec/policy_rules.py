@@ -1,4 +1,4 @@
-"""What a policy must not say although every value is well-formed: limits that cross, names that name nothing."""
+"""Rules over a policy whose every value is well-formed: limits that cross, names that name nothing."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping

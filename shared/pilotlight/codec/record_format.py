@@ -1,4 +1,4 @@
-"""How a value of the state is written and read: one JSON object, with the schema it was written under.
+"""Format in which a value of the state is written and read: one JSON object, with the schema it was written under.
 
 ::
 

@@ -1,4 +1,5 @@
-"""What a served world takes and gives, as JSON. Errors travel by their names in the tree of ``errors``."""
+"""Wire format of a served world: its requests and answers as JSON. Errors travel by their names in the tree of
+``errors``."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What is due when."""
+"""Agenda of events, each at its second."""
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush

@@ -20,7 +20,7 @@ def billed_micros(machine: Machine, seconds: Seconds) -> int:
 
 
 class Ledger:
-    """What ended nodes have cost. Whole microseconds by price, so that no sum depends on its order."""
+    """Cost of ended nodes. Whole microseconds by price, so that no sum depends on its order."""
 
     def __init__(self) -> None:
         self._micros: dict[UsdPerHour, int] = {}
@@ -72,7 +72,7 @@ def _add(micros: dict[UsdPerHour, int], node: WorldNode, now_s: Seconds) -> None
 
 
 class Fate:
-    """What the seed decides: the life of each (type, n-th launch), and the hours in which a type is out of stock."""
+    """Draws of the seed: the life of each (type, n-th launch), and the hours in which a type is out of stock."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -80,7 +80,7 @@ class Fate:
         self._stock: dict[tuple[str, int], float] = {}
 
     def life_s(self, machine: Machine) -> Seconds | None:
-        """How long the next launch of this type lives; None when nothing takes it."""
+        """Seconds that the next launch of this type lives; None when nothing takes it."""
         kind = machine.pool.instance_type
         nth = self._launches[kind] = self._launches.get(kind, 0) + 1
         if machine.interruptions_per_hour <= 0:
@@ -89,7 +89,7 @@ class Fate:
         return draw.expovariate(machine.interruptions_per_hour / HOUR)
 
     def out_of_stock(self, instance_type: str, now_s: Seconds, shortage: float) -> bool:
-        """Whether a type has no capacity in this hour: it has none in a share ``shortage`` of its hours."""
+        """True where a type has no capacity in this hour: it has none in a share ``shortage`` of its hours."""
         if shortage <= 0:
             return False
         hour = (instance_type, int(now_s // HOUR))

@@ -1,4 +1,4 @@
-"""What is asked of pods that run: a checkpoint, or an end within their grace; and how many may be down at once."""
+"""Requests to pods that run: a checkpoint, or an end within their grace; and how many may be down at once."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -59,7 +59,7 @@ class Evictions:
         self._workload.evict(job, now_s, now)
 
     def runs(self, uid: str) -> bool:
-        """Whether a pod runs."""
+        """True where a pod runs."""
         return self._workload.running_pod(lambda d: d.uid == uid) is not None
 
     def unavailable(self, namespace: str) -> int:
@@ -70,6 +70,6 @@ class Evictions:
         return waiting + sum(d.namespace == namespace for d in stopping)
 
     def refuses(self, namespace: str) -> bool:
-        """Whether a disruption budget lets no more pods of a namespace go now."""
+        """True where a disruption budget lets no more pods of a namespace go now."""
         most = self.disruptions.get(namespace)
         return most is not None and self.unavailable(namespace) >= most

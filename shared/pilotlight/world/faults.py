@@ -1,4 +1,4 @@
-"""What can go wrong in the world; it may be said anew while it runs."""
+"""Faults of the world; they may be said anew while it runs."""
 
 import msgspec
 

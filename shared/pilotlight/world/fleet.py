@@ -43,7 +43,7 @@ class Fleet:
         self._machines: dict[tuple[str, str], Machine] = {}
 
     def machine(self, pool: str, zone: str = "") -> Machine:
-        """What a node of a pool is like. Raises ``BadRequest`` for a pool that is not there."""
+        """Machine of a pool's nodes. Raises ``BadRequest`` for a pool that is not there."""
         spec = self.pools.get(pool)
         if spec is None:
             raise BadRequest(f"pool {pool!r} is not there: the world has {', '.join(self.pools) or 'none'}")

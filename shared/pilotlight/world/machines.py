@@ -1,4 +1,4 @@
-"""What a world's cloud sells: node pools, and what every node of one is like."""
+"""Pools that a world's cloud sells: node pools, and what every node of one is like."""
 
 from decimal import Decimal
 
@@ -77,7 +77,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stops(self) -> bool:
-        """Whether a node of it can be stopped and stand by."""
+        """True where a node of it can be stopped and stand by."""
         return self.wake_s is not None and self.pool.capacity_type == "on-demand"
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Who makes the world's pods, each job its own owner, and what their GPUs do."""
+"""Makers of the world's pods, each job its own owner, and the telemetry of their GPUs."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -163,11 +163,11 @@ class World(WorldEvents):
             self._turn(node)
 
     def need(self, shape: PodShape) -> Need:
-        """What a shape needs, to ask machines and rooms with."""
+        """Needs of a shape, to ask machines and rooms with."""
         return self._workload.scheduler.need(shape)
 
     def fits_elsewhere(self, node_id: str) -> bool:
-        """Whether all pods of a node would find room on the other nodes now."""
+        """True where all pods of a node would find room on the other nodes now."""
         with self._lock:
             return self._workload.fits_elsewhere(self._node(node_id))
 

@@ -23,7 +23,7 @@ TOLD = 1000
 
 
 class WorldCluster:
-    """What an API server would show of the world. An instance that still boots is no node yet."""
+    """Cluster of the world, as an API server would show it. An instance that still boots is no node yet."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -121,7 +121,7 @@ class WorldCluster:
             return pod_makers.wake(self._world, owner)
 
     def telemetry(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
-        """What the GPUs of running pods did, as the GpuTelemetry port's ``read``."""
+        """Telemetry of running pods' GPUs, as the GpuTelemetry port's ``read``."""
         with self._world.call("telemetry"):
             return pod_makers.activity(self._world, start_s, end_s, step_s)
 

@@ -157,7 +157,7 @@ class Workload:
         self.waiting.serve(start)
 
     def fits_elsewhere(self, node: WorldNode) -> bool:
-        """Whether all pods of a node would find room on the other nodes now."""
+        """True where all pods of a node would find room on the other nodes now."""
         here = self.scheduler.has(node)
         self.scheduler.remove(node)
         groups, node.groups = node.groups, Counter()

@@ -1,4 +1,4 @@
-"""What the world is made of: nodes with their devices, and jobs."""
+"""Parts of the world: nodes with their devices, and jobs."""
 
 import math
 from collections import Counter
@@ -20,7 +20,7 @@ from pilotlight.world.machines import Machine
 
 
 class Room(NamedTuple):
-    """What is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler."""
+    """Room that is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler."""
 
     resource: str
     devices: tuple[int, ...]
@@ -99,12 +99,12 @@ class WorldJob:
 
     @property
     def delay_s(self) -> Seconds:
-        """How much later it finished than a run at submit would have; 0 before that."""
+        """Seconds that it finished later than a run at submit would have; 0 before that."""
         return 0.0 if self.finish_s is None else self.finish_s - self.submit_s - self.run_s
 
     @property
     def tells(self) -> bool:
-        """Whether its pods say that they save."""
+        """True where its pods say that they save."""
         return bool(self.demands[0].shape.checkpoint_s or self.demands[0].checkpoint_takes_s)
 
     @property
@@ -233,7 +233,7 @@ class WorldNode:
 
     @property
     def capacity_type(self) -> CapacityType:
-        """How it is bought."""
+        """Capacity type by which it is bought."""
         return self.machine.pool.capacity_type
 
     @property
@@ -258,7 +258,7 @@ class WorldNode:
 
     @property
     def kept(self) -> bool:
-        """Whether it is to be closed."""
+        """True where it is to be closed."""
         return self.cordoned or self.steered or self.shut
 
     @property

@@ -61,7 +61,7 @@ class WorldPools:
                 self._world.stop(instance)
 
     def holds(self, pool: str, instance: str) -> bool:
-        """Whether an instance is there, as one of this pool."""
+        """True where an instance is there, as one of this pool."""
         with self._world.lock:
             node = self._named(instance)
             return node is not None and node.pool == pool

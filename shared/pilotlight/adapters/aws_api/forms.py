@@ -1,4 +1,4 @@
-"""What AWS's interfaces are asked: where they are, and a call as a form."""
+"""Calls of AWS's interfaces: their addresses, and a call as a form."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def read_again(once: Callable[[], T], pauses_s: Sequence[Seconds], sleep: Callable[[Seconds], None]) -> T:
-    """What ``once`` reads, tried again after each pause, or as long as AWS asks for. Raises the last error."""
+    """Answer of ``once``, tried again after each pause, or as long as AWS asks for. Raises the last error."""
     for pause_s in pauses_s:
         try:
             return once()

@@ -1,4 +1,4 @@
-"""What AWS says no with, as our errors. Codes: botocore's models, and Karpenter's list of EC2's capacity errors."""
+"""Refusals of AWS, as our errors. Codes: botocore's models, and Karpenter's list of EC2's capacity errors."""
 
 from collections.abc import Callable, Mapping
 
@@ -82,7 +82,7 @@ def said_in_json(body: bytes) -> tuple[str, str]:
 def problem(
     what: str, status: int, code: str, words: str, hidden: Callable[[str], str], lost: type[Unavailable]
 ) -> PilotlightError:
-    """What an answer refuses with, of whichever interface; ``lost`` where it may have been done all the same.
+    """Error of an answer that refuses, of whichever interface; ``lost`` where it may have been done all the same.
 
     Words that may quote the request are left out where it was about the credential, which ``hidden`` takes out.
     """
@@ -111,7 +111,7 @@ def refusal(code: str, said: str) -> PilotlightError | None:
 
 
 def shortage(code: str, said: str) -> Denied | None:
-    """What EC2 could not launch, by its code: out of stock, or over the account's limit."""
+    """Shortage for which EC2 could not launch, by its code: out of stock, or over the account's limit."""
     if code in SHORT:
         return NoCapacity(said)
     if code in OVER_QUOTA:

@@ -1,4 +1,4 @@
-"""What AWS's query interfaces answer: XML as typed values, and errors as ours."""
+"""Answers of AWS's query interfaces: XML as typed values, and errors as ours."""
 
 from typing import Any, TypeVar
 from xml.etree.ElementTree import Element, ParseError, fromstring
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def read_answer(action: str, answer: HttpAnswer, shape: type[T], lost: type[Unavailable]) -> T:
-    """What an answer says. Raises ``lost`` where it cannot be read."""
+    """Body of an answer, parsed. Raises ``lost`` where it cannot be read."""
     try:
         root = fromstring(answer.body)
         if _named(root) != f"{action}Response":
@@ -27,7 +27,8 @@ def read_answer(action: str, answer: HttpAnswer, shape: type[T], lost: type[Unav
 
 
 def problem(action: str, answer: HttpAnswer, keys: Keys, lost: type[Unavailable]) -> PilotlightError:
-    """What an answer refuses with. Words that may quote the request are left out where it was about the credential."""
+    """Error of an answer that refuses. Words that may quote the request are left out where it was about the
+    credential."""
     code, message = _error(answer.body)
     return refusals.problem(action, answer.status, code, message, keys.hidden, lost)
 

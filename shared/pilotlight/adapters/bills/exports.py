@@ -29,7 +29,7 @@ from pilotlight.errors import BadInput
 
 
 class Files(NamedTuple):
-    """What an address comes to: files by version, the oldest first, and how many lie there that are not current."""
+    """Files at an address: files by version, the oldest first, and how many lie there that are not current."""
 
     versions: Sequence[Sequence[Path]]
     dropped: int
@@ -55,7 +55,7 @@ def local_files(uri: str, objects: Objects) -> Iterator[Files]:
 
 
 def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
-    """What is current of data files: of each partition what its manifest names, else its newest run."""
+    """Data files that are current: of each partition what its manifest names, else its newest run."""
     by_partition, found = partitions(files)
     for partition, held in by_partition.items():
         manifests = [one for of, one in newest_manifests(_listed(partition.manifests, objects)) if of == partition]

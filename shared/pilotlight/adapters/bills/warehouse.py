@@ -28,7 +28,7 @@ COLUMNS = 16
 
 
 class Query(NamedTuple):
-    """What is asked. ``name`` is the same for the same question: asking it again is no second query."""
+    """Query of a warehouse. ``name`` is the same for the same question: asking it again is no second query."""
 
     text: str
     name: str

@@ -153,7 +153,7 @@ def _copy(file: int, to: int) -> None:
 
 
 def _counted(file: int, id: str) -> bool:
-    """Whether a letter of this id is there; then it is counted once more, in its place."""
+    """True where a letter of this id is there; then it is counted once more, in its place."""
     if not os.fstat(file).st_size:
         return False
     with mmap(file, 0, access=ACCESS_READ) as whole:

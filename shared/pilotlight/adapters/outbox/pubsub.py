@@ -53,7 +53,7 @@ class PubSubOutbox:
         self._letters |= dict.fromkeys(message.id for message in messages if message.topic == LETTERS)
 
     def _repeated(self, message: Outgoing) -> bool:
-        """Whether this process sent the same dead letter already: it lies there, and once is enough."""
+        """True where this process sent the same dead letter already: it lies there, and once is enough."""
         if len(self._letters) > MOST_LETTERS:
             self._letters.clear()
         return message.topic == LETTERS and message.id in self._letters

@@ -70,7 +70,7 @@ def _form(topic: str, message: Outgoing) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """What SNS takes as an id: the text, or its hash."""
+    """Id that SNS takes: the text, or its hash."""
     return text if _PLAIN.fullmatch(text) else sha256(text.encode()).hexdigest()
 
 

@@ -45,5 +45,5 @@ class ServedPools:
             self._client.change("pools/release", Release(pool=pool, instance=instance), gate)
 
     def _stopped(self, pool: str, instance: str) -> bool:
-        """Whether an instance stands by."""
+        """True where an instance stands by."""
         return any(state.name == pool and instance in state.stopped for state in self.describe())

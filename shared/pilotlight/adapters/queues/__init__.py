@@ -1,4 +1,4 @@
-"""How long queues are, read where each lies. Every read is one request under one deadline and changes nothing."""
+"""Lengths of queues, read where each lies. Every read is one request under one deadline and changes nothing."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -54,7 +54,7 @@ class MetAgain(Conflict):
 
 
 def tried(send: Callable[[Deadline], T]) -> T:
-    """What the store answers in the end. ``send`` raises ``Unsure`` where a write was sent and no answer came.
+    """Answer of the store in the end. ``send`` raises ``Unsure`` where a write was sent and no answer came.
 
     Raises what ``send`` does; ``Unsure`` where any attempt may have been done; ``MetAgain`` for a conflict after that.
     """

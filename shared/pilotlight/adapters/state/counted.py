@@ -17,7 +17,7 @@ class CountedState:
         self._looks: dict[str, datetime] = {}
 
     def operations(self) -> dict[str, int]:
-        """How many of each since this was last asked."""
+        """Number of operations of each kind since this was last asked."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         return dict(counts)

@@ -183,7 +183,8 @@ def _id(room: str, key: str) -> dict[str, dict[str, Any]]:
 
 
 def _reaches(room: str, after: str) -> bool:
-    """Whether a room may hold keys that are greater: it holds its own name, and what begins with that and a slash."""
+    """True where a room may hold keys that are greater: it holds its own name, and what begins with that and a
+    slash."""
     return after < f"{room}/" or after.startswith(f"{room}/")
 
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Items(NamedTuple):
-    """What of a table this needs: the keys of a room, and a new item.
+    """Operations on a table: the keys of a room, and a new item.
 
     The first argument of each is the key for which it is asked: an error names it.
     """

@@ -39,7 +39,7 @@ class _Document(NamedTuple):
     expires: datetime | None
 
     def live(self, now: datetime) -> bool:
-        """Whether it is there at ``now``, deleted yet or not."""
+        """True where it is there at ``now``, deleted yet or not."""
         return self.expires is None or self.expires > now
 
 

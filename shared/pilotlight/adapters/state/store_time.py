@@ -23,8 +23,8 @@ def since_boot_s() -> Seconds:
 
 
 class StoreTime:
-    """What the store's time is now. ``ask`` makes a request whose answer is ``told``; ``coarse_s`` is by how much the
-    store rounds down. On a ``clock`` that was given, as a world's, that one rules."""
+    """Time of the store now. ``ask`` makes a request whose answer is ``told``; ``coarse_s`` is by how much the store
+    rounds down. On a ``clock`` that was given, as a world's, that one rules."""
 
     def __init__(self, clock: Clock | None, ask: Callable[[], object], *, coarse_s: Seconds = 0.0) -> None:
         self._clock, self._ask, self._coarse_s = clock, ask, coarse_s

@@ -28,7 +28,7 @@ _Rows = dict[_Key, list[float]]
 
 
 class PrometheusTelemetry:
-    """What one Prometheus API has."""
+    """Telemetry of one Prometheus API."""
 
     def __init__(self, api: PrometheusApi) -> None:
         self._api = api
@@ -110,7 +110,7 @@ def _key(labels: Mapping[str, str]) -> _Key | None:
 
 
 def _is_part(device: str) -> bool:
-    """Whether ``_key`` added a part: to a UUID, or to a host and a number."""
+    """True where ``_key`` added a part: to a UUID, or to a host and a number."""
     return device.count("/") > (0 if device.startswith(("GPU-", "MIG-")) else 1)
 
 

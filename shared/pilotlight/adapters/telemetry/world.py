@@ -1,4 +1,4 @@
-"""What the GPUs of a served world did."""
+"""Telemetry of a served world's GPUs."""
 
 from math import nan
 from typing import Any

@@ -1,1 +1,2 @@
-"""What clouds bill -> days of dollars. What cannot be counted becomes a finding with its reason, and never $0."""
+"""Bills of clouds -> days of dollars. A charge that cannot be counted becomes a finding with its reason, and never
+$0."""

@@ -40,8 +40,8 @@ class Charge(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What an answer's charges come to. On ``doubtful`` days something is missing that could not be counted; one that
-    is not ``readable`` bills nothing."""
+    """Sums of an answer's charges. On ``doubtful`` days something is missing that could not be counted; one that is not
+    ``readable`` bills nothing."""
 
     rows: tuple[BilledDay, ...]
     findings: tuple[Finding, ...]

@@ -78,7 +78,7 @@ def _within(event: Envelope) -> list[Delivery | Refused]:
 
 
 def _outcomes(event: Envelope, depth: int = 0) -> Iterator[Delivery | Refused]:
-    """What is in one event, through whatever is wrapped around it."""
+    """Outcomes of one event, through whatever is wrapped around it."""
     if depth > MAX_WRAPPERS:
         raise BadEvent("wrapped too deeply", event.path)
     several = _several(event)
@@ -121,7 +121,7 @@ def _several(event: Envelope) -> Iterator[Envelope] | None:
 
 
 def _opened(event: Envelope) -> Envelope | None:
-    """What is in a structured CloudEvent or in a messaging service's envelope, or None where there is none."""
+    """Content of a structured CloudEvent or in a messaging service's envelope, or None where there is none."""
     if event.type == pubsub.PUBLISHED:
         return pubsub.pushed(event.within("data", event.data))
     if event.type:
@@ -163,7 +163,7 @@ def _delivered(event: Envelope) -> list[Delivery | Refused]:
 
 
 def _check_times(event: Envelope, message: Message | Ignored) -> None:
-    """What is decided reckons with these times: they must leave it room on both sides."""
+    """Refuse times that leave no room on both sides: decisions reckon with them."""
     for name in message.__struct_fields__:
         value = getattr(message, name)
         if isinstance(value, datetime) and not FIRST_YEAR <= value.year <= LAST_YEAR:
@@ -171,7 +171,7 @@ def _check_times(event: Envelope, message: Message | Ignored) -> None:
 
 
 def _reader_of(event: Envelope) -> Reader:
-    """Who reads it: by CloudEvent type where there is one, else by what only that source's JSON has."""
+    """Reader of an event: by CloudEvent type where there is one, else by what only that source's JSON has."""
     if event.type in ours.TYPES:
         return ours.read
     if event.type.startswith(KNATIVE):

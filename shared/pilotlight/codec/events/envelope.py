@@ -1,4 +1,4 @@
-"""What is around an event: JSON, CloudEvents and typed shapes, read so that only ``BadEvent`` can come out."""
+"""Envelopes of events: JSON, CloudEvents and typed shapes, read so that only ``BadEvent`` can come out."""
 
 import base64
 import binascii
@@ -45,7 +45,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """What an envelope carried and is no JSON object or array: words for people, or bytes of somebody else's."""
+    """Content of an envelope that is no JSON object or array: words for people, or bytes of somebody else's."""
 
     begins: str
 
@@ -94,7 +94,7 @@ def written(event: Envelope) -> bytes:
 
 
 def carried(content: bytes | str, path: str) -> Any:
-    """What an envelope carries: JSON, or ``Text`` where it does not even begin as an object or an array."""
+    """Content of an envelope: JSON, or ``Text`` where it does not even begin as an object or an array."""
     start = content.lstrip()[:80]
     words = start.decode(errors="replace") if isinstance(start, bytes) else start
     return parse(content, path) if words.startswith(("{", "[")) else Text(words)
@@ -156,7 +156,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def structured(event: Envelope) -> Envelope:
-    """What is in a CloudEvent in structured mode."""
+    """Event of a CloudEvent in structured mode."""
     attributes = {key: value for key, value in event.data.items() if key not in ("data", "data_base64")}
     if (encoded := event.data.get("data_base64")) is None:
         return from_cloudevent(event, attributes, event.data.get("data"))

@@ -32,19 +32,19 @@ class _Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_push(event: Envelope) -> bool:
-    """Whether the body is a push: its message holds ``data``, ``attributes`` or an id."""
+    """True where the body is a push: its message holds ``data``, ``attributes`` or an id."""
     known = {"data", "attributes", "messageId", "message_id"}
     return not event.type and bool(known & event.data["message"].keys())
 
 
 def pushed(event: Envelope) -> Envelope:
-    """What a push carries. The message's id stands in where the event inside has none."""
+    """Event of a push. The message's id stands in where the event inside has none."""
     message: Any = event.data.get("message") if isinstance(event.data, dict) else None
     return _opened(event.within("message", message))
 
 
 def background(event: Envelope) -> Envelope:
-    """What a background event carries: ``context`` beside the message itself, as ``data``."""
+    """Event of a background event: ``context`` beside the message itself, as ``data``."""
     context = shaped(event.data["context"], _Context, event.within("context", None).path)
     about = msgspec.structs.replace(event, id=context.eventId, at=context.timestamp)
     return _opened(about.within("data", event.data.get("data")))

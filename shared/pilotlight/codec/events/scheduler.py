@@ -23,7 +23,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ticks(attributes: Mapping[str, Any]) -> bool:
-    """Whether a message's attributes alone make it a tick."""
+    """True where a message's attributes alone make it a tick."""
     return "tick" in attributes or attributes.get("kind") == "tick"
 
 

@@ -57,7 +57,7 @@ def read_google(event: Envelope) -> BillExported:
 
 
 def notifies(attributes: Mapping[str, Any]) -> bool:
-    """Whether a Pub/Sub message is a Cloud Storage notification."""
+    """True where a Pub/Sub message is a Cloud Storage notification."""
     return "bucketId" in attributes and "eventType" in attributes
 
 

@@ -25,7 +25,7 @@ class Unreadable(ValueError):
 
 
 class Bound(NamedTuple):
-    """What a field may be. ``mend`` says what to write instead, ``why`` is the reason for the bound."""
+    """Bound of a field. ``mend`` says what to write instead, ``why`` is the reason for the bound."""
 
     least: float
     most: float
@@ -33,7 +33,7 @@ class Bound(NamedTuple):
     why: str
 
     def takes(self, value: float | Decimal) -> bool:
-        """Whether a value is within; NaN is not."""
+        """True where a value is within; NaN is not."""
         return self.least <= value <= self.most
 
 
@@ -90,7 +90,7 @@ def shown(value: object) -> str:
 
 
 def beyond(field: str, value: object, bound: Bound) -> str:
-    """What a finding says of a field that is beyond its bound."""
+    """Words of a finding of a field that is beyond its bound."""
     return f"{field} is {shown(value)}, beyond {bound.least:g} to {bound.most:,g}: {bound.mend}"
 
 

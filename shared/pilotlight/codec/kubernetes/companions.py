@@ -6,7 +6,7 @@ from pilotlight.codec.kubernetes.typed_objects import Metadata, NodeSelector, Po
 
 
 class PodTemplate(Wire, frozen=True):
-    """What pods are made from."""
+    """Template that pods are made from."""
 
     spec: PodSpec = PodSpec()
 
@@ -25,7 +25,7 @@ class DaemonSet(Wire, frozen=True):
 
 
 class ClaimSpec(Wire, frozen=True):
-    """What a claim asks for."""
+    """Storage that a claim asks for."""
 
     storage_class_name: str | None = None
     volume_name: str = ""
@@ -36,7 +36,7 @@ class ClaimSpec(Wire, frozen=True):
 
 
 class ClaimStatus(Wire, frozen=True):
-    """Whether a claim has its volume."""
+    """Phase of a claim: it has its volume, waits for one, or lost it."""
 
     phase: str = "Pending"
 
@@ -81,7 +81,7 @@ class PersistentVolumeSpec(Wire, frozen=True):
 
 
 class PersistentVolumeStatus(Wire, frozen=True):
-    """Whether it is free; empty where that is not said."""
+    """Phase of a volume, such as Available; empty where it is not said."""
 
     phase: str = ""
 
@@ -102,7 +102,7 @@ class LabelExpression(Wire, frozen=True):
 
 
 class Attachable(Wire, frozen=True):
-    """How many volumes can be attached; None is no limit that is known."""
+    """Number of volumes that can be attached; None is no limit that is known."""
 
     count: int | None = None
 
@@ -149,7 +149,7 @@ class BudgetSpec(Wire, frozen=True):
 
 
 class BudgetStatus(Wire, frozen=True):
-    """How many may go now."""
+    """Number of pods that may go now."""
 
     disruptions_allowed: int = 0
 
@@ -163,19 +163,19 @@ class DisruptionBudget(Wire, frozen=True):
 
 
 class GangPolicy(Wire, frozen=True):
-    """How many pods start together, as Kubernetes' own PodGroup has it."""
+    """Number of pods that start together, as Kubernetes' own PodGroup has it."""
 
     min_count: int = 1
 
 
 class SchedulingPolicy(Wire, frozen=True):
-    """Whether pods start together at all."""
+    """Policy by which pods start together, where they do at all."""
 
     gang: GangPolicy | None = None
 
 
 class PodGroupSpec(Wire, frozen=True):
-    """How many pods start together: by Volcano, the scheduler plugins and KAI, or by Kubernetes."""
+    """Number of pods that start together: by Volcano, the scheduler plugins and KAI, or by Kubernetes."""
 
     min_member: int = 1
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()

@@ -9,7 +9,7 @@ from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
 
 
 class Attribute(Wire, frozen=True):
-    """What a device says of itself: one of these."""
+    """Attribute of a device: one of these values."""
 
     truth: bool | None = msgspec.field(default=None, name="bool")
     number: int | None = msgspec.field(default=None, name="int")
@@ -24,7 +24,7 @@ class Capacity(Wire, frozen=True):
 
 
 class Consumes(Wire, frozen=True):
-    """What a device takes of a set of counters."""
+    """Amounts that a device takes of a set of counters."""
 
     counter_set: str
     counters: dict[str, Capacity] = msgspec.field(default_factory=dict)
@@ -48,7 +48,7 @@ class Device(Wire, frozen=True):
 
 
 class CounterSet(Wire, frozen=True):
-    """What devices of one set share."""
+    """Counters that devices of one set share."""
 
     name: str
     counters: dict[str, Capacity] = msgspec.field(default_factory=dict)
@@ -85,13 +85,13 @@ class Cel(Wire, frozen=True):
 
 
 class DeviceSelector(Wire, frozen=True):
-    """What chooses devices."""
+    """Selector of devices."""
 
     cel: Cel = Cel()
 
 
 class DeviceClassSpec(Wire, frozen=True):
-    """What a class chooses, and as what resource pods may ask for it."""
+    """Selectors of a class, and the resource by which pods may ask for it."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource_name: str = ""
@@ -125,7 +125,7 @@ class DeviceRequest(Wire, frozen=True):
 
 
 class Constraint(Wire, frozen=True):
-    """What all devices of a claim have to agree in, or to differ in."""
+    """Attribute in which all devices of a claim have to agree, or to differ."""
 
     match_attribute: str = ""
     distinct_attribute: str = ""
@@ -133,14 +133,14 @@ class Constraint(Wire, frozen=True):
 
 
 class ClaimDevices(Wire, frozen=True):
-    """What a claim asks for."""
+    """Requests of a claim, and the constraints over all of them."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[Constraint, ...] = ()
 
 
 class DeviceClaimSpec(Wire, frozen=True):
-    """What a claim asks for."""
+    """Spec of a claim for devices."""
 
     devices: ClaimDevices = ClaimDevices()
 
@@ -161,20 +161,20 @@ class Results(Wire, frozen=True):
 
 
 class Allocation(Wire, frozen=True):
-    """What a claim was given."""
+    """Allocation of a claim."""
 
     devices: Results = Results()
 
 
 class Consumer(Wire, frozen=True):
-    """Who uses a claim."""
+    """Consumer of a claim: a pod."""
 
     name: str = ""
     uid: str = ""
 
 
 class DeviceClaimStatus(Wire, frozen=True):
-    """How far it is."""
+    """Status of a claim for devices."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()

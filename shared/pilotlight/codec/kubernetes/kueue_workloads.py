@@ -37,7 +37,7 @@ _JOB_NAMES = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name"
 
 
 class TemplateMetadata(Wire, frozen=True):
-    """What is attached to every pod of a set."""
+    """Labels and annotations of every pod of a set."""
 
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
@@ -59,7 +59,7 @@ class PodSet(Wire, frozen=True):
 
 
 class WorkloadSpec(Wire, frozen=True):
-    """What is queued."""
+    """Spec of queued work."""
 
     pod_sets: tuple[PodSet, ...] = ()
     queue_name: str = ""
@@ -69,7 +69,7 @@ class WorkloadSpec(Wire, frozen=True):
 
 
 class Assignment(Wire, frozen=True):
-    """What quota a pod set was given: the flavor of each resource, for how many pods."""
+    """Quota that a pod set was given: the flavor of each resource, for how many pods."""
 
     name: str = "main"
     count: int | None = None
@@ -77,20 +77,20 @@ class Assignment(Wire, frozen=True):
 
 
 class Admission(Wire, frozen=True):
-    """What was admitted."""
+    """Admission of a workload."""
 
     pod_set_assignments: tuple[Assignment, ...] = ()
 
 
 class AdmissionCheck(Wire, frozen=True):
-    """How far a check is: Pending, Ready, Retry or Rejected."""
+    """State of an admission check: Pending, Ready, Retry or Rejected."""
 
     name: str = ""
     state: str = "Pending"
 
 
 class WorkloadStatus(Wire, frozen=True):
-    """How far it is. The first spelling of the time it ran before is v1beta1's."""
+    """Status of a workload. The first spelling of the time it ran before is v1beta1's."""
 
     conditions: tuple[Condition, ...] = ()
     admission: Admission | None = None
@@ -114,7 +114,7 @@ class Workload(Wire, frozen=True):
 
     @property
     def wants_nodes(self) -> bool:
-        """Whether it has its quota and waits for our admission check."""
+        """True where it has its quota and waits for our admission check."""
         states = [check.state for check in self.status.admission_checks]
         return (
             self.spec.active
@@ -143,17 +143,17 @@ class Workload(Wire, frozen=True):
 
     @property
     def waits_for_quota(self) -> bool:
-        """Whether it is queued and has no quota yet: no node helps it."""
+        """True where it is queued and has no quota yet: no node helps it."""
         return self.spec.active and self._true.isdisjoint(("QuotaReserved", "Admitted", "Finished"))
 
     @property
     def specs(self) -> tuple[PodSpec, ...]:
-        """What its pods will be, where it wants nodes."""
+        """Specs of its pods to come, where it wants nodes."""
         return tuple(pod_set.template.spec for pod_set in self.spec.pod_sets) if self.wants_nodes else ()
 
     @property
     def pods(self) -> int:
-        """How many pods it comes to, by what quota it was given; less than none where a count is."""
+        """Number of its pods, by the quota that it was given; less than none where a count is."""
         counts = [count for _, _, count in self.given]
         return -1 if any(count < 0 for count in counts) else sum(counts)
 
@@ -167,7 +167,7 @@ class Workload(Wire, frozen=True):
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether any pod of it asks for a GPU, or a part of one."""
+        """True where any pod of it asks for a GPU, or a part of one."""
         specs = (pod_set.template.spec for pod_set in self.spec.pod_sets)
         lists = (c.resources for spec in specs for c in spec.containers)
         return any("gpu" in name or "/mig-" in name for r in lists for name in (*r.limits, *r.requests))
@@ -178,14 +178,14 @@ class Workload(Wire, frozen=True):
 
     @property
     def max_run_s(self) -> Seconds:
-        """How long it may still run; 0 where nothing limits it."""
+        """Seconds that it may still run; 0 where nothing limits it."""
         limit, status = self.spec.maximum_execution_time_seconds, self.status
         ran = status.accumulated_past_exexcution_time_seconds + status.accumulated_past_execution_time_seconds
         return max(1.0, limit - ran) if limit else 0.0
 
 
 class FlavorSpec(Wire, frozen=True):
-    """What Kueue gives the pods of a flavor."""
+    """Labels and tolerations that Kueue gives the pods of a flavor."""
 
     node_labels: dict[str, str] = msgspec.field(default_factory=dict)
     tolerations: tuple[WireToleration, ...] = ()

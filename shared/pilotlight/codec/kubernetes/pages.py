@@ -42,7 +42,7 @@ class _HuskStatus(Wire, frozen=True):
 
 
 class _Husk(Wire, frozen=True):
-    """What of any object says which it is, and where."""
+    """Head of any object: its kind, name and namespace."""
 
     metadata: _HuskMetadata
     spec: _HuskSpec = _HuskSpec()

@@ -6,7 +6,7 @@ from pilotlight.codec.kubernetes.typed_objects import Expression, Selector
 
 
 def covers(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet a selector; an empty one covers all."""
+    """True where labels meet a selector; an empty one covers all."""
     return all(labels.get(k) == v for k, v in selector.match_labels.items()) and all(
         _holds(e, labels) for e in selector.match_expressions
     )

@@ -57,12 +57,12 @@ def newest(pods: Iterable[Pod], nodes: Iterable[KubeNode]) -> datetime | None:
 
 
 def plausible(moment: datetime, now: datetime) -> bool:
-    """Whether a cluster's clock can say so."""
+    """True where a cluster's clock can say so."""
     return in_range(moment) and moment <= now + SKEW
 
 
 def in_range(moment: datetime) -> bool:
-    """Whether a moment leaves room on both sides."""
+    """True where a moment leaves room on both sides."""
     return moment.tzinfo is not None and (moment == EPOCH or FIRST_YEAR <= moment.year <= LAST_YEAR)
 
 

@@ -17,7 +17,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
 
 
 class OwnerReference(Wire, frozen=True):
-    """Who made an object."""
+    """Owner that made an object."""
 
     kind: str
     name: str
@@ -129,7 +129,7 @@ class PodAffinity(Wire, frozen=True):
 
 
 class Affinity(Wire, frozen=True):
-    """What is required of a pod's node, and of the pods near it."""
+    """Affinity that is required of a pod's node, and of the pods near it."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -187,7 +187,7 @@ class SchedulingGroup(Wire, frozen=True):
 
 
 class PodSpec(Wire, frozen=True):
-    """What a pod asks for."""
+    """Spec of a pod, in the fields that are read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -221,7 +221,7 @@ class Condition(Wire, frozen=True):
 
 
 class Terminated(Wire, frozen=True):
-    """How a container ended."""
+    """End of a container."""
 
     finished_at: datetime | None = None
 
@@ -233,7 +233,7 @@ class Running(Wire, frozen=True):
 
 
 class ContainerState(Wire, frozen=True):
-    """Whether a container runs, or how it ended."""
+    """State of a container: it runs, or has ended."""
 
     running: Running | None = None
     terminated: Terminated | None = None
@@ -246,7 +246,7 @@ class ContainerStatus(Wire, frozen=True):
 
 
 class PodStatus(Wire, frozen=True):
-    """What became of a pod."""
+    """Status of a pod, in the fields that are read."""
 
     phase: str = "Pending"
     conditions: tuple[Condition, ...] = ()
@@ -271,7 +271,7 @@ class Pod(Wire, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether it holds nothing any more."""
+        """True where it holds nothing any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -281,7 +281,7 @@ class Pod(Wire, frozen=True):
 
 
 class NodeSpec(Wire, frozen=True):
-    """How a node is marked."""
+    """Marks of a node: cordon, taints, provider's id."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
@@ -289,7 +289,7 @@ class NodeSpec(Wire, frozen=True):
 
 
 class NodeStatus(Wire, frozen=True):
-    """What a node has."""
+    """Status of a node: its capacity and conditions."""
 
     capacity: dict[str, str | int | float] = {}
     allocatable: dict[str, str | int | float] = {}

@@ -84,7 +84,7 @@ def view_of(
 def _with_devices(
     asked: Sequence[Asked], nodes: Sequence[KubeNode], devices: "Devices"
 ) -> tuple[list[Asked], dict[str, "OnNode"]]:
-    """What pods ask for with their claims read, and each node's devices that drivers publish."""
+    """Requests of pods with their claims read, and each node's devices that drivers publish."""
     from pilotlight.codec.kubernetes.nodes.devices import allocated_devices, node_devices, slices_by_node
     from pilotlight.codec.kubernetes.pods.device_claims import with_claims
 
@@ -98,7 +98,7 @@ def _with_devices(
 
 
 def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
-    """What pods ask for; those that wait in a namespace with too many rules on pods near by are refused."""
+    """Requests of pods; those that wait in a namespace with too many rules on pods near by are refused."""
     full = crowded(a.pod for a in asked if not a.pod.finished)
     if not full:
         return list(asked), full
@@ -111,14 +111,14 @@ def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
 
 
 def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str]) -> Around:
-    """What waiting GPU pods have to do with the pods near by."""
+    """Relations of waiting GPU pods with the pods near by."""
     waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod) and _within_bounds(a.pod)]
     there = [a.pod for a in asked if a.pod.node and not a.pod.finished]
     return around(waiting, there, nodes, objects.namespaces, full) if waiting else NOBODY
 
 
 def _within_bounds(pod: Pod) -> bool:
-    """Whether a pod may be planned; one that may not is told as its demand is read."""
+    """True where a pod may be planned; one that may not is told as its demand is read."""
     try:
         pod_bounds.refuse(pod)
         pod_terms(pod)

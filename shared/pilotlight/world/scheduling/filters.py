@@ -1,4 +1,5 @@
-"""What keeps a pod off a node: the scheduler's filters, apart from the planner's rules, so that each checks the other.
+"""Filters that keep a pod off a node: the scheduler's filters, apart from the planner's rules, so that each checks the
+other.
 
 Sources: Kubernetes 1.36, plugins NodeAffinity, TaintToleration, NodePorts, NodeResourcesFit
 and NodeVolumeLimits (a driver that tells no limit has none); ``labels.Requirement.Matches``, ``HostPortInfo``.
@@ -16,7 +17,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 def affine(labels: Mapping[str, str], terms: Sequence[Sequence[Requirement]]) -> bool:
-    """Whether a node's labels meet one of a pod's terms, or it has none."""
+    """True where a node's labels meet one of a pod's terms, or it has none."""
     return len(terms) == 0 or any(not [one for one in term if not _meets(labels, one)] for term in terms)
 
 
@@ -48,7 +49,7 @@ def _number(text: str) -> int | None:
 
 
 def repelled(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
-    """Whether a taint keeps a pod off that none of its tolerations bears."""
+    """True where a taint keeps a pod off that none of its tolerations bears."""
     return bool([t for t in taints if t.effect in REPELLING and not any(_bears(one, t) for one in tolerations)])
 
 
@@ -74,7 +75,7 @@ def picked(gpu: GpuRequest, resource: str, devices: Sequence[int]) -> tuple[int,
 
 
 def roomy(shape: PodShape, resource: str, devices: Sequence[int], slices: Mapping[str, int], free: Resources) -> bool:
-    """Whether one pod fits what is free: its devices, and each of its other resources."""
+    """True where one pod fits what is free: its devices, and each of its other resources."""
     gpu = shape.gpu
     if gpu.resource != resource and slices.get(gpu.resource, 0) < gpu.count:
         return False
@@ -94,7 +95,7 @@ EVERY_ADDRESS = "0.0.0.0"
 
 
 def taken(ports: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether a host port is taken: by the same protocol and number, on one address, or on all of them."""
+    """True where a host port is taken: by the same protocol and number, on one address, or on all of them."""
     used = [_port(one) for one in ports]
     for number, address in (_port(one) for one in wanted):
         there = {where for which, where in used if which == number}
@@ -117,7 +118,7 @@ def _ports(free: Resources, shape: PodShape, sign: int) -> tuple[str, ...]:
 
 
 def moved(free: Resources, shape: PodShape, sign: int) -> Resources:
-    """What is free after a pod left (1) or came (-1)."""
+    """Room that is free after a pod left (1) or came (-1)."""
     change = dict(shape.other)
     return Resources(
         cpu_milli=free.cpu_milli + sign * shape.cpu_milli,

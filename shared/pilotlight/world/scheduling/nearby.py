@@ -1,4 +1,4 @@
-"""Who may be near whom: the scheduler's rules, apart from the planner's, so that each checks the other.
+"""Rules on pods near each other: the scheduler's rules, apart from the planner's, so that each checks the other.
 
 Pods are counted anew for each that is bound. Sources: Kubernetes 1.36, plugins InterPodAffinity and PodTopologySpread.
 """
@@ -23,7 +23,7 @@ class Nearby:
         self._beside, self._apart, self._even = by_kind
 
     def admit(self, node: WorldNode) -> bool:
-        """Whether the pod may be on this node."""
+        """True where the pod may be on this node."""
         labels = node.labels
         if any(rule.topology in labels and counts.get(labels[rule.topology]) for rule, counts in self._apart):
             return False
@@ -39,7 +39,7 @@ class Nearby:
 
 
 def counted(rule: NearRule, nodes: Sequence[WorldNode]) -> Counts:
-    """How many pods of a rule's group are in each domain; of a spread also in those where none is."""
+    """Number of pods of a rule's group in each domain; of a spread also in those where none is."""
     spread = rule.kind == "spread"
     counts: Counts = {}
     for node, domain in _domains(rule, nodes):

@@ -17,7 +17,7 @@ _BY_NODE = (HOSTNAME, NODE_NAME)
 
 
 class Need:
-    """What a shape needs of a node: shapes that differ only in team, class or gang share one. Answers are kept.
+    """Needs of a shape from a node: shapes that differ only in team, class or gang share one. Answers are kept.
 
     Few shapes name single nodes: those requirements are asked node by node, in ``picks``.
     """
@@ -34,7 +34,7 @@ class Need:
         self._fits: dict[Room, bool] = {}
 
     def allows(self, machine: Machine) -> bool:
-        """Whether such a pod may run on such a machine at all: affinity, taints, GPU model."""
+        """True where such a pod may run on such a machine at all: affinity, taints, GPU model."""
         known = self._allowed.get(machine.key)
         if known is None:
             known = self._allowed[machine.key] = (
@@ -45,13 +45,13 @@ class Need:
         return known
 
     def picks(self, node: WorldNode) -> bool:
-        """Whether such a pod may run on this very node, of a machine that it may use."""
+        """True where such a pod may run on this very node, of a machine that it may use."""
         if node.closed and not self.bears_all:
             return False
         return not self.names_nodes or affine(node.labels, self.shape.terms)
 
     def fits(self, room: Room) -> bool:
-        """Whether one such pod fits so much room."""
+        """True where one such pod fits so much room."""
         known = self._fits.get(room)
         if known is None:
             known = roomy(self.shape, room.resource, room.devices, dict(room.slices), room.free)
@@ -104,7 +104,7 @@ class Scheduler:
             del rooms[node.room]
 
     def has(self, node: WorldNode) -> bool:
-        """Whether pods may bind to a node."""
+        """True where pods may bind to a node."""
         return node.seq in self._nodes
 
     def choose(self, need: Need) -> WorldNode | None:

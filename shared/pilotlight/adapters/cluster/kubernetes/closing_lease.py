@@ -1,4 +1,4 @@
-"""What closing nodes takes of a real cluster: a Lease that says we are awake, its watchman, and DaemonSets.
+"""Closing of nodes on a real cluster: a Lease that says we are awake, its watchman, and DaemonSets.
 
 The Lease lies beside our account (infra/kubernetes/placement): without it nothing is closed. Each look renews it; the
 watchman, a CronJob with an account of its own, notes on it that it looked, and lifts every placement taint once the
@@ -63,7 +63,7 @@ def renewed(api: Api) -> datetime | None:
 
 
 def watched(api: Api, now: datetime) -> bool:
-    """Whether a watchman has looked at the Lease lately: a time that is as far ahead is no proof of it."""
+    """True where a watchman has looked at the Lease lately: a time that is as far ahead is no proof of it."""
     try:
         looked = api.get(LEASE, _LEASE).metadata.annotations.get(WATCHED_AT, "")
         at = datetime.fromisoformat(looked)
@@ -121,7 +121,7 @@ def _lacks(found: Found, sets: Sequence[DaemonSet] | None) -> dict[str, tuple[st
 
 
 def _selects(node: KubeNode, pod: Pod) -> bool:
-    """Whether a DaemonSet's pod belongs on a node, our placement taint ignored."""
+    """True where a DaemonSet's pod belongs on a node, our placement taint ignored."""
     labels = {**node.metadata.labels, NODE_NAME: node.metadata.name}
     taints = [t for t in node.spec.taints if t.key != PLACEMENT and not t.key.startswith(_PASSING)]
     return selects(labels, pod_terms(pod)) and untolerated_taint(taints, tolerations(pod.spec.tolerations)) is None

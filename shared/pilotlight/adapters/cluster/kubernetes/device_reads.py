@@ -1,4 +1,4 @@
-"""What is read of devices by claim (DRA): slices, classes, claims and templates of ``resource.k8s.io/v1``."""
+"""Reads of devices by claim (DRA): slices, classes, claims and templates of ``resource.k8s.io/v1``."""
 
 from typing import TypeVar
 

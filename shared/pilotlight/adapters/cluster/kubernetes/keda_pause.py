@@ -28,7 +28,7 @@ _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def scales(api: Api, owner: PodOwner) -> bool:
-    """Whether KEDA scales it. Raises ``Forbidden`` where KEDA is there and nobody may look."""
+    """True where KEDA scales it. Raises ``Forbidden`` where KEDA is there and nobody may look."""
     return bool(_behind(api, owner))
 
 
@@ -88,7 +88,7 @@ def _target(scaled: dict[str, Any]) -> tuple[str, str]:
 
 
 def _served(api: Api) -> bool:
-    """Whether the server knows KEDA's kinds. It refuses what nobody may read whether that is there or not."""
+    """True where the server knows KEDA's kinds. It refuses what nobody may read whether that is there or not."""
     return any(group.get("name") == GROUP for group in api.get("/apis", _ANY).get("groups") or ())
 
 

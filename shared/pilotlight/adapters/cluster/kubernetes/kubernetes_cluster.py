@@ -46,7 +46,7 @@ class KubernetesCluster:
         self._reads = Reads(api, policy)
 
     def credential(self) -> "Token | None":
-        """What the credential in use says of itself; None where it says nothing."""
+        """Claims of the credential in use; None where it says nothing."""
         from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
 
         return token_of(self._api.token())
@@ -72,7 +72,7 @@ class KubernetesCluster:
 
     @property
     def _lights_ahead(self) -> bool:
-        """Whether the policy may light nodes that no pod waits for."""
+        """True where the policy may light nodes that no pod waits for."""
         return bool(self._policy.schedules) or any(pool.warm or pool.min for pool in self._policy.pools.values())
 
     def cordon(self, node: str) -> None:

@@ -1,4 +1,4 @@
-"""Who makes pods, put to rest and woken: the Deployment, StatefulSet, Job or Kubeflow Notebook behind them.
+"""Owners of pods, put to rest and woken: the Deployment, StatefulSet, Job or Kubeflow Notebook behind them.
 
 One that is itself made by something else is left alone, but for a Notebook's StatefulSet and a CronJob's Job, and so is
 a Job that Kueue suspends: two would write the same field. An HPA stands still while its target has no replicas (its
@@ -61,7 +61,7 @@ _decoder = msgspec.json.Decoder(_Found)
 
 
 def of_pod(api: Api, namespace: str, pod: str, uid: str) -> OwnerState | None:
-    """Who makes a pod; None where it is gone, or whoever makes it is not ours to put to rest."""
+    """Owner that makes a pod; None where it is gone, or whoever makes it is not ours to put to rest."""
     try:
         found = api.get(pod_path(namespace, pod), _decoder)
         if found.metadata.uid != uid:

@@ -106,7 +106,7 @@ OBJECT = msgspec.json.Decoder(_Named)
 
 
 class Found(NamedTuple):
-    """What one look finds."""
+    """Pods, nodes and other objects of one look."""
 
     pods: Sequence[Pod]
     nodes: Sequence[KubeNode]
@@ -213,7 +213,7 @@ class Reads(Lists):
         return self.everywhere(selector=f"spec.nodeName={node}")
 
     def daemon_sets(self) -> Sequence[DaemonSet] | None:
-        """What every node that it selects is to have a pod of; None where we may not list them."""
+        """DaemonSets, of which every node that they select is to have a pod; None where we may not list them."""
         try:
             return self.all(DAEMON_SETS, _DAEMON_SET_LIST)
         except Forbidden:
@@ -232,7 +232,7 @@ class Reads(Lists):
         return [node.metadata.name for node in self.all(NODES, _NODE_LIST, keep)]
 
     def pod(self, namespace: str, name: str) -> Metadata:
-        """What a pod is called and carries. Raises ``Missing``."""
+        """Metadata of a pod. Raises ``Missing``."""
         return self._api.get(pod_path(namespace, name), OBJECT).metadata
 
     def _bound(self, nodes: set[str], gangs: set[str], near: Callable[[Pod], bool] | None) -> list[Pod]:
@@ -275,7 +275,8 @@ class Reads(Lists):
         return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.daemon_sets() or ()}
 
     def _devices(self, specs: Sequence[PodSpec], nodes: Sequence[KubeNode]) -> "Devices | None":
-        """What drivers publish and pods claim; None where nothing claims and every ready node has a device plugin's."""
+        """Devices that drivers publish and pods claim; None where nothing claims and every ready node has a device
+        plugin's."""
         claiming = any(spec.resource_claims or any(IMPLICIT in name for name in asked(spec)) for spec in specs)
         ours = (node for node in nodes if is_gpu_node(node, self._policy) and not plugins_of(node))
         bare = any(c.type == "Ready" and c.status == "True" for node in ours for c in node.status.conditions)
@@ -290,7 +291,7 @@ class Reads(Lists):
             return None
 
     def _attach_limits(self) -> dict[str, CsiNode]:
-        """How many volumes each node takes; none is known to an account whose role is of before this was read."""
+        """Numbers of volumes that nodes take; none is known to an account whose role is of before this was read."""
         try:
             return self._named(CSI_NODES, CsiNode, scoped=False)
         except Forbidden:

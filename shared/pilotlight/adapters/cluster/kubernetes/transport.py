@@ -79,7 +79,7 @@ class TooLarge(Unavailable):
 
 
 class _Refused(Exception):
-    """What was shown may be out of date; ``problem`` is what to raise when it is not."""
+    """Refusal of a credential that may be out of date; ``problem`` is what to raise when it is not."""
 
     def __init__(self, problem: PilotlightError) -> None:
         super().__init__(str(problem))
@@ -173,7 +173,7 @@ class Api:
             return once()  # It may have read them just now.
 
     def _knows_roles(self, access: Access) -> bool:
-        """Whether the server has read its roles: until then it refuses even what it lets everybody ask about."""
+        """True where the server has read its roles: until then it refuses even what it lets everybody ask about."""
         try:
             status = self._answer(access, "POST", REVIEWS, _REVIEW, JSON, self._patience.answer).status
         except Broken:

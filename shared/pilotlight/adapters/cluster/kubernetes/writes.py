@@ -1,4 +1,4 @@
-"""What is changed in a cluster: our taint on a node, evictions, Events, and an annotation where asked for.
+"""Changes to a cluster: our taint on a node, evictions, Events, and an annotation where asked for.
 
 Each may be repeated: a lost answer is not a second effect. ``spec.taints`` is one list to the API server, so it is
 read, changed and written over the version that was read.

@@ -55,7 +55,7 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
 
 
 def open_shop(where: str, account: CloudAccount, site: Callable[[str], Site] = Site) -> Shop:
-    """What a region rents, which ``where`` begins with. AWS is asked by ``site``."""
+    """Shop of a region, which ``where`` begins with. AWS is asked by ``site``."""
     from pilotlight.adapters.aws_api.json_calls import JsonApi
     from pilotlight.adapters.pools.asg.price_list import REGION
     from pilotlight.adapters.pools.asg.shop import AsgShop

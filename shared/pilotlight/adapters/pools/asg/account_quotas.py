@@ -1,4 +1,4 @@
-"""What an account's Service Quotas leave to pools, asked only before something is bought.
+"""Room that an account's Service Quotas leave to pools, asked only before something is bought.
 
 Limits change when AWS agrees to it, and are kept for ten minutes, as is that they could not be read; what runs is
 read anew each time.
@@ -70,7 +70,7 @@ class AccountQuotas:
         return self._limits
 
     def _learn(self, types: Sequence[str]) -> None:
-        """How many vCPUs types have: 0 where EC2 does not tell."""
+        """Numbers of vCPUs of types: 0 where EC2 does not tell."""
         if new := sorted(set(types) - self._cores.keys()):
             found = self._ec2.read("DescribeInstanceTypes", _Types, members("InstanceType", new, "")).instanceTypeSet
             self._cores |= dict.fromkeys(new, 0) | {one.instanceType: one.vCpuInfo.defaultVCpus for one in found}

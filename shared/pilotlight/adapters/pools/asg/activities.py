@@ -1,4 +1,5 @@
-"""What a group could not launch, as it tells later: a failed activity in its words, mapped like an answer's code."""
+"""Launches that a group failed to make, as it tells later: a failed activity in its words, mapped like an answer's
+code."""
 
 from collections.abc import Callable
 from datetime import datetime

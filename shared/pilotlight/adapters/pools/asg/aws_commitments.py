@@ -1,4 +1,4 @@
-"""What commitments cover of a type: Reserved Instances, and Savings Plans of its family in the region.
+"""Commitments that cover a type: Reserved Instances, and Savings Plans of its family in the region.
 
 AWS applies them to whatever runs on demand in the account, so what others run takes of them too: only what is left over
 is a pool's, and several pools of one type share it. Of plans that cover more than EC2 ("Compute") what nothing used in
@@ -105,7 +105,8 @@ class Plans(NamedTuple):
 def covered(
     ec2: QueryApi, plans: Plans, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str]
 ) -> dict[str, tuple[Paid, ...]]:
-    """What is paid for of each of these pools, whose types ``kinds`` names; what is free is the first's by name."""
+    """Commitments that pay for each of these pools, whose types ``kinds`` names; what is free is the first's by
+    name."""
     types = sorted({kinds[pool] for pool in groups})
     active = _active(plans.api)
     anywhere = _of_compute(plans, active, ec2.region, types)
@@ -198,8 +199,8 @@ def _of_compute(plans: Plans, active: Sequence[_Plan], region: str, types: Seque
 def _planned(
     plans: RestApi, active: Sequence[_Plan], region: str, kind: str, others: Sequence[_Instance]
 ) -> list[Paid]:
-    """How many nodes of a type the Savings Plans of its family still pay for, by their own rates: never too many, since
-    what others run is taken off each.
+    """Number of nodes of a type that the Savings Plans of its family still pay for, by their own rates: never too many,
+    since what others run is taken off each.
     """
     family = kind.partition(".")[0]
     try:
@@ -221,7 +222,7 @@ def _planned(
 
 
 def _rates(plans: RestApi, plan: _Plan, region: str, kind: str = "") -> Mapping[str, Decimal]:
-    """What an hour of each type, or of one, takes of a plan, where it tells a rate: Linux, on a shared machine."""
+    """Dollars that an hour of each type, or of one, takes of a plan, where it tells a rate: Linux, on shared machines."""
     wanted = {"region": [region], "productDescription": ["Linux/UNIX"], "tenancy": ["shared"]}
     wanted |= {"instanceType": [kind]} if kind else {}
     asked = {
@@ -241,7 +242,7 @@ def _rates(plans: RestApi, plan: _Plan, region: str, kind: str = "") -> Mapping[
 
 
 def _running(ec2: QueryApi, like: Sequence[str]) -> list[_Instance]:
-    """What runs on demand in the account's region, of families."""
+    """Instances that run on demand in the account's region, of families."""
     states = {"Filter.1.Name": "instance-state-name", **members("Filter.1.Value", ("pending", "running"), "")}
     asked = {**states, "Filter.2.Name": "instance-type", **members("Filter.2.Value", like, "")}
     found: list[_Instance] = []

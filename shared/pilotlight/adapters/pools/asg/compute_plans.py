@@ -35,7 +35,8 @@ class _Days(msgspec.Struct, frozen=True):
 
 
 class UnusedPlans:
-    """What is left of plans. A role without the right is told nothing: then nothing is. Safe for many threads."""
+    """Dollars an hour that are left of plans. A role without the right is told nothing: then nothing is. Safe for many
+    threads."""
 
     def __init__(self, explorer: JsonApi, clock: Clock) -> None:
         self._explorer, self._clock = explorer, clock

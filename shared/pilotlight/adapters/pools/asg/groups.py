@@ -40,12 +40,12 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def waits_to_end(self) -> bool:
-        """Whether its group terminates it, and waits for the answer of a lifecycle hook."""
+        """True where its group terminates it, and waits for the answer of a lifecycle hook."""
         return self.LifecycleState == "Terminating:Wait"
 
     @property
     def live(self) -> bool:
-        """Whether it counts as one of the group's nodes."""
+        """True where it counts as one of the group's nodes."""
         return not self.LifecycleState.startswith(GONE)
 
 
@@ -132,7 +132,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
 
     @property
     def takes_back(self) -> bool:
-        """Whether its warm pool takes nodes back, up to a number that was set."""
+        """True where its warm pool takes nodes back, up to a number that was set."""
         return self.WarmPoolConfiguration is not None and self.WarmPoolConfiguration.takes_back
 
     @property
@@ -142,13 +142,13 @@ class ScalingGroup(msgspec.Struct, frozen=True):
 
     @property
     def counts_nodes(self) -> bool:
-        """Whether its desired capacity is a number of instances: not of weights, vCPUs or memory."""
+        """True where its desired capacity is a number of instances: not of weights, vCPUs or memory."""
         overrides = self.MixedInstancesPolicy.LaunchTemplate.Overrides if self.MixedInstancesPolicy else ()
         weighted = any(override.WeightedCapacity not in ("", "1") for override in overrides)
         return not weighted and self.DesiredCapacityType in ("", "units")
 
     def launches_at_once(self, count: int, zone: str) -> bool:
-        """Whether LaunchInstances may be asked for so many: a template, one capacity type, one zone, no warm pool.
+        """True where LaunchInstances may be asked for so many: a template, one capacity type, one zone, no warm pool.
 
         Source: "Launch instances synchronously", EC2 Auto Scaling's user guide. A warm pool is only drawn on by a
         higher desired capacity.
@@ -163,7 +163,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
 
     @property
     def rules(self) -> PoolRules:
-        """What it does by itself."""
+        """Rules by which it acts by itself."""
         return PoolRules(
             group=self.AutoScalingGroupName,
             least=self.MinSize,

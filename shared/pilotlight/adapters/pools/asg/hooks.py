@@ -30,7 +30,7 @@ class _Nothing(msgspec.Struct, frozen=True):
 
 
 def waits_for_us(api: QueryApi, group: str) -> bool:
-    """Whether the group has our hook on what it terminates."""
+    """True where the group has our hook on what it terminates."""
     found = api.read("DescribeLifecycleHooks", _Hooks, {"AutoScalingGroupName": group}).LifecycleHooks
     return any(hook.LifecycleHookName == HOOK and hook.LifecycleTransition == ENDS for hook in found)
 

@@ -1,4 +1,4 @@
-"""What EC2 says of one instance when it is asked: its state, what is scheduled for it, whether spot is taken back."""
+"""Words of EC2 on one instance: its state, what is scheduled for it, whether spot is taken back."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -49,7 +49,7 @@ class _Statuses(msgspec.Struct, frozen=True):
 
 
 def state_of(ec2: QueryApi, member: Instance, seen: Seen | None) -> InstanceState:
-    """What is said of a group's ``member`` that EC2 shows as ``seen``.
+    """State of a group's ``member`` that EC2 shows as ``seen``.
 
     That a spot instance is marked, that its block ends, or that an event is scheduled confirms a notice; EC2 never says
     that an instance will run on, only that it runs now. A right that is missing confirms nothing.
@@ -68,7 +68,7 @@ def state_of(ec2: QueryApi, member: Instance, seen: Seen | None) -> InstanceStat
 
 
 def _announced(ec2: QueryApi, seen: Seen) -> tuple[bool, datetime | None]:
-    """Whether EC2 takes an instance now, and when it says that it goes."""
+    """True where EC2 takes an instance now, and the moment at which it says that the instance goes."""
     if seen.capacityReservationId:
         from pilotlight.adapters.pools.asg.reservations import block_ends
 

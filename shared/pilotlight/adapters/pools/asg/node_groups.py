@@ -38,7 +38,7 @@ GRACE = timedelta(minutes=2)
 
 
 class Issue(msgspec.Struct, frozen=True):
-    """What EKS says is wrong with a node group."""
+    """Issue that EKS reports of a node group."""
 
     code: str = ""
     message: str = ""

@@ -76,8 +76,8 @@ def paid_by_pool(
     seen: Mapping[str, Seen],
     plans: Callable[[], "Plans"],
 ) -> dict[str, tuple[Paid, ...]]:
-    """What is paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances by id,
-    ``plans`` opens AWS's word of Savings Plans.
+    """Instances that are paid for of each pool that ``kinds`` names with its instance type; ``seen`` are the instances
+    by id, ``plans`` opens AWS's word of Savings Plans.
     """
     mine = {pool: groups[pool] for pool in kinds if pool in groups}
     if not mine:
@@ -101,7 +101,8 @@ def paid_by_pool(
 def _paid(
     group: ScalingGroup, usable: Sequence[_Reservation], seen: Mapping[str, Seen], only: bool
 ) -> tuple[Paid, ...]:
-    """What its group is yet to launch takes from the first that has room for it: it may use any."""
+    """Reserved room less the launches that a group is yet to make: they take from the first that has room for it: it
+    may use any."""
     coming = max(0, group.DesiredCapacity - len(group.live))
     found = []
     for one in usable:
@@ -153,7 +154,7 @@ def _active(ec2: QueryApi, kinds: Sequence[str]) -> list[_Reservation]:
 
 
 def _wish(ec2: QueryApi, group: ScalingGroup) -> Specification:
-    """What a group says of reservations, else its launch template."""
+    """Preference of a group for reservations, else its launch template."""
     own = group.CapacityReservationSpecification
     template = group.template
     if own.CapacityReservationPreference not in ("", "default") or not template.LaunchTemplateId:
@@ -167,7 +168,7 @@ def _wish(ec2: QueryApi, group: ScalingGroup) -> Specification:
 
 
 def _launches_into(group: ScalingGroup, wish: Specification, one: _Reservation) -> bool:
-    """Whether what a group launches runs on a reservation while there is room on it."""
+    """True where what a group launches runs on a reservation while there is room on it."""
     if wish.CapacityReservationPreference == NEVER or one.availabilityZone not in group.AvailabilityZones:
         return False
     targets = wish.CapacityReservationTarget.CapacityReservationIds

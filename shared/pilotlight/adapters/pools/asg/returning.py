@@ -24,7 +24,7 @@ class _Nothing(msgspec.Struct, frozen=True):
 
 
 def stops(group: ScalingGroup) -> bool:
-    """Whether a node of it can come to stand by: its warm pool takes it back, and nothing else would be ended."""
+    """True where a node of it can come to stand by: its warm pool takes it back, and nothing else would be ended."""
     config = group.WarmPoolConfiguration
     ours = config is not None and config.takes_back and group.NewInstancesProtectedFromScaleIn
     return ours and "Terminate" not in group.suspended
@@ -80,7 +80,7 @@ def _protect(api: QueryApi, deadline: Deadline, group: ScalingGroup, instance: s
 
 
 def _only(group: ScalingGroup, instance: str, size: int) -> bool:
-    """Whether a group of this size could scale in no other instance, nor one that comes meanwhile."""
+    """True where a group of this size could scale in no other instance, nor one that comes meanwhile."""
     config = group.WarmPoolConfiguration
     keeps = config is not None and (config.MaxGroupPreparedCapacity or 0) >= size
     exposed = [one.InstanceId for one in group.Instances if one.live and not one.ProtectedFromScaleIn]
@@ -116,7 +116,7 @@ def hold_without(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None
 
 
 def before_growing(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None:
-    """What is drawn out of the warm pool is not to be replaced there."""
+    """Keep the warm pool from replacing the nodes that are drawn out of it."""
     config = group.WarmPoolConfiguration
     if config is not None and config.takes_back and config.MinSize:
         with suppress(Denied):

@@ -71,7 +71,7 @@ class Quotas:
         return next((self._of[kind, key] for key in keys if (kind, key) in self._of), "")
 
     def takes(self, instance_type: str, cores: int) -> dict[CapacityType, Mapping[str, int]]:
-        """What one node takes of them. A reservation is held on demand already."""
+        """Quota that one node takes. A reservation is held on demand already."""
         kinds: tuple[CapacityType, ...] = ("on-demand", "spot")
         return {kind: {name: cores} for kind in kinds if (name := self.of(instance_type, kind))}
 

@@ -1,4 +1,4 @@
-"""What a region rents: EC2's types, zones and spot prices, the Price List's on demand, Service Quotas' vCPUs."""
+"""Shop of a region: EC2's types, zones and spot prices, the Price List's on demand, Service Quotas' vCPUs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -114,7 +114,7 @@ class AsgShop:
             return {}
 
     def spot_prices(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
-        """What EC2 has asked for Linux in each zone since then; the price that stood at that moment counts too."""
+        """Spot prices of Linux in each zone since then; the price that stood at that moment counts too."""
         told: dict[str, list[_SpotPrice]] = {}
         for one in self._history(names, since):
             told.setdefault(f"{one.instanceType}/{one.availabilityZone}", []).append(one)

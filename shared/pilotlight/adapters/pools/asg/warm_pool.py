@@ -36,5 +36,5 @@ def warm(api: QueryApi, group: ScalingGroup) -> Sequence[Instance]:
 
 
 def startable(instances: Sequence[Instance]) -> int:
-    """How many can be started now."""
+    """Number of nodes that can be started now."""
     return sum(one.LifecycleState == STOPPED for one in instances)

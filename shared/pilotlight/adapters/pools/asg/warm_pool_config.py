@@ -1,4 +1,4 @@
-"""How a group's warm pool is kept, by AWS's own names."""
+"""Configuration of a group's warm pool, by AWS's own names."""
 
 from typing import Literal
 
@@ -23,7 +23,8 @@ class WarmConfig(msgspec.Struct, frozen=True):
 
     @property
     def takes_back(self) -> bool:
-        """Whether a node that the group scales in comes to stand by, and AWS fills it up to a number that was set."""
+        """True where a node that the group scales in comes to stand by, and AWS fills it up to a number that was
+        set."""
         most = self.MaxGroupPreparedCapacity
         reuses = self.InstanceReusePolicy.ReuseOnScaleIn and self.PoolState == "Stopped"
         return reuses and most is not None and most >= 0 and not self.Status

@@ -17,7 +17,7 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
 
 
 def open_shop(where: str, account: CloudAccount) -> Shop:
-    """What its account may rent in a region, which ``where`` begins with."""
+    """Shop of its account in a region, which ``where`` begins with."""
     return CivoShop(api(where.partition("/")[0], account))
 
 

@@ -1,4 +1,4 @@
-"""What Civo's API tells of sizes and quota. It tells no price, and there is no quota for GPUs."""
+"""Sizes and quota that Civo's API tells. It tells no price, and there is no quota for GPUs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ class CivoShop:
         return Assortment(sizes=found, quota=self._quota())
 
     def _quota(self) -> Mapping[str, tuple[int, int]]:
-        """What the account may have and has, by resource: ``{"ram_mb": (limit, usage)}``."""
+        """Limit and usage of the account, by resource: ``{"ram_mb": (limit, usage)}``."""
         found = self._api.get("/v2/quota", dict[str, Any])
         numbers = {key: value for key, value in found.items() if isinstance(value, int)}
         return {

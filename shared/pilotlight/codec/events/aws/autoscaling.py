@@ -86,7 +86,7 @@ def read_failed_launch(event: Envelope) -> CapacityFailed:
 
 
 def reason_of(words: str) -> Literal["no-capacity", "quota", "other"]:
-    """What a failed launch's words mean."""
+    """Reason that a failed launch's words mean."""
     if _THROTTLED.search(words):
         return "other"
     if _NO_CAPACITY.search(words):

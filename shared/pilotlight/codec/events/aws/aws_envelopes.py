@@ -1,4 +1,4 @@
-"""What AWS wraps around events: SQS records, SNS records and SNS notifications, one inside another.
+"""Envelopes that AWS wraps around events: SQS records, SNS records and SNS notifications, one inside another.
 
 A body may be words: AWS Budgets writes to people, and is read by its list (``aws_costs``).
 """
@@ -26,7 +26,7 @@ class _Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def queued(event: Envelope) -> Envelope:
-    """What a record of SQS carries."""
+    """Body of a record of SQS."""
     record = shaped(event.data, _Queued, event.path)
     inside = event.within("body", None)
     return msgspec.structs.replace(
@@ -35,7 +35,7 @@ def queued(event: Envelope) -> Envelope:
 
 
 def notified(event: Envelope) -> Envelope:
-    """What an SNS notification carries: posted, queued, or in a record under ``Sns``."""
+    """Body of an SNS notification: posted, queued, or in a record under ``Sns``."""
     notice = shaped(event.data, _Notification, event.path)
     inside = event.within("Message", None)
     return msgspec.structs.replace(

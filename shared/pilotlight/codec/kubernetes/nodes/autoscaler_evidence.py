@@ -41,14 +41,14 @@ class LeaseOf(Wire, frozen=True):
 
 
 def scaler_of_status(found: StatusMap) -> Scaler | None:
-    """Who wrote it and over which groups; None where no time is in it."""
+    """Autoscaler that wrote the status, and its groups; None where no time is in it."""
     status = found.data.get("status", "")
     at = _moment(found.metadata.annotations.get(UPDATED, "") or status)
     return Scaler(name=NAME, seen_at=at, groups=tuple(sorted(autoscaled_groups(status)))) if at else None
 
 
 def scaler_of_lease(found: LeaseOf) -> Scaler | None:
-    """Who holds it. It says nothing of groups."""
+    """Autoscaler that holds the lease. It says nothing of groups."""
     at = _moment(found.spec.renew_time)
     return Scaler(name=NAME, seen_at=at) if at and found.spec.holder_identity else None
 

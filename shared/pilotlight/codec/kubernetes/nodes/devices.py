@@ -96,7 +96,7 @@ def node_devices(
 
 
 def _at_once(found: Iterable[tuple[str, Device]], counters: Mapping[_Counter, Decimal]) -> int:
-    """How many of these devices can be had at once."""
+    """Number of these devices that can be had at once."""
     left = dict(counters)
     return sum(1 for pool, device in found if _take(device, pool, left))
 

@@ -1,4 +1,4 @@
-"""What a node's labels say of its machine, in one vocabulary over the clouds.
+"""GPU model and machine that a node's labels name, in one vocabulary over the clouds.
 
 Sources: NVIDIA GPU feature discovery, Karpenter, GKE, EKS, AKS and Civo node labels.
 """

@@ -102,7 +102,7 @@ def node_of(
 
 
 def _bounded(room: Request) -> Request:
-    """What a node has, where that is more than any node has: so much. It sells no more room than there can be."""
+    """Room of a node, at most what any node has. It sells no more room than there can be."""
     return {
         name: min(amount, Decimal(int((bounds.CORES if name == "cpu" else bounds.AMOUNT).most)))
         for name, amount in room.items()
@@ -110,7 +110,7 @@ def _bounded(room: Request) -> Request:
 
 
 class _ByClaim(NamedTuple):
-    """What pods get of a node by claim alone: whole GPUs and parts of them, other devices free and in all."""
+    """Room that pods get of a node by claim alone: whole GPUs and parts of them, other devices free and in all."""
 
     resource: str = ""
     devices: tuple[int, ...] = ()
@@ -153,17 +153,17 @@ def _conditions(node: KubeNode) -> tuple[str, ...]:
 
 
 def is_marked(node: KubeNode) -> bool:
-    """Whether it carries our taint."""
+    """True where it carries our taint."""
     return any(taint.key == labels.DRAINING for taint in node.spec.taints)
 
 
 def is_closed(node: KubeNode) -> bool:
-    """Whether it takes no new pods: by our taint, or cordoned by somebody."""
+    """True where it takes no new pods: by our taint, or cordoned by somebody."""
     return node.spec.unschedulable or is_marked(node)
 
 
 def is_gpu_node(node: KubeNode, policy: Policy) -> bool:
-    """Whether a node matters: ``node_of`` makes a fact of it, or cannot read it."""
+    """True where a node matters: ``node_of`` makes a fact of it, or cannot read it."""
     try:
         room = read_amounts(node.status.allocatable, "status.allocatable")
     except Unreadable:
@@ -184,7 +184,7 @@ def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
 
 
 def _ill(condition: Condition) -> str:
-    """What a condition says is the matter with GPUs, or nothing; XIDs that programs cause are no illness."""
+    """Words of a condition that says GPUs are ill, or nothing; XIDs that programs cause are no illness."""
     bad = condition.type in (WHERE_TRUE if condition.status == "True" else WHERE_FALSE)
     if not bad or condition.status == "Unknown":
         return ""
@@ -244,7 +244,7 @@ def _free_devices(resource: str, count: int, holding: Sequence[Asked]) -> tuple[
 
 
 def _held(asked: Asked, resource: str, count: int) -> GpuRequest:
-    """What a pod holds; one that cannot be read holds all."""
+    """Request that a pod on a node holds; one that cannot be read holds all."""
     return asked.gpu or GpuRequest(count=max(1, count), resource=resource)
 
 
@@ -257,7 +257,7 @@ def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[st
 
 
 def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -> tuple[tuple[str, int], ...]:
-    """How many volumes more it takes of each driver."""
+    """Number of volumes more that it takes, by driver."""
     used = attached((a.pod for a in onboard.live), objects) if limits else {}
     return tuple((name, max(0, count - used.get(name, 0))) for name, count in sorted(limits.items()))
 

@@ -19,7 +19,7 @@ _MOST = 64
 
 
 def with_claims(asked: Sequence[Asked], by_node: Mapping[str, OnNode], devices: Devices) -> list[Asked]:
-    """What pods ask for with their claims read: waiting ones what they want, those on nodes what they hold."""
+    """Requests of pods with their claims read: waiting ones what they want, those on nodes what they hold."""
     sharing = by_sharing((a.pod for a in asked if not a.pod.node and not a.pod.finished), devices)
     read = [_claims_read(a, by_node, devices, sharing) for a in asked]
     return _with_sharers(read, sharing) if sharing else read
@@ -46,7 +46,7 @@ def _claims_read(asked: Asked, by_node: Mapping[str, OnNode], devices: Devices, 
 
 
 def uses_claims(asked: Asked) -> bool:
-    """Whether a pod asks for devices by claim."""
+    """True where a pod asks for devices by claim."""
     return bool(asked.pod.spec.resource_claims) or any(name.startswith(IMPLICIT) for name in asked.request)
 
 
@@ -76,7 +76,7 @@ def _with_sharers(asked: Sequence[Asked], sharing: Mapping[str, str]) -> list[As
 
 
 def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
-    """What a pod wants by claim; None where it wants nothing so. Raises ``Unreadable``.
+    """Devices that a pod wants by claim; None where it wants nothing so. Raises ``Unreadable``.
 
     A pod on a node is asked what it would want on another one.
     """
@@ -120,7 +120,7 @@ def _within_bounds(asks: Iterable[tuple[DeviceAsk, ...]], alike: Sequence[str]) 
 
 
 def _spec(pod: Pod, claim: Mapping[str, object], devices: Devices) -> DeviceClaimSpec | None:
-    """What one of a pod's claims asks for; None for one that has its devices already or wants none."""
+    """Spec of one of a pod's claims; None for one that has its devices already or wants none."""
     name, space = str(claim.get("name", "?")), pod.metadata.namespace
     template = claim.get("resourceClaimTemplateName")
     made = claim.get("resourceClaimName") or _made_for(pod, name)

@@ -1,4 +1,4 @@
-"""What would stop a pod's eviction, by the rules that cluster autoscalers follow."""
+"""Reasons that would stop a pod's eviction, by the rules that cluster autoscalers follow."""
 
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.pods.pods import is_daemon, is_mirror

@@ -30,7 +30,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Around(NamedTuple):
-    """What each waiting pod has to do with others, by uid or name; and by rule the pods that are there, by domain."""
+    """Relations of each waiting pod with others, by uid or name; and by rule the pods that are there, by domain."""
 
     near: dict[str, Near]
     counts: dict[str, dict[str, int]]
@@ -47,7 +47,7 @@ class _Whom(NamedTuple):
     selector: Selector | None
 
     def has(self, pod: Pod, namespaces: Namespaces) -> bool:
-        """Whether a pod is one of them."""
+        """True where a pod is one of them."""
         space = pod.metadata.namespace
         if self.selector is None or not covers(self.selector, pod.metadata.labels):
             return False
@@ -68,14 +68,14 @@ class _Group(NamedTuple):
 
 
 def uses_near(pod: Pod) -> bool:
-    """Whether other pods decide where this one may run."""
+    """True where other pods decide where this one may run."""
     affinity = pod.spec.affinity
     near = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
     return bool(near or any(s.when_unsatisfiable == "DoNotSchedule" for s in pod.spec.topology_spread_constraints))
 
 
 def keeps_away(pod: Pod) -> bool:
-    """Whether a pod that is there may keep others from being near it."""
+    """True where a pod that is there may keep others from being near it."""
     affinity = pod.spec.affinity
     return bool(affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required)
 

@@ -13,7 +13,7 @@ _SECONDS = ((labels.CHECKPOINT_S, bounds.CHECKPOINT_EVERY), (labels.CHECKPOINT_T
 
 
 def grace_s(spec: PodSpec) -> Seconds:
-    """What a pod may take to stop. Kubernetes counts less than nothing as a second."""
+    """Seconds that a pod may take to stop. Kubernetes counts less than nothing as a second."""
     grace = spec.termination_grace_period_seconds
     if grace < 0:
         return 1.0
@@ -21,7 +21,7 @@ def grace_s(spec: PodSpec) -> Seconds:
 
 
 def run_s(spec: PodSpec) -> Seconds:
-    """How long a pod may run, 0 where nothing limits it; a limit of more than a year is one of a year."""
+    """Seconds that a pod may run, 0 where nothing limits it; a limit of more than a year is one of a year."""
     limit = spec.active_deadline_seconds
     return max(0.0, min(limit, bounds.RUN.most)) if limit == limit else 0.0
 
@@ -85,7 +85,7 @@ def refuse(pod: Pod) -> None:
 
 
 def told_of(pod: Pod) -> list[str]:
-    """What is beyond its bound of a pod that runs, and what it counts as."""
+    """Texts on fields of a running pod that are beyond their bounds, and the values that count instead."""
     wrong = [f"{text}; until then its stop is planned as if it said nothing" for text in _told(pod)]
     for name, _ in _SECONDS:
         try:
@@ -102,7 +102,7 @@ def _told(pod: Pod) -> Iterator[str]:
 
 
 def _counts(pod: Pod) -> Iterator[tuple[str, int, Bound]]:
-    """What there may not be too much of."""
+    """Counts of a pod that are bounded, each with its name."""
     spec, affinity = pod.spec, pod.spec.affinity
     yield "tolerations", len(spec.tolerations), bounds.TOLERATIONS
     yield "volumes", len(spec.volumes), bounds.VOLUMES

@@ -44,7 +44,7 @@ def gang_key(pod: Pod) -> str:
 
 
 def in_set(pod: Pod) -> bool:
-    """Whether a LeaderWorkerSet made it."""
+    """True where a LeaderWorkerSet made it."""
     return LWS_NAME in pod.metadata.labels
 
 
@@ -81,7 +81,7 @@ def gang_sizes(
 
 
 def _leads_alone(pod: Pod, sets: Mapping[str, LeaderWorkerSet]) -> bool | None:
-    """Whether a pod is a leader whose workers wait for it; None for one of no such set."""
+    """True where a pod is a leader whose workers wait for it; None for one of no such set."""
     meta = pod.metadata
     made_by = sets.get(f"{meta.namespace}/{meta.labels.get(LWS_NAME, '')}")
     if made_by is None or made_by.spec.startup_policy != "LeaderReady":

@@ -48,18 +48,18 @@ ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 
 
 def waits(pod: Pod) -> bool:
-    """Whether a node could help: not finished, deleted, placed, mirrored or a DaemonSet's."""
+    """True where a node could help: not finished, deleted, placed, mirrored or a DaemonSet's."""
     return not (pod.finished or pod.metadata.deletion_timestamp or pod.node or is_mirror(pod) or is_daemon(pod))
 
 
 def is_daemon(pod: Pod) -> bool:
-    """Whether a DaemonSet made it: every node has one of its kind."""
+    """True where a DaemonSet made it: every node has one of its kind."""
     owner = pod.metadata.owner
     return owner is not None and owner.kind == "DaemonSet"
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Whether it mirrors a kubelet's static pod."""
+    """True where it mirrors a kubelet's static pod."""
     return MIRROR in pod.metadata.annotations
 
 
@@ -172,7 +172,7 @@ def _demand(
 
 
 def _said(pod: Pod) -> str:
-    """What the scheduler last said of it, or its beginning."""
+    """Message that the scheduler last gave of it, or its beginning."""
     said = (c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False")
     return next(said, "")[: bounds.SAID]
 
@@ -203,7 +203,7 @@ def other_demand(asked: Asked, objects: Objects, claims: Claimants) -> PodDemand
 
 
 def daemon_of(daemons: DaemonSet, claims: Claimants) -> Daemon | None:
-    """What a DaemonSet's pod takes of a node; None where it cannot be read."""
+    """Room that a DaemonSet's pod takes of a node; None where it cannot be read."""
     spec = daemons.spec.template.spec
     spec = msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *_DAEMONS_BEAR))
     pod = Pod(metadata=daemons.metadata, spec=spec)
@@ -261,7 +261,7 @@ def _works_since(pod: Pod) -> datetime | None:
 
 
 def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:
-    """What the pod would need on another node; None where it names what no other node could give."""
+    """Shape that the pod would need on another node; None where it names what no other node could give."""
     try:
         return _demand(asked, reach_of(asked.pod, objects), objects, claims, None).shape
     except Unreadable:
@@ -269,7 +269,7 @@ def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodSh
 
 
 def traits_of(asked: Asked) -> PodTraits:
-    """What a pod tells of its purpose. The class may be an annotation too; the label wins."""
+    """Traits that tell of a pod's purpose. The class may be an annotation too; the label wins."""
     meta, spec = asked.pod.metadata, asked.pod.spec
     key = labels.WORKLOAD_CLASS[0]
     explicit = {key: bounds.shown(meta.annotations[key])} if key in meta.annotations else {}

@@ -1,4 +1,4 @@
-"""What a pod asks of a node: its effective request and its GPUs.
+"""Requests of pods to a node: one's its effective request and its GPUs.
 
 Effective request, as the scheduler counts it (KEP-753 sidecars, KEP-2837 pod-level resources): the larger of all
 containers with all sidecars, and of each init container with the sidecars declared before it; plus overhead.
@@ -47,17 +47,17 @@ class Asked(NamedTuple):
 
     @property
     def holds_gpu(self) -> bool:
-        """Whether it has GPUs once placed. In doubt it has: its node is never given back."""
+        """True where it has GPUs once placed. In doubt it has: its node is never given back."""
         return bool(self.gpu or self.problem or (self.pod.spec.resource_claims and not self.claims_read))
 
     @property
     def wants_gpu(self) -> bool:
-        """Whether it asks for GPUs, or for devices that may be some."""
+        """True where it asks for GPUs, or for devices that may be some."""
         return self.gpu is not None or self.claimed is not None
 
 
 def read_request(pod: Pod) -> Asked:
-    """What a pod asks for; never raises."""
+    """Request of a pod; never raises."""
     request: Request = {}
     if pod.unread:
         return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
@@ -69,7 +69,7 @@ def read_request(pod: Pod) -> Asked:
 
 
 def effective_request(spec: PodSpec) -> Request:
-    """What the scheduler counts for a pod. Raises Unreadable("bad-quantity") naming the path."""
+    """Effective request of a pod, as the scheduler counts it. Raises Unreadable("bad-quantity") naming the path."""
     sidecars: Request = {}
     largest_init: Request = {}
     for i, container in enumerate(spec.init_containers):
@@ -120,7 +120,7 @@ def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None
 
 
 def other_resources(request: Request, gpu: GpuRequest | None) -> tuple[tuple[str, int], ...]:
-    """What a request wants beside GPUs, CPU, memory and disk, by name, in whole units: hugepages, other devices."""
+    """Resources of a request beside GPUs, CPU, memory and disk, by name, in whole units: hugepages, other devices."""
     mine = gpu.resource if gpu else ""
     return tuple(
         sorted(

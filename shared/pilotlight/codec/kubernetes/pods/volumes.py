@@ -110,7 +110,8 @@ def _first(pod: Pod) -> tuple[bool, object, str]:
 
 
 def attached(pods: Iterable[Pod], objects: Objects) -> dict[str, int]:
-    """How many volumes pods attach, by resource; one that several have counts once. Empty where no limit is known."""
+    """Number of volumes that pods attach, by resource; one that several have counts once. Empty where no limit is
+    known."""
     if not objects.csi_nodes:
         return {}
     names = {(pod.metadata.namespace, name) for pod in pods for name in claims_of(pod)}
@@ -130,7 +131,7 @@ def _driver(claim: VolumeClaim | None, objects: Objects) -> str:
 
 
 def attach_limits(node: str, objects: Objects) -> dict[str, int]:
-    """How many volumes a node takes in all, by resource, where its drivers say it."""
+    """Number of volumes that a node takes in all, by resource, where its drivers say it."""
     found = objects.csi_nodes.get(node)
     drivers = found.spec.drivers if found is not None else ()
     limits = ((d.name, d.allocatable.count) for d in drivers if d.allocatable is not None)
@@ -238,7 +239,7 @@ def _any_of(alternatives: Sequence[Terms]) -> Terms:
 
 
 def _would_do(volume: PersistentVolume, wanted: str, claim: VolumeClaim) -> bool:
-    """Whether a volume is free, and of the class, size and access that a claim asks for."""
+    """True where a volume is free, and of the class, size and access that a claim asks for."""
     spec, asked, owner = volume.spec, claim.spec, volume.spec.claim_ref
     ours = owner is not None and (owner.namespace, owner.name) == (claim.metadata.namespace, claim.metadata.name)
     if spec.storage_class_name != wanted or volume.metadata.deletion_timestamp:

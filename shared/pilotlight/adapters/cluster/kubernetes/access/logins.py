@@ -63,7 +63,7 @@ def _plugin_answer(plugin: Table, cluster: Table, path: Path) -> Mapping[str, st
 
 
 def _lasts(ends: str) -> Seconds:
-    """How long a plugin's credential may be shown; one that names no end is asked for again when it is refused."""
+    """Seconds that a plugin's credential may be shown; one that names no end is asked for again when it is refused."""
     if not ends:
         return float("inf")
     try:

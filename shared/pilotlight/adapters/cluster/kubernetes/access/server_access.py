@@ -1,4 +1,4 @@
-"""How an API server is reached: its address, whom to trust, and what to show it."""
+"""Access to an API server: its address, the authority to trust, and the credential to show."""
 
 import ssl
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a service account's token says of itself."""
+"""Claims of a service account's token."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 def token_of(token: str) -> Token | None:
-    """What a JSON Web Token says of itself, unverified: the API server judges it. None for what is none."""
+    """Claims of a JSON Web Token, unverified: the API server judges it. None for what is none."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
