@@ -13,7 +13,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, Ignored, decode
 from pilotlight.codec.policy_file import read_policy
-from pilotlight.codec.redact import redacted
+from pilotlight.codec.redact import redact_secrets
 from pilotlight.doorway import RECEIVES, Function, takes
 from pilotlight.facts.messages import DeadLetter
 from pilotlight.settings import Settings, default_file
@@ -138,7 +138,7 @@ def test_a_sample_that_is_cut_off_is_a_dead_letter(sample: Sample) -> None:
     for share in CUTS:
         cut = whole[: max(1, int(len(whole) * share))]
         assert "rejected" in site.answers(function, sample, cut)[0]
-        assert site.letters()[-1].body == redacted(cut.decode())
+        assert site.letters()[-1].body == redact_secrets(cut.decode())
 
 
 def _places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

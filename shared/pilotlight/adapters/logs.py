@@ -17,7 +17,7 @@ _bound: ContextVar[dict[str, str]] = ContextVar("pilotlight_log_context", defaul
 
 
 @contextmanager
-def bound(**context: str) -> Iterator[None]:
+def bind_context(**context: str) -> Iterator[None]:
     """Every line logged inside carries these fields, those that are empty left out."""
     token = _bound.set({**_bound.get(), **{key: value for key, value in context.items() if value}})
     try:

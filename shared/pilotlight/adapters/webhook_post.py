@@ -39,7 +39,7 @@ class Poster:
     """Posts to one URL. ``who`` is what errors call its receiver."""
 
     def __init__(self, url: str, who: str, *, timeout_s: Seconds = 10.0, allow_private: bool = False) -> None:
-        self._url = checked(url, who)
+        self._url = check_url(url, who)
         self._timeout_s = timeout_s
         self._allow_private = allow_private
         self._site = Site(url, addresses=self._addresses)
@@ -75,7 +75,7 @@ class Poster:
         return addresses
 
 
-def checked(url: str, who: str) -> SplitResult:
+def check_url(url: str, who: str) -> SplitResult:
     """The parts of a URL that can be posted to. Raises ``BadInput``, which does not repeat it: it may be a secret."""
     try:
         parts = urlsplit(url)

@@ -46,7 +46,7 @@ def words(alert: Alert) -> Words:
 def plain(alert: Alert) -> tuple[str, str]:
     """Title and text, for a channel that knows no markup."""
     said = words(alert)
-    lines = [f"{name}: {text}" for name, text in named(said) if text]
+    lines = [f"{name}: {text}" for name, text in named_parts(said) if text]
     return said.title, "\n".join(lines)
 
 
@@ -69,7 +69,7 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
 
 
-def named(said: Words) -> list[tuple[str, str]]:
+def named_parts(said: Words) -> list[tuple[str, str]]:
     """Every part but the title, with its name."""
     names = ("where", "cost", "why", "next", "how")
     return [(name, getattr(said, name)) for name in names]

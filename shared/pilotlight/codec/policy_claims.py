@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from pilotlight.codec.policy_values import shown
+from pilotlight.codec.policy_values import quote_text
 from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.policy import Claims, Policy
 
@@ -21,23 +21,23 @@ def claim_problems(policy: Policy) -> Iterator[Problem]:
         yield from _claims(f"claims.{namespace}", namespace, claims)
     if policy.default_team and policy.default_team not in _teams(policy):
         team = policy.default_team
-        yield "default_team", f"{shown(team)} has no budget: write one with scope: {{team: {team}}}"
+        yield "default_team", f"{quote_text(team)} has no budget: write one with scope: {{team: {team}}}"
 
 
 def _claims(path: str, namespace: str, claims: Claims) -> Iterator[Problem]:
     if not _NAMESPACES.fullmatch(namespace):
-        yield path, f"{shown(namespace)} is no namespace: write its name, or a pattern of names with * and ?"
+        yield path, f"{quote_text(namespace)} is no namespace: write its name, or a pattern of names with * and ?"
     if claims.classes == ():
         yield f"{path}.classes", "is empty: name at least one; the first is what a pod is that may not be another"
     if claims.team and not _TEAM.fullmatch(claims.team):
-        yield f"{path}.team", f"{shown(claims.team)} is no name of one team: {_LETTERS}"
+        yield f"{path}.team", f"{quote_text(claims.team)} is no name of one team: {_LETTERS}"
     if claims.priority < 0:
         yield f"{path}.priority", f"{claims.priority} is negative: 0 permits no priority"
     for i, team in enumerate(claims.teams):
         if not team:
             yield f"{path}.teams[{i}]", "is empty"
         elif not _TEAMS.fullmatch(team):
-            yield f"{path}.teams[{i}]", f"{shown(team)} is no team and no pattern with * and ?: {_LETTERS}"
+            yield f"{path}.teams[{i}]", f"{quote_text(team)} is no team and no pattern with * and ?: {_LETTERS}"
 
 
 def _teams(policy: Policy) -> set[str]:

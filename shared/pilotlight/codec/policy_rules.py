@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from pilotlight.codec.policy_alerts import alert_problems, known_zone
 from pilotlight.codec.policy_claims import claim_problems
-from pilotlight.codec.policy_values import amount_problem, shown, suggestion
+from pilotlight.codec.policy_values import amount_problem, quote_text, suggestion
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.rule_policy import Rule, RuleWhen, Schedule
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
@@ -189,11 +189,11 @@ def _rule(path: str, rule: Rule, policy: Policy, taken: Collection[str]) -> Iter
 
 def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
     if not _BUDGET_NAME.fullmatch(budget.name):
-        yield f"{path}.name", f"{shown(budget.name)} is no name: {_LETTERS}"
+        yield f"{path}.name", f"{quote_text(budget.name)} is no name: {_LETTERS}"
     if budget.name in taken:
         yield f"{path}.name", f"{budget.name} names two budgets: what they hold would be mixed up"
     if budget.id and not _BUDGET_NAME.fullmatch(budget.id):
-        yield f"{path}.id", f"{shown(budget.id)} is no id: {_LETTERS}"
+        yield f"{path}.id", f"{quote_text(budget.id)} is no id: {_LETTERS}"
     if budget.id and budget.id in taken:
         yield f"{path}.id", f"{budget.id} is what another budget is kept under: what they hold would be mixed up"
     limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}

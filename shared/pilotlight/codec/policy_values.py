@@ -62,7 +62,7 @@ def parse_duration(text: str) -> float:
     return float(seconds)
 
 
-def shown(text: str, most: int = 80) -> str:
+def quote_text(text: str, most: int = 80) -> str:
     """Text as an error quotes it: whole, or its beginning and its length."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}... ({len(text):,} characters)"
 
@@ -135,7 +135,7 @@ def _scalar(value: Any, read: Callable[[str, Any], Any], kind: inspect.Type, pat
     try:
         return read(value, kind) if isinstance(value, str) else value
     except ValueError as error:
-        return _wrong(path, f"{shown(str(value))} {error}", problems)
+        return _wrong(path, f"{quote_text(str(value))} {error}", problems)
 
 
 def _wrong(path: str, reason: str, problems: Problems) -> Any:

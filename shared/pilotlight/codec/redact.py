@@ -49,14 +49,14 @@ _WRAPPED = re.compile(r"(\"data(?:_base64)?\"\s{0,20}:\s{0,20}\")([A-Za-z0-9+/]{
 """What Pub/Sub and CloudEvents wrap in base64."""
 
 
-def redacted(text: str) -> str:
+def redact_secrets(text: str) -> str:
     """The text without the secrets that can be told, also in base64 that wraps an event."""
     return _plain(_WRAPPED.sub(_inside, text))
 
 
 def without_login(url: str) -> str:
     """A URL, also one that is miswritten, as it may be told: without the user and the password before its host."""
-    return redacted(_BEFORE_HOST.sub(rf"\g<1>{GONE}@", url))
+    return redact_secrets(_BEFORE_HOST.sub(rf"\g<1>{GONE}@", url))
 
 
 def _plain(text: str) -> str:

@@ -94,16 +94,16 @@ def kept_back(request: Request, error: StoreFault) -> Response:
 
 
 def _dead_letter(request: Request, error: Reject) -> Outgoing:
-    from pilotlight.codec.redact import redacted
+    from pilotlight.codec.redact import redact_secrets
 
     kept = SHORT if isinstance(error, TooMuch) else request.house.settings.max_body
     digest = sha256(request.body).hexdigest()
     letter = DeadLetter(
-        reason=redacted(str(error)),
+        reason=redact_secrets(str(error)),
         path=error.path if isinstance(error, BadEvent) else "",
         function=request.function,
-        body=redacted(request.body[:kept].decode(errors="backslashreplace")[:kept]),
-        headers={key: redacted(value) for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
+        body=redact_secrets(request.body[:kept].decode(errors="backslashreplace")[:kept]),
+        headers={key: redact_secrets(value) for key, value in request.headers.items() if key.startswith(KEPT_HEADERS)},
         at=request.house.clock.now(),
         size=_size(request),
         sha256=digest,

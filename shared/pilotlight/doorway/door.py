@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.adapters.logs import LOGGER, bound
+from pilotlight.adapters.logs import LOGGER, bind_context
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
 from pilotlight.doorway.answers import (
     Response,
@@ -112,7 +112,7 @@ def _one(request: Request, delivery: Delivery | Refused) -> Response:
         return refuse(replace(request, body=delivery.body), delivery.error)
     request = replace(request, dryrun=request.dryrun or delivery.dryrun)
     message = delivery.message
-    with bound(function=request.function, event=delivery.id, **_subject(message)):
+    with bind_context(function=request.function, event=delivery.id, **_subject(message)):
         if isinstance(message, Ignored):
             return _ignore(message)
         if isinstance(message, QuotaReserved) and request.function == "pod_pending":
@@ -146,7 +146,7 @@ def _abreast(request: Request, message: Message, clusters: Sequence[str]) -> Res
 
 def _at(request: Request, message: Message, cluster: str) -> Response:
     """One cluster's answer, under this deployment's name of it."""
-    with bound(cluster=cluster):
+    with bind_context(cluster=cluster):
         try:
             site = request.house.at(cluster)
             _ = site.late

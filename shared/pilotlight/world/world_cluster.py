@@ -14,7 +14,7 @@ from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds
 from pilotlight.world import pod_makers
-from pilotlight.world.scheduling.nearby import counted
+from pilotlight.world.scheduling.nearby import count_by_domain
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
 
@@ -36,7 +36,7 @@ class WorldCluster:
             there = [n for n in self._world.nodes.values() if n.joined]
             nodes = tuple(self._value(n) for n in there)
             rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
-            around = {key: counted(rule, there) for key, rule in rules.items()}
+            around = {key: count_by_domain(rule, there) for key, rule in rules.items()}
             refused = list(self._refused())
             findings = tuple(refusals(refused)) if refused else ()
         return ClusterView(pending=pending, nodes=nodes, around=around, findings=findings)

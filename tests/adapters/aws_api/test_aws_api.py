@@ -17,7 +17,7 @@ from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.aws_api.signing import Keys, signed
+from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import HttpAnswer
@@ -51,13 +51,13 @@ def test_every_signature_is_botocores(
 ) -> None:
     """Whatever is signed, with keys that last or a role's, at any moment: botocore signs the same."""
     url = f"https://{service}.{REGION}.amazonaws.com"
-    headers = signed(url, body, Keys(key, secret, session), service, REGION, at)
+    headers = signed_headers(url, body, Keys(key, secret, session), service, REGION, at)
     assert signature_holds(f"{url}/", body, headers, secret)
 
 
 def test_another_secret_signs_otherwise() -> None:
     """The comparison can fail."""
-    headers = signed("https://ec2.amazonaws.com", b"a=b", Keys(KEY, SECRET), "ec2", REGION, NOW)
+    headers = signed_headers("https://ec2.amazonaws.com", b"a=b", Keys(KEY, SECRET), "ec2", REGION, NOW)
     assert not signature_holds("https://ec2.amazonaws.com/", b"a=b", headers, "another")
     assert not signature_holds("https://ec2.amazonaws.com/", b"a=c", headers, SECRET)
 

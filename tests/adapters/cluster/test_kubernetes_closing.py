@@ -176,7 +176,7 @@ def test_the_watchman_opens_what_nobody_would(
     assert list(closing_lease.lift(api, NOW, silent_s=300)) == opened
     taints = server.store.get("nodes", "n")["spec"]["taints"]
     assert taints == ([OTHER] if opened else [OTHER, TAINT])
-    assert closing_lease.watched(api, NOW)
+    assert closing_lease.has_watchman(api, NOW)
 
 
 def test_a_beat_is_heard(api: Api, cluster: KubernetesCluster) -> None:

@@ -10,7 +10,7 @@ from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.facts.capacity import Resources, Taint
 from pilotlight.facts.fit.matching import holds, selects, untolerated_taint
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
-from pilotlight.world.scheduling.filters import affine, moved, repelled, roomy, taken
+from pilotlight.world.scheduling.filters import affine, are_ports_taken, is_repelled, room_after_move, roomy
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 MOST = str(2**63 - 1)
@@ -103,7 +103,7 @@ def test_the_planner_and_the_worlds_scheduler_agree_on_who_may_run_where(
 ) -> None:
     """Two readings of Kubernetes' rules, written apart, give one answer for labels and taints."""
     assert selects(labels, terms) == affine(labels, terms)
-    assert (untolerated_taint(taints, tolerations) is not None) == repelled(taints, tolerations)
+    assert (untolerated_taint(taints, tolerations) is not None) == is_repelled(taints, tolerations)
 
 
 NAMES = ["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb"]
@@ -155,7 +155,7 @@ PORTS = st.lists(
 @given(PORTS, PORTS)
 def test_the_planner_and_the_worlds_scheduler_agree_on_host_ports(there: list[str], wanted: list[str]) -> None:
     """Two codes of one rule: a port is taken by its protocol and number, on its address or on all."""
-    assert clash(tuple(there), tuple(wanted)) == taken(there, wanted)
+    assert clash(tuple(there), tuple(wanted)) == are_ports_taken(there, wanted)
 
 
 def test_the_worlds_scheduler_keeps_pods_of_one_host_port_apart() -> None:
@@ -163,6 +163,6 @@ def test_the_worlds_scheduler_keeps_pods_of_one_host_port_apart() -> None:
     one = shape(gpu=GpuRequest(count=1), near=Near(ports=("TCP/80",)))
     empty = Resources()
     assert roomy(one, NVIDIA, (1000, 1000), {}, empty)
-    full = moved(empty, one, -1)
+    full = room_after_move(empty, one, -1)
     assert not roomy(one, NVIDIA, (1000, 1000), {}, full)
-    assert roomy(one, NVIDIA, (1000, 1000), {}, moved(full, one, 1))
+    assert roomy(one, NVIDIA, (1000, 1000), {}, room_after_move(full, one, 1))

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import address, form
-from pilotlight.adapters.aws_api.signing import FORM, Keys, signed
+from pilotlight.adapters.aws_api.signing import FORM, Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import identity_token
@@ -91,7 +91,7 @@ class Credentials:
         keys, _ = self._own()
         url, action = address("sts", self._region, self._environ), "AssumeRole"
         body = form(action, "sts", {"RoleArn": role, "RoleSessionName": SESSION})
-        headers = signed(url, body, keys, "sts", self._region, datetime.now(UTC))
+        headers = signed_headers(url, body, keys, "sts", self._region, datetime.now(UTC))
         with Deadline(WAIT_S) as deadline:
             return _assumed(deadline, self._site(url), action, body, headers, keys).Credentials
 

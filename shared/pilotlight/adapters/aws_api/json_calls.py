@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.reading import AwsService, read_again
-from pilotlight.adapters.aws_api.signing import signed
+from pilotlight.adapters.aws_api.signing import signed_headers
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import Unavailable
@@ -43,7 +43,7 @@ class JsonApi(AwsService):
         keys, target = self._credentials.keys(), f"{TARGETS.get(self._service, self._service)}.{action}"
         now = datetime.now(UTC)
         kind = KINDS.get(self._service, KIND)
-        headers = signed(self._url, body, keys, self._service, self.region, now, kind=kind, target=target)
+        headers = signed_headers(self._url, body, keys, self._service, self.region, now, kind=kind, target=target)
         try:
             with Deadline(READ_S) as deadline:
                 answer = self._site.ask(deadline, "POST", "/", body, headers, repeatable=True)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pilotlight.adapters.aws_api.forms import form
 from pilotlight.adapters.aws_api.reading import AwsService, read_again
-from pilotlight.adapters.aws_api.signing import signed
+from pilotlight.adapters.aws_api.signing import signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken
@@ -42,7 +42,7 @@ class QueryApi(AwsService):
         lost: type[Unavailable] = Unsure if gate else Unavailable
         body = form(action, self._service, params)
         keys = self._credentials.keys()
-        headers = signed(self._url, body, keys, self._service, self.region, datetime.now(UTC))
+        headers = signed_headers(self._url, body, keys, self._service, self.region, datetime.now(UTC))
         try:
             answer = self._site.ask(deadline, "POST", "/", body, headers, gate=gate, repeatable=gate is None)
         except Broken as error:

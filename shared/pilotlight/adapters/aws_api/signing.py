@@ -32,7 +32,7 @@ class Keys(NamedTuple):
         return text
 
 
-def signed(
+def signed_headers(
     url: str, body: bytes, keys: Keys, service: str, region: str, at: datetime, *, kind: str = FORM, target: str = ""
 ) -> Mapping[str, str]:
     """The headers of ``POST url`` with that body, whose signature holds for some minutes around ``at`` (UTC).

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.codec.bills.charges import merged, read_charges
+from pilotlight.codec.bills.charges import merge_findings, read_charges
 from pilotlight.codec.bills.rates import Rates
 from pilotlight.facts.money.bill import Bill, BilledDay
 from pilotlight.ports.state import Clock
@@ -43,7 +43,7 @@ class CivoBills:
             source=f"civo-{self._api.region}",
             days=own,
             horizon=min(end, now) if found.readable else start,
-            findings=merged(found.findings),
+            findings=merge_findings(found.findings),
             notes=(f"{cents(left_out)} of charges of no pool or of other codes are left out",) if left_out else (),
             doubtful=found.doubtful,
         )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pilotlight.adapters.bills.exports import Files, local_files
-from pilotlight.adapters.bills.focus_query import VERSION, query, superseded
+from pilotlight.adapters.bills.focus_query import VERSION, query, superseded_days
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.errors import BadInput
@@ -64,7 +64,7 @@ class FocusBills:
     ) -> list[Line]:
         period = {"start": start.astimezone(UTC).replace(tzinfo=None), "end": end.astimezone(UTC).replace(tzinfo=None)}
         if several:
-            db.execute(superseded(columns), {"start": period["start"]})
+            db.execute(superseded_days(columns), {"start": period["start"]})
         tags = tuple(self._rules.scope.tags) if self._rules.scope else ()
         found = (Line(*row) for row in db.execute(query(columns, tags, several=several), period).fetchall())
         return [line._replace(reach=line.reach and line.reach.replace(tzinfo=UTC)) for line in found]

@@ -60,7 +60,7 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
         GROUP BY ALL ORDER BY ALL"""
 
 
-def superseded(columns: Columns) -> str:
+def superseded_days(columns: Columns) -> str:
     """Makes the table ``dropped`` of the versions' days that a newer version writes again."""
     what = [name for name in _SAYS_WHAT if name in columns]
     says = [*what, *(name for name in _SAYS_WHERE if name in columns), *([] if what else ["BilledCost"])]

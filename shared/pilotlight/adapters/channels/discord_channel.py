@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, Poster, checked
+from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, Poster, check_url
 from pilotlight.codec.alert_bodies.discord import discord
 from pilotlight.errors import Throttled
 from pilotlight.facts.messages import Alert
@@ -25,7 +25,7 @@ class DiscordChannel:
     """Posts each alert. The URL is the secret."""
 
     def __init__(self, url: str, clock: Clock, *, timeout_s: Seconds = 10.0, allow_private: bool = False) -> None:
-        parts = checked(url, "Discord")
+        parts = check_url(url, "Discord")
         waited = urlencode({**dict(parse_qsl(parts.query)), "wait": "true"})
         url = urlsplit(parts._replace(query=waited).geturl()).geturl()
         self._poster = Poster(url, "Discord", timeout_s=timeout_s, allow_private=allow_private)

@@ -53,7 +53,7 @@ class MetAgain(Conflict):
     """Another version is there, and an earlier attempt of this call may have written it."""
 
 
-def tried(send: Callable[[Deadline], T]) -> T:
+def retry_call(send: Callable[[Deadline], T]) -> T:
     """Answer of the store in the end. ``send`` raises ``Unsure`` where a write was sent and no answer came.
 
     Raises what ``send`` does; ``Unsure`` where any attempt may have been done; ``MetAgain`` for a conflict after that.

@@ -13,9 +13,9 @@ from math import ceil
 from typing import Any
 
 from pilotlight.adapters.state import new_version, too_large
-from pilotlight.adapters.state.calls import MetAgain, of_store, tried
+from pilotlight.adapters.state.calls import MetAgain, of_store, retry_call
 from pilotlight.adapters.state.dynamodb_calls import Calls
-from pilotlight.adapters.state.dynamodb_rooms import INDEX, Items, Rooms, merged, room_of
+from pilotlight.adapters.state.dynamodb_rooms import INDEX, Items, Rooms, merge_rooms, room_of
 from pilotlight.adapters.state.store_time import StoreTime
 from pilotlight.errors import Conflict, StoreFault, Unavailable, Unsure
 from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
@@ -95,7 +95,7 @@ class DynamoDBState:
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
         rooms = [room for room in self._rooms.under(prefix) if not after or _reaches(room, after)]
-        for key, stored in merged(rooms, lambda room: self._keys(room, prefix, after, limit)):
+        for key, stored in merge_rooms(rooms, lambda room: self._keys(room, prefix, after, limit)):
             if len(found) == limit:
                 return Page(found, found[-1][0])
             found.append((key, stored))
@@ -172,10 +172,10 @@ class DynamoDBState:
         self._change(asked, "PutItem", Item=_id(room, key))
 
     def _read(self, key: str, action: str, **asked: Any) -> Any:
-        return tried(lambda deadline: self._calls.ask(deadline, key, action, asked, lost=Unavailable))
+        return retry_call(lambda deadline: self._calls.ask(deadline, key, action, asked, lost=Unavailable))
 
     def _change(self, key: str, action: str, **asked: Any) -> None:
-        tried(lambda deadline: self._calls.ask(deadline, key, action, asked, lost=Unsure))
+        retry_call(lambda deadline: self._calls.ask(deadline, key, action, asked, lost=Unsure))
 
 
 def _id(room: str, key: str) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.refusals import said_in_json
-from pilotlight.adapters.aws_api.signing import signed
+from pilotlight.adapters.aws_api.signing import signed_headers
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.state.store_time import since_boot_s
@@ -51,7 +51,7 @@ class Calls:
         body = msgspec.json.encode({"TableName": self._table, **asked})
         keys = self._credentials.keys()
         url, target, now = self._url, f"{SERVICE}.{action}", datetime.now(UTC)
-        headers = signed(url, body, keys, "dynamodb", self._region, now, kind=KIND, target=target)
+        headers = signed_headers(url, body, keys, "dynamodb", self._region, now, kind=KIND, target=target)
         sent_s = since_boot_s()
         try:
             answer = self._site.ask(deadline, "POST", "/", body, headers, largest=LARGEST)

@@ -62,7 +62,7 @@ def room_of(key: str) -> str:
     return "/".join(key.split("/", 2)[:2])
 
 
-def merged(rooms: Sequence[str], keys: Callable[[str], Iterator[tuple[str, T]]]) -> Iterator[tuple[str, T]]:
+def merge_rooms(rooms: Sequence[str], keys: Callable[[str], Iterator[tuple[str, T]]]) -> Iterator[tuple[str, T]]:
     """The keys of many rooms in order. A room is not asked before its first possible key, its own name, is next."""
     heap: list[tuple[str, int, tuple[str, T] | None]] = [(room, n, None) for n, room in enumerate(rooms)]
     heapify(heap)

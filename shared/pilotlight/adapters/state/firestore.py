@@ -17,7 +17,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site
 from pilotlight.adapters.state import new_version, too_large
-from pilotlight.adapters.state.calls import MetAgain, of_store, tried
+from pilotlight.adapters.state.calls import MetAgain, of_store, retry_call
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
 from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable, Unsure
 from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
@@ -186,7 +186,7 @@ class FirestoreState:
 
     def _ask(self, call: str, body: Mapping[str, Any], key: str, *, changes: bool = False) -> Any:
         wire = msgspec.json.encode(body)
-        return tried(lambda deadline: self._send(deadline, call, wire, key, changes=changes))
+        return retry_call(lambda deadline: self._send(deadline, call, wire, key, changes=changes))
 
     def _send(self, deadline: Deadline, call: str, body: bytes, key: str, *, changes: bool) -> Any:
         headers = {"Content-Type": "application/json"}

@@ -14,18 +14,18 @@ _SCHEME = re.compile(r":(?=//)")
 _WWW = re.compile(r"\b(www)\.", re.I)
 
 
-def unformatted(text: str) -> str:
+def strip_formatting(text: str) -> str:
     """Without signs that set type in Slack's markup, of the same length. An underscore within a name stays."""
     text = _UNDERSCORE.sub("＿", text.translate(_SIGNS))
     return _QUOTE.sub(r"\1›", _EMOJI.sub("꞉", text))
 
 
-def unlinked(text: str) -> str:
+def strip_links(text: str) -> str:
     """Without addresses that a reader's program would make links of, of the same length."""
     return _WWW.sub(r"\1․", _SCHEME.sub("꞉", text))
 
 
 def inert(text: str) -> str:
     """Without what any of the markups that are around gives a meaning: for receivers of which nothing is known."""
-    text = unlinked(unformatted(text)).translate(_MORE_SIGNS)
+    text = strip_links(strip_formatting(text)).translate(_MORE_SIGNS)
     return _LIST.sub(lambda found: found[1] + found[2].translate({45: "‐", 43: "＋", 46: "․", 41: "）"}), text)

@@ -6,8 +6,8 @@ One fingerprint is one incident: what is over resolves it. Limits: summary 1,024
 from hashlib import sha256
 from typing import Any
 
-from pilotlight.codec.alert_bodies.inert import unlinked
-from pilotlight.codec.alert_text import clean, cut, links, named, words
+from pilotlight.codec.alert_bodies.inert import strip_links
+from pilotlight.codec.alert_text import clean, cut, links, named_parts, words
 from pilotlight.facts.messages import Alert
 
 SUMMARY, DETAIL = 1024, 4000
@@ -26,7 +26,7 @@ def pagerduty(alert: Alert, routing_key: str) -> dict[str, Any]:
         "component": _text(clean(alert.subject), SUMMARY),
         "group": _text(clean(alert.team), SUMMARY),
         "class": _text(clean(alert.kind), SUMMARY),
-        "custom_details": {name: _text(text, DETAIL) for name, text in named(said) if text},
+        "custom_details": {name: _text(text, DETAIL) for name, text in named_parts(said) if text},
     }
     if alert.at is not None:
         payload["timestamp"] = alert.at.isoformat()
@@ -42,4 +42,4 @@ def incident(alert: Alert) -> str:
 
 
 def _text(text: str, limit: int) -> str:
-    return cut(unlinked(text), limit, str)
+    return cut(strip_links(text), limit, str)

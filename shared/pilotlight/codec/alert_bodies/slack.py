@@ -8,7 +8,7 @@ escaped, and the signs that set type, for which it knows no escape, become their
 
 from typing import Any
 
-from pilotlight.codec.alert_bodies.inert import unformatted
+from pilotlight.codec.alert_bodies.inert import strip_formatting
 from pilotlight.codec.alert_text import clean, cut, links, words
 from pilotlight.facts.messages import Alert
 
@@ -33,14 +33,14 @@ def slack(alert: Alert) -> dict[str, Any]:
     blocks.append(
         {"type": "context", "elements": [_mrkdwn("", f"{clean(alert.kind)} | {clean(alert.fingerprint)}", FIELD)]}
     )
-    text = cut(unformatted(said.title), SECTION, _escaped)
+    text = cut(strip_formatting(said.title), SECTION, _escaped)
     return {"text": text, "mrkdwn": False, "parse": "none", "unfurl_links": False, "unfurl_media": False} | {
         "blocks": blocks
     }
 
 
 def _mrkdwn(head: str, text: str, limit: int) -> dict[str, Any]:
-    return {"type": "mrkdwn", "text": head + cut(unformatted(text), limit - len(head), _escaped), "verbatim": True}
+    return {"type": "mrkdwn", "text": head + cut(strip_formatting(text), limit - len(head), _escaped), "verbatim": True}
 
 
 def _literal(name: str, text: str) -> dict[str, Any]:

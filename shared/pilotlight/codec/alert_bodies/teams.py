@@ -6,8 +6,8 @@ mentioned only by ``msteams.entities``, which no card of ours has.
 
 from typing import Any
 
-from pilotlight.codec.alert_bodies.inert import unlinked
-from pilotlight.codec.alert_text import clean, cut, links, named, words
+from pilotlight.codec.alert_bodies.inert import strip_links
+from pilotlight.codec.alert_text import clean, cut, links, named_parts, words
 from pilotlight.facts.messages import Alert
 
 _COLOURS = {"info": "accent", "warning": "warning", "critical": "attention"}
@@ -19,7 +19,7 @@ def teams(alert: Alert) -> dict[str, Any]:
     said = words(alert)
     colour = "good" if alert.resolved else _COLOURS[alert.severity]
     body = [_block(_run(said.title, "title", weight="bolder", size="large", color=colour))]
-    for name, text in named(said):
+    for name, text in named_parts(said):
         if text:
             body.append(_block(_run(f"{name}: ", name, weight="bolder"), _run(text, name)))
     mark = f"{clean(alert.kind)} | {clean(alert.fingerprint)}"
@@ -41,4 +41,4 @@ def _block(*runs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(text: str, part: str, **style: object) -> dict[str, Any]:
-    return {"type": "TextRun", "text": cut(unlinked(text), _ROOM[part], str), **style}
+    return {"type": "TextRun", "text": cut(strip_links(text), _ROOM[part], str), **style}

@@ -5,7 +5,7 @@ What an alert says stands in ``code``: anywhere else Telegram makes links, menti
 
 from html import escape
 
-from pilotlight.codec.alert_text import clean, cut, links, named, words
+from pilotlight.codec.alert_text import clean, cut, links, named_parts, words
 from pilotlight.facts.messages import Alert
 
 _UNITS = {"title": 300, "where": 200, "cost": 100, "why": 2000, "next": 500, "how": 500, "mark": 200}
@@ -17,7 +17,7 @@ def telegram(alert: Alert) -> str:
     said = words(alert)
     level, _, what = said.title.partition(": ")
     lines = [f"<b>{level}</b> {_code(what, 'title')}"]
-    lines += [f"<b>{name}</b>: {_code(text, name)}" for name, text in named(said) if text]
+    lines += [f"<b>{name}</b>: {_code(text, name)}" for name, text in named_parts(said) if text]
     lines += [" ".join(f'<a href="{escape(url)}">{escape(name)}</a>' for name, url in links(alert))]
     return "\n".join([*filter(None, lines), _code(clean(alert.fingerprint), "mark")])
 

@@ -196,7 +196,7 @@ def _finding(subject: str, code: str, message: str) -> Finding:
     return Finding(subject=subject, code=code, message=message)
 
 
-def merged(findings: Sequence[Finding], most: int = 50) -> tuple[Finding, ...]:
+def merge_findings(findings: Sequence[Finding], most: int = 50) -> tuple[Finding, ...]:
     """At most so many findings; the rest as their number."""
     if len(findings) <= most:
         return tuple(findings)

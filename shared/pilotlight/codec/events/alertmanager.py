@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, shaped
+from pilotlight.codec.events.envelope import Envelope, convert_shape
 from pilotlight.facts.messages import Alert, Moment
 from pilotlight.facts.nodes.gpu_faults import ALERTS, CODE_LABELS, NODE_LABELS, OF_PROGRAMS
 
@@ -35,7 +35,7 @@ _LINKS = {"runbook": "runbook_url", "dashboard": "dashboard_url"}
 
 def read(event: Envelope) -> Alert:
     """One alert. Without a severity it is a warning."""
-    alert = shaped(event.data, _Alert, event.path)
+    alert = convert_shape(event.data, _Alert, event.path)
     labels, notes = alert.labels, alert.annotations
     name = labels.get("alertname", "alert")
     resolved = alert.status == "resolved"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Found, Ignored, moment, shaped
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, convert_shape, moment
 from pilotlight.facts.messages import InterruptionNotice, Moment, Name, NoticeKind
 
 EMITTED = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
@@ -43,7 +43,7 @@ class _Grid(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(event: Envelope) -> Found:
     """One scheduled event: a notice a machine."""
-    about = shaped(event.data, _Scheduled, event.path)
+    about = convert_shape(event.data, _Scheduled, event.path)
     order = ORDERS.get(about.EventType)
     if order is None and about.EventType not in MAINTENANCE:
         return Ignored(reason=f"{about.EventType:.80} of a machine asks for nothing here")
@@ -76,7 +76,7 @@ def read_grid(event: Envelope) -> Found:
         return _asked(event)
     if event.data["eventType"] != EMITTED:
         return Ignored(reason=f"{event.data['eventType']!r:.80} asks for nothing here")
-    emitted = shaped(event.data, _Emitted, event.path)
+    emitted = convert_shape(event.data, _Emitted, event.path)
     return _inside(msgspec.structs.replace(event.within("data", emitted.data), at=emitted.eventTime))
 
 
@@ -89,5 +89,5 @@ def _asked(event: Envelope) -> Ignored:
 
 
 def _inside(event: Envelope) -> Found:
-    info = shaped(event.data, _Grid, event.path).resourceInfo
+    info = convert_shape(event.data, _Grid, event.path).resourceInfo
     return read(event.within("resourceInfo.properties", info.properties))

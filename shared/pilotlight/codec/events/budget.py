@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Found, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, convert_shape
 from pilotlight.facts.messages import BudgetNotice, Message, Moment, Name
 
 
@@ -23,7 +23,7 @@ class _Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(event: Envelope) -> Found:
     """One message a threshold; one without any where none is crossed."""
-    said = shaped(event.data, _Notification, event.path)
+    said = convert_shape(event.data, _Notification, event.path)
     notices: list[Message | Ignored] = []
     if said.alertThresholdExceeded is not None or said.forecastThresholdExceeded is None:
         notices.append(_notice(event, said, said.alertThresholdExceeded, forecast=False))
@@ -49,7 +49,7 @@ def _notice(event: Envelope, said: _Notification, threshold: float | None, *, fo
         "identity": "/".join(fact),
         "at": event.at,
     }
-    return shaped(notice, BudgetNotice, event.path)
+    return convert_shape(notice, BudgetNotice, event.path)
 
 
 def _decimal(amount: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.codec.events import compute, gke_autoscaler, kubernetes
-from pilotlight.codec.events.envelope import Envelope, Found, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, convert_shape
 from pilotlight.facts.messages import Moment
 
 _VISIBILITY = {"resultInfo", "decision", "noDecisionStatus"}
@@ -37,7 +37,7 @@ class _LogEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(event: Envelope) -> Found:
     """One entry."""
-    entry = shaped(event.data, _LogEntry, event.path)
+    entry = convert_shape(event.data, _LogEntry, event.path)
     about = msgspec.structs.replace(
         event,
         cluster=entry.resource.labels.cluster_name or event.cluster,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.facts.messages import InterruptionNotice, Moment, Name, NoticeKind
 
 ENDS: Mapping[str, NoticeKind] = {
@@ -58,16 +58,16 @@ class _Named(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_entry(event: Envelope, method: str) -> InterruptionNotice:
     """A LogEntry of the system event log whose ``method`` is one of ``ENDS``."""
-    entry = shaped(event.data, _Entry, event.path)
+    entry = convert_shape(event.data, _Entry, event.path)
     return _ended(event, method, entry.protoPayload.resourceName, entry.resource.labels.instance_id)
 
 
 def read_operation(event: Envelope) -> InterruptionNotice | Ignored:
     """An Operation as the API lists it; its times carry an offset."""
-    operation = shaped(event.data, _Operation, event.path)
+    operation = convert_shape(event.data, _Operation, event.path)
     if operation.operationType not in ENDS:
         return Ignored(reason=f"operation {operation.operationType:.80} asks for nothing here")
-    link = shaped(event.data, _Target, event.path).targetLink
+    link = convert_shape(event.data, _Target, event.path).targetLink
     at = operation.endTime or operation.insertTime or event.at
     about = msgspec.structs.replace(event, at=at.astimezone(UTC) if at else None)
     return _ended(about, operation.operationType, link, operation.targetId)
@@ -75,7 +75,7 @@ def read_operation(event: Envelope) -> InterruptionNotice | Ignored:
 
 def _ended(event: Envelope, method: str, path: str, number: str) -> InterruptionNotice:
     *_, zone, _, name = path.split("/")
-    instance = shaped({"instance": name}, _Named, event.path).instance
+    instance = convert_shape({"instance": name}, _Named, event.path).instance
     kind = ENDS[method]
     return InterruptionNotice(
         cluster=event.cluster,

@@ -19,12 +19,12 @@ from pilotlight.codec.events.envelope import (
     Ignored,
     Refused,
     Text,
-    counted,
+    dump_event,
     from_cloudevent,
     join,
+    name_ignored,
+    open_cloudevent,
     parse,
-    structured,
-    written,
 )
 from pilotlight.errors import BadEvent, TooMuch
 from pilotlight.facts.messages import Message
@@ -64,7 +64,7 @@ def decode(body: bytes, headers: Mapping[str, str], *, cluster: str) -> list[Del
         attributes = {key[3:]: value for key, value in head.items() if key.startswith("ce-")}
         return _within(from_cloudevent(envelope, attributes, parse(body) if body else None))
     if "x-cloudscheduler" in head:
-        called = scheduler.called(envelope, head)
+        called = scheduler.scheduled_call(envelope, head)
         return _within(called.within("", parse(body)) if body.strip() not in (b"", b"{}") else called)
     return _within(envelope.within("", parse(body)))
 
@@ -95,7 +95,7 @@ def _one_of(event: Envelope, depth: int) -> Iterator[Delivery | Refused]:
     try:
         yield from _outcomes(event, depth)
     except BadEvent as error:
-        yield Refused(error=error, body=written(event))
+        yield Refused(error=error, body=dump_event(event))
 
 
 def _several(event: Envelope) -> Iterator[Envelope] | None:
@@ -123,22 +123,22 @@ def _several(event: Envelope) -> Iterator[Envelope] | None:
 def _opened(event: Envelope) -> Envelope | None:
     """Content of a structured CloudEvent or in a messaging service's envelope, or None where there is none."""
     if event.type == pubsub.PUBLISHED:
-        return pubsub.pushed(event.within("data", event.data))
+        return pubsub.open_push(event.within("data", event.data))
     if event.type:
         return None
     match event.data:
         case {"specversion": _}:
-            return structured(event)
+            return open_cloudevent(event)
         case {"message": dict()} if pubsub.is_push(event):
-            return pubsub.pushed(event)
+            return pubsub.open_push(event)
         case {"context": {"eventType": pubsub.BACKGROUND}}:
             return pubsub.background(event)
         case {"body": _, "eventSource": "aws:sqs"}:
-            return aws_envelopes.queued(event)
+            return aws_envelopes.open_sqs_record(event)
         case {"Sns": dict() as notice}:
             return event.within("Sns", {"Type": "Notification", **notice})
         case {"Type": "Notification", "Message": _}:
-            return aws_envelopes.notified(event)
+            return aws_envelopes.open_sns_notification(event)
     return None
 
 
@@ -154,7 +154,7 @@ def _delivered(event: Envelope) -> list[Delivery | Refused]:
     file = reader.__module__.rpartition(".")[2]
     return [
         Delivery(
-            message=counted(event, one, file) if isinstance(one, Ignored) else one,
+            message=name_ignored(event, one, file) if isinstance(one, Ignored) else one,
             id=event.id,
             dryrun=dryrun in (True, "true", "1"),
         )

@@ -85,7 +85,7 @@ def parse(body: bytes | str, path: str = "") -> Any:
         raise BadEvent(f"not JSON: {error}", path) from None
 
 
-def written(event: Envelope) -> bytes:
+def dump_event(event: Envelope) -> bytes:
     """An event that was read, as JSON again."""
     try:
         return msgspec.json.encode(event.data)
@@ -93,14 +93,14 @@ def written(event: Envelope) -> bytes:
         raise BadEvent("nested too deeply", event.path) from None
 
 
-def carried(content: bytes | str, path: str) -> Any:
+def parse_content(content: bytes | str, path: str) -> Any:
     """Content of an envelope: JSON, or ``Text`` where it does not even begin as an object or an array."""
     start = content.lstrip()[:80]
     words = start.decode(errors="replace") if isinstance(start, bytes) else start
     return parse(content, path) if words.startswith(("{", "[")) else Text(words)
 
 
-def shaped(data: object, shape: type[T], path: str = "") -> T:
+def convert_shape(data: object, shape: type[T], path: str = "") -> T:
     """``data`` as a typed shape; what does not fit is named by its path."""
     try:
         return msgspec.convert(data, shape)
@@ -134,7 +134,7 @@ def from_cloudevent(around: Envelope, attributes: Mapping[str, Any], data: Any) 
         event = CloudEvent(dict(attributes), data)
     except (GenericException, TypeError) as error:
         raise BadEvent(f"not a CloudEvent: {error}", around.path) from None
-    head = shaped({**event.get_attributes(), "id": _id_of(attributes)}, _Head, around.path)
+    head = convert_shape({**event.get_attributes(), "id": _id_of(attributes)}, _Head, around.path)
     return msgspec.structs.replace(
         around,
         data=data,
@@ -155,7 +155,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     time: Moment | None = None
 
 
-def structured(event: Envelope) -> Envelope:
+def open_cloudevent(event: Envelope) -> Envelope:
     """Event of a CloudEvent in structured mode."""
     attributes = {key: value for key, value in event.data.items() if key not in ("data", "data_base64")}
     if (encoded := event.data.get("data_base64")) is None:
@@ -168,7 +168,7 @@ def structured(event: Envelope) -> Envelope:
     return from_cloudevent(event, attributes, parse(data, path))
 
 
-def counted(event: Envelope, ignored: Ignored, file: str) -> Ignored:
+def name_ignored(event: Envelope, ignored: Ignored, file: str) -> Ignored:
     """An ignored event under what such events are counted by: its own source and type, or the file that reads it."""
     source, kind = event.attributes.get("source"), event.type
     match event.data:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Found, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, convert_shape
 from pilotlight.facts.messages import CapacityFailed, Message
 
 ERROR = "scale.up.error."
@@ -38,7 +38,7 @@ class _Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(event: Envelope) -> Found:
     """A group that failed is one message; so one entry may be several."""
-    results = shaped(event.data, _Payload, event.path).resultInfo
+    results = convert_shape(event.data, _Payload, event.path).resultInfo
     found: list[Message | Ignored] = []
     for result in results.results if results else ():
         if result.errorMsg is not None and result.errorMsg.messageId.startswith(ERROR):
@@ -59,4 +59,4 @@ def _failed(event: Envelope, scale_up: str, error: _Error, group: str) -> Capaci
         "identity": f"{scale_up or event.id}/{error.messageId}/{parts[-1]}",
         "at": event.at,
     }
-    return shaped(said, CapacityFailed, event.path)
+    return convert_shape(said, CapacityFailed, event.path)

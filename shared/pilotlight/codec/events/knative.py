@@ -6,7 +6,7 @@ ApiServerSource draws a new random id for every send, so an event is known by it
 import msgspec
 
 from pilotlight.codec.events import kubernetes, scheduler
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.facts.messages import Name, PodPending, QuotaReserved, Tick
 
 PING = "dev.knative.sources.ping"
@@ -36,7 +36,7 @@ def read(envelope: Envelope) -> PodPending | QuotaReserved | Tick | Ignored:
         return _reference(envelope)
     if not envelope.type.startswith(RESOURCE):
         return Ignored(reason=f"{envelope.type:.80} asks for nothing here")
-    match shaped(envelope.data, _Object, envelope.path).kind:
+    match convert_shape(envelope.data, _Object, envelope.path).kind:
         case "Event":
             return kubernetes.read_event(envelope)
         case "Pod":
@@ -55,7 +55,7 @@ def _reference(envelope: Envelope) -> PodPending | Ignored:
     A new Event names its object in its own name, ``train-0.17f2a1b3c4d5e6f7``: a hint to look just as well. Its updates
     would be a look each, and say no more.
     """
-    about = shaped(envelope.data, _Reference, envelope.path)
+    about = convert_shape(envelope.data, _Reference, envelope.path)
     pod = about.name
     if about.kind == "Event" and envelope.type == f"{REFERENCE}add":
         pod = about.name.rpartition(".")[0]

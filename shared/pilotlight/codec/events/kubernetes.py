@@ -11,7 +11,7 @@ adds ``clusterName``.
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.facts.messages import Moment, Name, PodPending, QuotaReserved
 
 REASON = "FailedScheduling"
@@ -81,12 +81,12 @@ class _Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
     """A FailedScheduling Event about a Pod, or Kueue's about work that has its quota; every other asks for nothing."""
-    event = shaped(envelope.data, _Event, envelope.path)
+    event = convert_shape(envelope.data, _Event, envelope.path)
     about, key = (event.regarding, "regarding") if event.regarding else (event.involvedObject, "involvedObject")
     queued = event.reason == RESERVED and about.kind == "Workload" and about.apiVersion.startswith(KUEUE)
     if not queued and (event.reason != REASON or about.kind != "Pod"):
         return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
-    of = shaped(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
+    of = convert_shape(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
     seen = event.series.lastObservedTime if event.series else None
     message = QuotaReserved if queued else PodPending
     return message(
@@ -101,7 +101,7 @@ def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
 
 def read_pod(envelope: Envelope) -> PodPending | Ignored:
     """A Pod that the scheduler has called Unschedulable; every other Pod asks for nothing."""
-    pod = shaped(envelope.data, _Pod, envelope.path)
+    pod = convert_shape(envelope.data, _Pod, envelope.path)
     unschedulable = [c for c in pod.status.conditions or () if _says_unschedulable(c)]
     if not unschedulable:
         return Ignored(reason=f"pod {pod.metadata.namespace}/{pod.metadata.name} is not Unschedulable")

@@ -3,7 +3,7 @@
 Source: the Workload CRD of Kueue v0.20, v1beta1 and v1beta2.
 """
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.codec.events.kubernetes import KUEUE, identity
 from pilotlight.codec.kubernetes.kueue_workloads import Workload
 from pilotlight.facts.messages import QuotaReserved
@@ -16,7 +16,7 @@ def read_workload(envelope: Envelope) -> QuotaReserved | Ignored:
     """
     if not str(envelope.data.get("apiVersion", "")).startswith(KUEUE):
         return Ignored(reason="a Workload that is not Kueue's asks for nothing here")
-    workload = shaped(envelope.data, Workload, envelope.path)
+    workload = convert_shape(envelope.data, Workload, envelope.path)
     meta = workload.metadata
     if not workload.wants_nodes:
         return Ignored(reason=f"Workload {meta.namespace}/{meta.name} does not wait for our admission check")
@@ -28,4 +28,4 @@ def read_workload(envelope: Envelope) -> QuotaReserved | Ignored:
         "identity": identity(meta.uid, meta.resource_version) or envelope.id,
         "at": envelope.at,
     }
-    return shaped(said, QuotaReserved, envelope.within("metadata", None).path)
+    return convert_shape(said, QuotaReserved, envelope.within("metadata", None).path)

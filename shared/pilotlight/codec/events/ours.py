@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pilotlight.codec.events.envelope import Envelope, shaped
+from pilotlight.codec.events.envelope import Envelope, convert_shape
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import TYPES, Message
 
@@ -20,6 +20,6 @@ def read(envelope: Envelope) -> Message:
         known["cluster"] = envelope.cluster
     if "identity" in shape.__struct_fields__:
         known |= {"identity": envelope.id, "at": envelope.at}
-    message = shaped({**known, **data}, shape, envelope.within("data", None).path)
+    message = convert_shape({**known, **data}, shape, envelope.within("data", None).path)
     assert isinstance(message, Message)
     return message

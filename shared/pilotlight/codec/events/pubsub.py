@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.codec.events import scheduler
-from pilotlight.codec.events.envelope import Envelope, Found, Ignored, carried, shaped
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, convert_shape, parse_content
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Moment
 
@@ -37,7 +37,7 @@ def is_push(event: Envelope) -> bool:
     return not event.type and bool(known & event.data["message"].keys())
 
 
-def pushed(event: Envelope) -> Envelope:
+def open_push(event: Envelope) -> Envelope:
     """Event of a push. The message's id stands in where the event inside has none."""
     message: Any = event.data.get("message") if isinstance(event.data, dict) else None
     return _opened(event.within("message", message))
@@ -45,17 +45,17 @@ def pushed(event: Envelope) -> Envelope:
 
 def background(event: Envelope) -> Envelope:
     """Event of a background event: ``context`` beside the message itself, as ``data``."""
-    context = shaped(event.data["context"], _Context, event.within("context", None).path)
+    context = convert_shape(event.data["context"], _Context, event.within("context", None).path)
     about = msgspec.structs.replace(event, id=context.eventId, at=context.timestamp)
     return _opened(about.within("data", event.data.get("data")))
 
 
 def _opened(event: Envelope) -> Envelope:
-    message = shaped(event.data, _Message, event.path)
+    message = convert_shape(event.data, _Message, event.path)
     inside = event.within("data", None)
     return msgspec.structs.replace(
         inside,
-        data=carried(_decoded(message.data, inside.path), inside.path) if message.data else None,
+        data=parse_content(_decoded(message.data, inside.path), inside.path) if message.data else None,
         type="",
         id=message.messageId or message.message_id or event.id,
         at=message.publishTime or event.at,

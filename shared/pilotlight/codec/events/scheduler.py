@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.facts.messages import Moment, Tick
 
 PURPOSES: tuple[str, ...] = get_args(Tick.__annotations__["what"])
@@ -27,10 +27,10 @@ def ticks(attributes: Mapping[str, Any]) -> bool:
     return "tick" in attributes or attributes.get("kind") == "tick"
 
 
-def called(event: Envelope, head: Mapping[str, str]) -> Envelope:
+def scheduled_call(event: Envelope, head: Mapping[str, str]) -> Envelope:
     """A call of an HTTP target: known by its job and the time it was due, which its headers say."""
     job = head.get("x-cloudscheduler-jobname", "")
-    at = shaped(dict(head), _Head).time if TIME in head else None
+    at = convert_shape(dict(head), _Head).time if TIME in head else None
     return msgspec.structs.replace(
         event, id=f"{job}/{at.isoformat()}" if at else event.id, at=at, attributes={"tick": "reconcile"}
     )

@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.facts.messages import BillExported, Moment
 
 _Full = Annotated[str, msgspec.Meta(min_length=1)]
@@ -52,7 +52,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_google(event: Envelope) -> BillExported:
     """The data of Cloud Storage's CloudEvent ``finalized``: the object's own resource."""
-    written = shaped(event.data, _Google, event.within("data", None).path)
+    written = convert_shape(event.data, _Google, event.within("data", None).path)
     return _written(event, f"gs://{written.bucket}/{written.name}", str(written.generation))
 
 
@@ -65,19 +65,19 @@ def read_attributes(event: Envelope) -> BillExported | Ignored:
     """A Cloud Storage notification says all in its attributes."""
     if event.attributes["eventType"] != "OBJECT_FINALIZE":
         return Ignored(reason=f"{event.attributes['eventType']} of an object asks for nothing here")
-    written = shaped(dict(event.attributes), _Notice, event.path)
+    written = convert_shape(dict(event.attributes), _Notice, event.path)
     return _written(event, f"gs://{written.bucketId}/{written.objectId}", written.objectGeneration)
 
 
 def read_s3(event: Envelope) -> BillExported:
     """The detail of EventBridge's "Object Created": its key is written as it is."""
-    written = shaped(event.data, _S3, event.path)
+    written = convert_shape(event.data, _S3, event.path)
     return _of_s3(event, written, written.object.key)
 
 
 def read_record(event: Envelope) -> BillExported | Ignored:
     """A record of an S3 notification: its key is URL-encoded."""
-    record = shaped(event.data, _Record, event.path)
+    record = convert_shape(event.data, _Record, event.path)
     if not record.eventName.removeprefix("s3:").startswith("ObjectCreated"):
         return Ignored(reason=f"{record.eventName or 'a change'} of an object asks for nothing here")
     about = msgspec.structs.replace(event, at=record.eventTime or event.at)
@@ -96,6 +96,6 @@ def _of_s3(event: Envelope, written: _S3, key: str) -> BillExported:
 
 def _written(event: Envelope, uri: str, version: str) -> BillExported:
     identity = f"{uri}#{version}" if version else event.id
-    return shaped(
+    return convert_shape(
         {"cluster": event.cluster, "uri": uri, "identity": identity, "at": event.at}, BillExported, event.path
     )

@@ -198,7 +198,7 @@ class ResourceFlavor(Wire, frozen=True):
     spec: FlavorSpec = FlavorSpec()
 
 
-def planned(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Finding]]:
+def planned_workloads(workloads: Iterable[Workload]) -> tuple[list[Workload], list[Finding]]:
     """The Workloads that want nodes and are planned, and what is told of those whose pods are too many.
 
     The smallest first: a count is an int32, and no quota holds pods that ask for nothing of it.

@@ -34,7 +34,7 @@ class Settled(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def settled(pods: Sequence[Pod], nodes: Sequence[KubeNode], now: datetime) -> Settled:
+def settle_times(pods: Sequence[Pod], nodes: Sequence[KubeNode], now: datetime) -> Settled:
     """The objects with ``now`` in place of times that cannot be."""
     findings = list[Finding]()
     clean_pods, clean_nodes = list(pods), list(nodes)

@@ -13,7 +13,7 @@ from pilotlight.codec.kubernetes.kueue_workloads import (
     Workload,
     longest_run_of,
     longest_runs,
-    planned,
+    planned_workloads,
     pods_to_come,
     queue_findings,
     reserving,
@@ -23,13 +23,13 @@ from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of, plugins_of
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded, uses_near
+from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded_namespaces, uses_near
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
 from pilotlight.codec.kubernetes.pods.pods import daemon_of, demand_of, waits
 from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.pods.volumes import with_holders, with_shares
-from pilotlight.codec.kubernetes.times import newest, settled
+from pilotlight.codec.kubernetes.times import newest, settle_times
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -56,9 +56,9 @@ def view_of(
     ``now`` is the look's, where it is not the newest moment that the objects speak of: it stands in for times that no
     clock says. Nodes without GPUs are left out. Selectors and taints that no pool meets are the planner's to find.
     """
-    pods, nodes, strange = settled(pods, nodes, now or newest(pods, nodes) or EPOCH)
+    pods, nodes, strange = settle_times(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
-    let_in, too_large = planned(objects.workloads.values())
+    let_in, too_large = planned_workloads(objects.workloads.values())
     objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
     asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, let_in, objects)]
     on_nodes: Mapping[str, OnNode] = {}
@@ -99,7 +99,7 @@ def _with_devices(
 
 def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
     """Requests of pods; those that wait in a namespace with too many rules on pods near by are refused."""
-    full = crowded(a.pod for a in asked if not a.pod.finished)
+    full = crowded_namespaces(a.pod for a in asked if not a.pod.finished)
     if not full:
         return list(asked), full
     why = Unreadable(bounds.CODE, f"its namespace has too many different rules on pods near by: {NEIGHBOURS.mend}")

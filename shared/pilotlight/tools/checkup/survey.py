@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
 from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
-from pilotlight.adapters.cluster.kubernetes.closing_lease import watched
+from pilotlight.adapters.cluster.kubernetes.closing_lease import has_watchman
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
@@ -103,7 +103,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         autoscaler_priorities=look.config(AUTOSCALER_PRIORITIES, "priorities"),
         hidden=look.hidden,
         token=token_of(access.token),
-        watched=policy.placement == "taint" and watched(api, now),
+        watched=policy.placement == "taint" and has_watchman(api, now),
     )
 
 

@@ -48,7 +48,7 @@ def _number(text: str) -> int | None:
     return number if number in INT64 else None
 
 
-def repelled(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
+def is_repelled(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
     """True where a taint keeps a pod off that none of its tolerations bears."""
     return bool([t for t in taints if t.effect in REPELLING and not any(_bears(one, t) for one in tolerations)])
 
@@ -60,7 +60,7 @@ def _bears(toleration: Toleration, taint: Taint) -> bool:
     return effect and (toleration.key, toleration.value) == (taint.key, taint.value)
 
 
-def picked(gpu: GpuRequest, resource: str, devices: Sequence[int]) -> tuple[int, ...] | None:
+def pick_devices(gpu: GpuRequest, resource: str, devices: Sequence[int]) -> tuple[int, ...] | None:
     """The devices that a pod gets of a node's, by index: of its resource, a share on the fullest that has room.
 
     None where they are too few; none at all where it asks for another resource than whole devices.
@@ -79,9 +79,9 @@ def roomy(shape: PodShape, resource: str, devices: Sequence[int], slices: Mappin
     gpu = shape.gpu
     if gpu.resource != resource and slices.get(gpu.resource, 0) < gpu.count:
         return False
-    if picked(gpu, resource, devices) is None or free.pods < 1:
+    if pick_devices(gpu, resource, devices) is None or free.pods < 1:
         return False
-    if shape.near is not None and taken(free.ports, shape.near.ports):
+    if shape.near is not None and are_ports_taken(free.ports, shape.near.ports):
         return False
     rest = dict(free.other)
     limited = [(name, amount) for name, amount in shape.other if name in rest or not name.startswith(ATTACHABLE)]
@@ -94,7 +94,7 @@ EVERY_ADDRESS = "0.0.0.0"
 """Where a port is taken that names no address: on all of them."""
 
 
-def taken(ports: Sequence[str], wanted: Sequence[str]) -> bool:
+def are_ports_taken(ports: Sequence[str], wanted: Sequence[str]) -> bool:
     """True where a host port is taken: by the same protocol and number, on one address, or on all of them."""
     used = [_port(one) for one in ports]
     for number, address in (_port(one) for one in wanted):
@@ -117,7 +117,7 @@ def _ports(free: Resources, shape: PodShape, sign: int) -> tuple[str, ...]:
     return (*free.ports, *own) if sign < 0 else tuple(port for port in free.ports if port not in own)
 
 
-def moved(free: Resources, shape: PodShape, sign: int) -> Resources:
+def room_after_move(free: Resources, shape: PodShape, sign: int) -> Resources:
     """Room that is free after a pod left (1) or came (-1)."""
     change = dict(shape.other)
     return Resources(

@@ -6,7 +6,7 @@ Pods are counted anew for each that is bound. Sources: Kubernetes 1.36, plugins 
 from collections.abc import Iterator, Sequence
 
 from pilotlight.facts.workload import Near, NearRule
-from pilotlight.world.scheduling.filters import affine, repelled
+from pilotlight.world.scheduling.filters import affine, is_repelled
 from pilotlight.world.world_nodes import WorldNode
 
 Counts = dict[str, int]
@@ -18,7 +18,8 @@ class Nearby:
 
     def __init__(self, near: Near, nodes: Sequence[WorldNode]) -> None:
         by_kind = [
-            [(r, counted(r, nodes)) for r in near.rules if r.kind == kind] for kind in ("with", "apart", "spread")
+            [(r, count_by_domain(r, nodes)) for r in near.rules if r.kind == kind]
+            for kind in ("with", "apart", "spread")
         ]
         self._beside, self._apart, self._even = by_kind
 
@@ -38,7 +39,7 @@ class Nearby:
         return all(rule.own and not sum(counts.values()) for rule, counts in self._beside)
 
 
-def counted(rule: NearRule, nodes: Sequence[WorldNode]) -> Counts:
+def count_by_domain(rule: NearRule, nodes: Sequence[WorldNode]) -> Counts:
     """Number of pods of a rule's group in each domain; of a spread also in those where none is."""
     spread = rule.kind == "spread"
     counts: Counts = {}
@@ -61,7 +62,7 @@ def _spreads_over(rule: NearRule, node: WorldNode, labels: dict[str, str]) -> bo
     """It has the labels of all of the pod's spreads, and the pod does not rule it out in a way that counts."""
     if not set(rule.keys) <= set(labels) or not affine(labels, rule.nodes):
         return False
-    return rule.bears is None or not repelled(node.machine.pool.taints, rule.bears)
+    return rule.bears is None or not is_repelled(node.machine.pool.taints, rule.bears)
 
 
 def _evens(rule: NearRule, counts: Counts, labels: dict[str, str]) -> bool:

@@ -9,7 +9,7 @@ from pilotlight.facts.labels import HOSTNAME, NODE_NAME
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.machines import Machine
-from pilotlight.world.scheduling.filters import affine, moved, picked, repelled, roomy
+from pilotlight.world.scheduling.filters import affine, is_repelled, pick_devices, room_after_move, roomy
 from pilotlight.world.scheduling.nearby import Nearby
 from pilotlight.world.world_nodes import Binding, Room, WorldNode
 
@@ -39,7 +39,7 @@ class Need:
         if known is None:
             known = self._allowed[machine.key] = (
                 affine(machine.labels, self._machine_terms)
-                and not repelled(machine.pool.taints, self.shape.tolerations)
+                and not is_repelled(machine.pool.taints, self.shape.tolerations)
                 and (not self.shape.gpu_models or machine.gpu_model in self.shape.gpu_models)
             )
         return known
@@ -154,7 +154,7 @@ class Scheduler:
             node.devices[index] += gpu.milli
         if not devices:
             node.slices[gpu.resource] += gpu.count
-        node.free = moved(node.free, demand.shape, 1)
+        node.free = room_after_move(node.free, demand.shape, 1)
         node.groups.subtract(_groups(demand.shape))
         node.changed()
         if here:
@@ -171,9 +171,9 @@ def _used_share(room: Room) -> float:
 
 
 def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
-    node.free = moved(node.free, shape, -1)
+    node.free = room_after_move(node.free, shape, -1)
     node.groups.update(_groups(shape))
-    devices = picked(shape.gpu, node.machine.resource, node.devices) or ()
+    devices = pick_devices(shape.gpu, node.machine.resource, node.devices) or ()
     if not devices:
         node.slices[shape.gpu.resource] -= shape.gpu.count
     for index in devices:

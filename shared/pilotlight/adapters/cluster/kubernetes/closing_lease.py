@@ -56,13 +56,13 @@ def beat(api: Api, now: datetime) -> None:
     api.ask("PATCH", LEASE, NOTHING, {"spec": spec}, MERGE_PATCH)
 
 
-def renewed(api: Api) -> datetime | None:
+def last_renewal(api: Api) -> datetime | None:
     """When we last renewed it; None where never, or at a time without a zone. Raises ``Missing`` without a Lease."""
     at = api.get(LEASE, _LEASE).spec.renew_time
     return at if at is not None and at.tzinfo is not None else None
 
 
-def watched(api: Api, now: datetime) -> bool:
+def has_watchman(api: Api, now: datetime) -> bool:
     """True where a watchman has looked at the Lease lately: a time that is as far ahead is no proof of it."""
     try:
         looked = api.get(LEASE, _LEASE).metadata.annotations.get(WATCHED_AT, "")
@@ -77,7 +77,7 @@ def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = Fals
     only where the Lease is so old, or dated so far ahead. It raises ``Missing`` where there is no Lease.
     """
     if silent_s:
-        beaten = renewed(api)
+        beaten = last_renewal(api)
         if not dry_run:
             api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
         if beaten is not None and abs(now - beaten).total_seconds() < silent_s:
@@ -88,7 +88,7 @@ def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = Fals
         yield name
 
 
-def seen(
+def view_for_closing(
     view: ClusterView, found: Found, sets: Sequence[DaemonSet] | None, policy: Policy, *, watched: bool
 ) -> ClusterView:
     """The view with what closing nodes asks for: missing DaemonSets' pods, and waiting pods that want no GPU."""

@@ -66,8 +66,8 @@ class KubernetesCluster:
         view = msgspec.structs.replace(view, scalers=scalers) if scalers else view
         if self._policy.placement != "taint" and not any(node.closed for node in view.nodes):
             return view
-        return closing_lease.seen(
-            view, found, self._reads.daemon_sets(), self._policy, watched=closing_lease.watched(self._api, now)
+        return closing_lease.view_for_closing(
+            view, found, self._reads.daemon_sets(), self._policy, watched=closing_lease.has_watchman(self._api, now)
         )
 
     @property

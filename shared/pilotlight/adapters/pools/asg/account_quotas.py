@@ -12,7 +12,7 @@ import msgspec
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.service_quotas import Quotas, read_quotas, used
+from pilotlight.adapters.pools.asg.service_quotas import Quotas, quota_usage, read_quotas
 from pilotlight.errors import Forbidden, Retry
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.pool_quota import Quota
@@ -53,7 +53,7 @@ class AccountQuotas:
             if not named:
                 return {}
             self._learn([types[pool][0] for pool in named])
-            running = used(self._ec2, limits, sorted({f"{types[pool][0][:1]}*" for pool in named}))
+            running = quota_usage(self._ec2, limits, sorted({f"{types[pool][0][:1]}*" for pool in named}))
             return {
                 pool: Quota(name=name, limit=running[name][0], used=running[name][1], takes=self._cores[types[pool][0]])
                 for pool, name in named.items()

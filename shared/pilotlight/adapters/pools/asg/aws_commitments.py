@@ -102,7 +102,7 @@ class Plans(NamedTuple):
     unused: UnusedPlans
 
 
-def covered(
+def commitments_by_pool(
     ec2: QueryApi, plans: Plans, groups: Mapping[str, ScalingGroup], kinds: Mapping[str, str]
 ) -> dict[str, tuple[Paid, ...]]:
     """Commitments that pay for each of these pools, whose types ``kinds`` names; what is free is the first's by
@@ -222,7 +222,7 @@ def _planned(
 
 
 def _rates(plans: RestApi, plan: _Plan, region: str, kind: str = "") -> Mapping[str, Decimal]:
-    """Dollars that an hour of each type, or of one, takes of a plan, where it tells a rate: Linux, on shared machines."""
+    """Dollars an hour that each type, or one, takes of a plan, where it tells a rate: Linux, on a shared machine."""
     wanted = {"region": [region], "productDescription": ["Linux/UNIX"], "tenancy": ["shared"]}
     wanted |= {"instanceType": [kind]} if kind else {}
     asked = {

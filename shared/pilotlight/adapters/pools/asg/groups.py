@@ -242,7 +242,7 @@ FILTERED = 200
 """EC2 takes so many values in one filter."""
 
 
-def described(ec2: QueryApi, instances: Sequence[str]) -> dict[str, Seen]:
+def describe_instances(ec2: QueryApi, instances: Sequence[str]) -> dict[str, Seen]:
     """Those of these instances that EC2 knows: a group tells no times."""
     found: dict[str, Seen] = {}
     for some in _chunks(instances, FILTERED):

@@ -16,7 +16,7 @@ import msgspec
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
-from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, described, groups_of
+from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, describe_instances, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm_pool import startable, warm
@@ -76,7 +76,7 @@ class AsgPools:
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that has a group. Instances that are nodes already are among those on their way."""
         groups = groups_of(self._api, self._cluster, self._names)
-        seen = described(self._ec2, [one.InstanceId for group in groups.values() for one in group.live])
+        seen = describe_instances(self._ec2, [one.InstanceId for group in groups.values() for one in group.live])
         paid: Mapping[str, tuple[Paid, ...]] = {}
         if self._reserved:
             from pilotlight.adapters.pools.asg.reservations import paid_by_pool
@@ -92,14 +92,14 @@ class AsgPools:
         found = next((one for one in group.Instances if one.InstanceId == instance), None)
         if found is None:
             return InstanceState(there=False)
-        return state_of(self._ec2, found, described(self._ec2, [instance]).get(instance))
+        return state_of(self._ec2, found, describe_instances(self._ec2, [instance]).get(instance))
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
             group = self._find(pool)
             count = to - group.DesiredCapacity
             if count <= 0:
-                return self._state(pool, group, described(self._ec2, [one.InstanceId for one in group.live]))
+                return self._state(pool, group, describe_instances(self._ec2, [one.InstanceId for one in group.live]))
             _see_that_it_can(pool, group, to)
             if group.launches_at_once(count, zone):
                 return self._launch(pool, group, count, zone, gate, token or str(uuid4()))

@@ -92,9 +92,9 @@ def paid_by_pool(
         if not usable and wish.CapacityReservationPreference != ONLY:
             uncovered[pool] = group
     if uncovered:
-        from pilotlight.adapters.pools.asg.aws_commitments import covered
+        from pilotlight.adapters.pools.asg.aws_commitments import commitments_by_pool
 
-        found |= covered(ec2, plans(), uncovered, kinds)
+        found |= commitments_by_pool(ec2, plans(), uncovered, kinds)
     return found
 
 

@@ -89,7 +89,7 @@ def read_quotas(api: JsonApi) -> Quotas:
         asked = {**asked, "NextToken": page.NextToken}
 
 
-def used(ec2: QueryApi, quotas: Quotas, families: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+def quota_usage(ec2: QueryApi, quotas: Quotas, families: Sequence[str]) -> Mapping[str, tuple[int, int]]:
     """Each quota with its limit and the vCPUs that run against it, of types whose names are like ``families``."""
     states = {"Filter.1.Name": "instance-state-name", **members("Filter.1.Value", ("pending", "running"), "")}
     asked = {**states, "Filter.2.Name": "instance-type", **members("Filter.2.Value", families, "")}

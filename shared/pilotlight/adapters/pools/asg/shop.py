@@ -12,7 +12,7 @@ from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.json_calls import JsonApi
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.pools.asg.price_list import disks, on_demand
-from pilotlight.adapters.pools.asg.service_quotas import read_quotas, used
+from pilotlight.adapters.pools.asg.service_quotas import quota_usage, read_quotas
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import DiskPrice, Price
@@ -162,7 +162,7 @@ class AsgShop:
         except Forbidden:  # A role without that right is told nothing of quotas.
             return Assortment(sizes=sizes, quota={})
         taking = {name: replace(size, takes=quotas.takes(name, size.cores)) for name, size in sizes.items()}
-        return Assortment(sizes=taking, quota=used(self._ec2, quotas, GPU_FAMILIES))
+        return Assortment(sizes=taking, quota=quota_usage(self._ec2, quotas, GPU_FAMILIES))
 
     def _sizes(self, like: Sequence[str]) -> list[Size]:
         """Those whose name is one of these, or begins so. A type that no zone has is not sold."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.facts.messages import CapacityFailed, InterruptionNotice, Moment, Name
 
 TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING"
@@ -53,7 +53,7 @@ def read(event: Envelope) -> InterruptionNotice | CapacityFailed | Ignored:
 
 def read_lifecycle(event: Envelope) -> InterruptionNotice | Ignored:
     """A group is about to terminate an instance, and waits for an answer; launches are not waited for."""
-    action = shaped(event.data, _Action, event.path)
+    action = convert_shape(event.data, _Action, event.path)
     if action.LifecycleTransition != TERMINATING:
         return Ignored(reason=f"{action.LifecycleTransition:.80} asks for nothing here")
     return InterruptionNotice(
@@ -71,7 +71,7 @@ def read_lifecycle(event: Envelope) -> InterruptionNotice | Ignored:
 
 def read_failed_launch(event: Envelope) -> CapacityFailed:
     """A group could not launch an instance: how a missing capacity or quota is told of at all."""
-    activity = shaped(event.data, _Activity, event.path)
+    activity = convert_shape(event.data, _Activity, event.path)
     zone = activity.Details.get("Availability Zone", "") if isinstance(activity.Details, dict) else ""
     at: datetime | None = activity.Time or event.at
     return CapacityFailed(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, join, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape, join
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import BudgetNotice, Moment, Name
 
@@ -64,7 +64,7 @@ def read_budget(event: Envelope) -> BudgetNotice | Ignored:
         "identity": f"{budget}/{since:%Y-%m-%d}/{round(share, 6)}/{kind.lower()}",
         "at": event.at,
     }
-    return shaped(notice, BudgetNotice, event.path)
+    return convert_shape(notice, BudgetNotice, event.path)
 
 
 class _Impact(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class _Anomaly(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_anomaly(event: Envelope) -> BudgetNotice:
     """Spend that AWS calls unusual: ``limit`` is what was expected. AWS tells of one again as it grows."""
-    said = shaped(event.data, _Anomaly, event.path)
+    said = convert_shape(event.data, _Anomaly, event.path)
     actual, expected = said.impact.totalActualSpend, said.impact.totalExpectedSpend
     known = actual is not None and expected is not None
     causes = ["/".join(filter(None, (c.service, c.region, c.usageType, c.linkedAccount))) for c in said.rootCauses]
@@ -110,7 +110,7 @@ def read_anomaly(event: Envelope) -> BudgetNotice:
         "identity": f"{said.anomalyId}/{_decimal(said.impact.totalImpact)}",
         "at": event.at,
     }
-    return shaped(notice, BudgetNotice, event.path)
+    return convert_shape(notice, BudgetNotice, event.path)
 
 
 def _line(event: Envelope, lines: dict[str, str], name: str) -> str:

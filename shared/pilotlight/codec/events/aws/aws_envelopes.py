@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.codec.events.envelope import Envelope, Ignored, carried, shaped
+from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape, parse_content
 from pilotlight.facts.messages import Moment
 
 _LINK = re.compile(r"https://sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S{1,2000}")
@@ -25,18 +25,18 @@ class _Notification(msgspec.Struct, frozen=True, kw_only=True):
     Timestamp: Moment | None = None
 
 
-def queued(event: Envelope) -> Envelope:
+def open_sqs_record(event: Envelope) -> Envelope:
     """Body of a record of SQS."""
-    record = shaped(event.data, _Queued, event.path)
+    record = convert_shape(event.data, _Queued, event.path)
     inside = event.within("body", None)
     return msgspec.structs.replace(
         inside, data=_inside(record.body, inside.path), id=record.messageId or event.id, type=""
     )
 
 
-def notified(event: Envelope) -> Envelope:
+def open_sns_notification(event: Envelope) -> Envelope:
     """Body of an SNS notification: posted, queued, or in a record under ``Sns``."""
-    notice = shaped(event.data, _Notification, event.path)
+    notice = convert_shape(event.data, _Notification, event.path)
     inside = event.within("Message", None)
     return msgspec.structs.replace(
         inside,
@@ -47,7 +47,7 @@ def notified(event: Envelope) -> Envelope:
 
 
 def _inside(text: str, path: str) -> Any:
-    return {"awsBudget": text} if text.startswith("AWS Budget Notification") else carried(text, path)
+    return {"awsBudget": text} if text.startswith("AWS Budget Notification") else parse_content(text, path)
 
 
 def read_confirmation(event: Envelope) -> Ignored:

@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.codec.events import storage
 from pilotlight.codec.events.aws import autoscaling
-from pilotlight.codec.events.envelope import Envelope, Found, Ignored, moment, shaped
+from pilotlight.codec.events.envelope import Envelope, Found, Ignored, convert_shape, moment
 from pilotlight.facts.messages import InterruptionNotice, Moment, Name, NoticeKind, Tick
 
 NOTICE = timedelta(seconds=120)
@@ -73,7 +73,7 @@ class _Health(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(event: Envelope) -> Found:
     """One event of the bus."""
-    head = shaped(event.data, _Event, event.path)
+    head = convert_shape(event.data, _Event, event.path)
     reader = _READERS.get(head.kind)
     if reader is None:
         return Ignored(reason=f"{head.kind:.80} asks for nothing here")
@@ -90,18 +90,18 @@ def _reservation(event: Envelope) -> InterruptionNotice:
 
 
 def _ordered(event: Envelope, kind: NoticeKind) -> InterruptionNotice:
-    about = shaped(event.data, _Instance, event.path)
+    about = convert_shape(event.data, _Instance, event.path)
     goes_at = moment(about.goes_at, event.within("instance-termination-time", None).path)
     deadline = goes_at or (event.at + NOTICE if event.at else None)
     return _notice(event, about.instance, kind, action=about.action, deadline=deadline)
 
 
 def _rebalance(event: Envelope) -> InterruptionNotice:
-    return _notice(event, shaped(event.data, _Instance, event.path).instance, "rebalance")
+    return _notice(event, convert_shape(event.data, _Instance, event.path).instance, "rebalance")
 
 
 def _state(event: Envelope) -> InterruptionNotice | Ignored:
-    about = shaped(event.data, _State, event.path)
+    about = convert_shape(event.data, _State, event.path)
     if about.state not in ENDS:
         return Ignored(reason=f"an instance that is {about.state:.80} asks for nothing here")
     return _notice(event, about.instance, "state-change", ENDS[about.state], action=ENDS[about.state])
@@ -109,7 +109,7 @@ def _state(event: Envelope) -> InterruptionNotice | Ignored:
 
 def _health(event: Envelope) -> Found:
     """One notice of maintenance an instance; its time is written as in RFC 1123."""
-    about = shaped(event.data, _Health, event.path)
+    about = convert_shape(event.data, _Health, event.path)
     if (about.service, about.eventTypeCategory) != ("EC2", "scheduledChange") or about.statusCode == "closed":
         return Ignored(reason=f"Health of {about.service:.40}: {about.eventTypeCategory:.40} asks for nothing here")
     when = moment(about.startTime, event.within("startTime", None).path)

@@ -16,7 +16,7 @@ from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
 from pilotlight.codec.kubernetes.pods.near import host_ports
 from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon
 from pilotlight.codec.kubernetes.pods.requests import UNREAD, Asked, Request, other_resources, read_amounts, whole_units
-from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached
+from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached_volumes
 from pilotlight.codec.kubernetes.typed_objects import Condition, KubeNode, Pod
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
@@ -258,7 +258,7 @@ def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[st
 
 def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -> tuple[tuple[str, int], ...]:
     """Number of volumes more that it takes, by driver."""
-    used = attached((a.pod for a in onboard.live), objects) if limits else {}
+    used = attached_volumes((a.pod for a in onboard.live), objects) if limits else {}
     return tuple((name, max(0, count - used.get(name, 0))) for name, count in sorted(limits.items()))
 
 

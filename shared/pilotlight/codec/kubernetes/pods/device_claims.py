@@ -9,7 +9,7 @@ from pilotlight.codec.kubernetes.device_objects import (
     ExactRequest,
 )
 from pilotlight.codec.kubernetes.nodes.devices import DeviceId, OnNode, claim_results
-from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, Asked, Request, summed
+from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, Asked, Request, sum_requests
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.facts.fit.claimed_devices import Claimed, DeviceAsk
 from pilotlight.facts.workload import NVIDIA, GpuRequest, is_gpu
@@ -68,9 +68,9 @@ def _with_sharers(asked: Sequence[Asked], sharing: Mapping[str, str]) -> list[As
     for a in asked:
         first = sharing.get(a.pod.metadata.uid or a.pod.name)
         if first is not None:
-            more[first] = summed(more.get(first, {}), a.request)
+            more[first] = sum_requests(more.get(first, {}), a.request)
     return [
-        a._replace(request=summed(a.request, more[a.pod.name])) if a.pod.name in more and not a.pod.node else a
+        a._replace(request=sum_requests(a.request, more[a.pod.name])) if a.pod.name in more and not a.pod.node else a
         for a in asked
     ]
 

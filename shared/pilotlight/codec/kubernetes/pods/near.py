@@ -92,7 +92,7 @@ def host_ports(pod: Pod) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def crowded(pods: Iterable[Pod]) -> frozenset[str]:
+def crowded_namespaces(pods: Iterable[Pod]) -> frozenset[str]:
     """The namespaces whose rules are more than a look counts, all in all: those that have the most different ones."""
     by_space: dict[str, list[tuple[Pod, PodTerm | Spread]]] = defaultdict(list)
     for pod in pods:

@@ -21,7 +21,7 @@ from pilotlight.codec.kubernetes.pods.requests import (
     read_request,
     whole_units,
 )
-from pilotlight.codec.kubernetes.pods.volumes import attached, reach_of
+from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.codec.kubernetes.typed_objects import Container, Pod, WireToleration
 from pilotlight.facts import labels
@@ -149,7 +149,7 @@ def _demand(
             cpu_milli=whole_units(request.get("cpu", 0), 1000),  # type: ignore[arg-type]
             memory=whole_units(request.get("memory", 0)),  # type: ignore[arg-type]
             ephemeral=whole_units(request.get("ephemeral-storage", 0)),  # type: ignore[arg-type]
-            other=(*other_resources(request, gpu), *sorted(attached((pod,), objects).items())),
+            other=(*other_resources(request, gpu), *sorted(attached_volumes((pod,), objects).items())),
             terms=terms,
             reach=tuple(reach),
             tolerations=tolerations(pod.spec.tolerations),
@@ -272,7 +272,7 @@ def traits_of(asked: Asked) -> PodTraits:
     """Traits that tell of a pod's purpose. The class may be an annotation too; the label wins."""
     meta, spec = asked.pod.metadata, asked.pod.spec
     key = labels.WORKLOAD_CLASS[0]
-    explicit = {key: bounds.shown(meta.annotations[key])} if key in meta.annotations else {}
+    explicit = {key: bounds.printable_value(meta.annotations[key])} if key in meta.annotations else {}
     return PodTraits(
         labels={**explicit, **meta.labels},
         images=_beginning(c.image for c in spec.containers),
@@ -305,7 +305,7 @@ def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
     if len(models) > bounds.MODELS.most:
         raise bounds.too_many(f"models in {labels.GPU_MODELS}", len(models), bounds.MODELS)
     if long := next((name for name in models if len(name) > bounds.NAME.most), ""):
-        raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.shown(long)}: {bounds.NAME.mend}")
+        raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.printable_value(long)}: {bounds.NAME.mend}")
     return ("any",) if "any" in (m.lower() for m in models) else models
 
 

@@ -75,19 +75,19 @@ def effective_request(spec: PodSpec) -> Request:
     for i, container in enumerate(spec.init_containers):
         own = _own(container, f"spec.initContainers[{i}]")
         if container.restart_policy == "Always":
-            sidecars = summed(sidecars, own)
+            sidecars = sum_requests(sidecars, own)
         else:
-            largest_init = _max(largest_init, summed(sidecars, own))
+            largest_init = _max(largest_init, sum_requests(sidecars, own))
     running = sidecars
     for i, container in enumerate(spec.containers):
-        running = summed(running, _own(container, f"spec.containers[{i}]"))
+        running = sum_requests(running, _own(container, f"spec.containers[{i}]"))
     total = _max(running, largest_init)
     pod_level = _amounts(spec.resources, "spec.resources")
     total |= {name: amount for name, amount in pod_level.items() if name in POD_LEVEL or name.startswith(HUGE_PAGES)}
-    return summed(total, _read(spec.overhead, "spec.overhead"))
+    return sum_requests(total, _read(spec.overhead, "spec.overhead"))
 
 
-def asked(spec: PodSpec) -> set[str]:
+def resource_names(spec: PodSpec) -> set[str]:
     """The names of all resources that a pod's containers speak of."""
     lists = [c.resources for c in (*spec.containers, *spec.init_containers)]
     return {name for each in lists for name in (*each.requests, *each.limits)}
@@ -151,7 +151,7 @@ def _shared(share: str, asked: Request) -> GpuRequest:
     except ValueError:
         part = 0
     if not 0 < part <= MILLI_PER_GPU:
-        raise Unreadable("bad-quantity", f"gpu-share is {bounds.shown(share)}: give a part of one GPU, as 0.25")
+        raise Unreadable("bad-quantity", f"gpu-share is {bounds.printable_value(share)}: give a part of one GPU, as 0.25")
     if any(amount > 1 for name, amount in asked.items() if is_gpu(name)) or any(
         is_gpu(name) and name not in WHOLE_DEVICES for name in asked
     ):
@@ -182,7 +182,7 @@ def _each(amounts: Mapping[str, object], path: str) -> Iterator[tuple[str, Decim
 _quantity = lru_cache(maxsize=4096)(quantity)
 
 
-def summed(a: Request, b: Request) -> Request:
+def sum_requests(a: Request, b: Request) -> Request:
     """Both together."""
     return {**a, **{name: a.get(name, Decimal(0)) + amount for name, amount in b.items()}}
 

@@ -109,7 +109,7 @@ def _first(pod: Pod) -> tuple[bool, object, str]:
     return not pod.spec.node_name, pod.metadata.created_at, pod.name
 
 
-def attached(pods: Iterable[Pod], objects: Objects) -> dict[str, int]:
+def attached_volumes(pods: Iterable[Pod], objects: Objects) -> dict[str, int]:
     """Number of volumes that pods attach, by resource; one that several have counts once. Empty where no limit is
     known."""
     if not objects.csi_nodes:

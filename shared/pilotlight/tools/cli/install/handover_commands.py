@@ -178,7 +178,7 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
     except ValueError as error:
         raise BadInput(f"--if-silent {if_silent!r} {error}") from None
     try:
-        renewed = closing_lease.renewed(api)
+        renewed = closing_lease.last_renewal(api)
     except Missing as error:
         raise BadInput(f"{error}; without the Lease of infra/kubernetes/handback nobody knows of silence") from None
     yield from (each for each in taken if falls_back(each, renewed, now, after_s))
