@@ -127,7 +127,7 @@ def _answered(path: Path, keep: Path | None) -> str:
         clock = VirtualClock(NOW)
         policy = read_policy(default_file("examples/policy.yaml").read_bytes(), "policy")
         types = App(Settings()).catalog
-        world = World(types, [WorldPool.of(name, pool) for name, pool in policy.pools.items()], clock=clock)
+        world = World(types, [WorldPool.from_policy(name, pool) for name, pool in policy.pools.items()], clock=clock)
         state, outbox = MemoryState(clock), MemoryOutbox()
         app = App(
             Settings(mode="act"),

@@ -70,7 +70,10 @@ def run(*, aws_is_down: bool) -> Waits:
     started: dict[str, dict[str, float]] = {"aws": {}, "civo": {}}
     worlds = {
         name: World(
-            catalog, [WorldPool.of(n, p) for n, p in policy.pools.items()], clock=clock, log=_starts(started[name])
+            catalog,
+            [WorldPool.from_policy(n, p) for n, p in policy.pools.items()],
+            clock=clock,
+            log=_starts(started[name]),
         )
         for name in started
     }

@@ -191,7 +191,7 @@ def stand_ins(home: Path, on_aws: bool = False) -> Iterator[dict[str, str]]:
     """A cluster with one pod that waits, and a cloud with one pool at zero: the environment that leads to them."""
     home.mkdir()
     policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
-    world = World(catalog, [WorldPool.of(name, pool) for name, pool in policy.pools.items()])
+    world = World(catalog, [WorldPool.from_policy(name, pool) for name, pool in policy.pools.items()])
     civo = Civo(world)
     civo.marks = {"t4": {"labels": {}, "taints": []}}
     aws = Aws(world)

@@ -43,7 +43,7 @@ def stage(nodes: int) -> tuple[World, App]:
     policy = Policy(version=1, pools=pools, classes={"batch": rules})
     world = World(
         catalog,
-        [WorldPool.of(name, pool) for name, pool in pools.items()],
+        [WorldPool.from_policy(name, pool) for name, pool in pools.items()],
         faults=Faults(reclaim=False),
         clock=VirtualClock(START),
     )

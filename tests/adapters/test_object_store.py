@@ -94,7 +94,7 @@ def test_a_large_object_is_copied_whole(bucket: str, tmp_path: Path) -> None:
 def test_a_pattern_names_objects(bucket: str) -> None:
     """Their addresses, and when they were written."""
     found = Objects()
-    named = found.named(f"s3://{bucket}/day/*.csv")
+    named = found.list_matching(f"s3://{bucket}/day/*.csv")
     assert [uri for uri, _ in named] == [f"s3://{bucket}/day/{n}.csv" for n in (1, 2)]
     assert all(at.tzinfo for _, at in named)
     assert found.read(f"s3://{bucket}/day/1.csv") == b"day/1.csv"
@@ -119,7 +119,7 @@ def test_every_page_of_cloud_storage_is_read() -> None:
         return 200, pages[len(asked) - 1]
 
     with answering(answer) as host:
-        named = Objects(gcs=f"http://{host}").named("gs://bills/*")
+        named = Objects(gcs=f"http://{host}").list_matching("gs://bills/*")
     assert [(uri, at.day) for uri, at in named] == [("gs://bills/a", 2), ("gs://bills/b", 3)]
     assert ["pageToken=t" in path for path in asked] == [False, True]
 

@@ -52,7 +52,7 @@ class Story:
 
     def __init__(self, folder: Path, emulator: str) -> None:
         self.log: list[dict[str, object]] = []
-        machines = [WorldPool.of(name, pool) for name, pool in POLICY.pools.items()]
+        machines = [WorldPool.from_policy(name, pool) for name, pool in POLICY.pools.items()]
         clock = VirtualClock(START)
         self.world = World(CATALOG, machines, faults=Faults(boot_s=60.0), clock=clock, log=self.log.append)
         pod = shape(gpu=GpuRequest(count=4), max_run_s=600)

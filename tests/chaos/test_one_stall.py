@@ -38,7 +38,11 @@ def _scene(*runs_s: Seconds, budget: Decimal | None = None) -> Scene:
     faults = Faults(boot_s=60.0, reclaim=False, checkpoint_s=120.0, restore_s=60.0)
     jobs = tuple(_job(n, run_s) for n, run_s in enumerate(runs_s))
     return Scene(
-        policy, tuple(WorldPool.of(name, pool) for name, pool in pools.items()), faults, jobs, (Skew(0), Skew(0))
+        policy,
+        tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items()),
+        faults,
+        jobs,
+        (Skew(0), Skew(0)),
     )
 
 

@@ -60,7 +60,7 @@ def _site(file: Path, cluster: str, outages: tuple[Outage, ...]) -> Site:
     policy = Policy(version=1, pools=pools, classes={"batch": rules}, alerts=ALERTS)
     pod = shape(gpu=GpuRequest(count=4), max_run_s=4000)
     jobs = (Job(0.0, (PodDemand(uid="p0", namespace="default", name="p0", shape=pod, created_at=START),), 4000, True),)
-    machines = tuple(WorldPool.of(name, pool) for name, pool in pools.items())
+    machines = tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items())
     luck = Luck(Random(0))
     luck.calm()
     luck.outages = outages

@@ -86,7 +86,7 @@ def deployed(tmp_path: Path, rules: str, paid: int = 0) -> Iterator[Stand]:
     (tmp_path / "policy.yaml").write_text(rules)
     (tmp_path / "catalog.yaml").write_text(CATALOG)
     policy, catalog = read_policy(rules.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
-    pools = [WorldPool.of(n, p) for n, p in policy.pools.items()]
+    pools = [WorldPool.from_policy(n, p) for n, p in policy.pools.items()]
     pools = [replace(p, paid=paid if p.capacity_type == "reserved" else None) for p in pools]
     world = World(catalog, pools, clock=VirtualClock(START))
     aws = Aws(world)

@@ -115,7 +115,7 @@ def stand(pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
     (home / "catalog.yaml").write_text(CATALOG)
     policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(CATALOG.encode(), "catalog")
     clock = VirtualClock(datetime(2026, 11, 20, 12, tzinfo=UTC))
-    world = World(catalog, [WorldPool.of(n, p) for n, p in policy.pools.items()], clock=clock)
+    world = World(catalog, [WorldPool.from_policy(n, p) for n, p in policy.pools.items()], clock=clock)
     civo, told = Civo(world), list[dict[str, Any]]()
     civo.marks = {"t4": {"labels": {}, "taints": []}}
 

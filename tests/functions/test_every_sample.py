@@ -57,7 +57,7 @@ class Site:
     def __init__(self) -> None:
         plain, clock = App(Settings()), VirtualClock(datetime(2026, 11, 20, 9, 31, 30, tzinfo=UTC))
         policy = read_policy(default_file("examples/policy.yaml").read_bytes(), "policy")
-        world = World(plain.catalog, [WorldPool.of(n, p) for n, p in policy.pools.items()], clock=clock)
+        world = World(plain.catalog, [WorldPool.from_policy(n, p) for n, p in policy.pools.items()], clock=clock)
         self.outbox = MemoryOutbox()
         self.app = App(
             Settings(mode="act"),

@@ -52,7 +52,7 @@ class Fleet:
     def __init__(self, *, faults: Faults | None = None, hangs: bool = False, wait_s: float = 20) -> None:
         plain = App(Settings())
         clock = VirtualClock(plain.catalog.as_of)
-        pools = [WorldPool.of(name, rules) for name, rules in plain.policy.pools.items()]
+        pools = [WorldPool.from_policy(name, rules) for name, rules in plain.policy.pools.items()]
         self.worlds = {
             name: World(plain.catalog, pools, clock=clock, faults=faults if name == "b" else None) for name in "abc"
         }

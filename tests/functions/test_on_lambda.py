@@ -96,7 +96,7 @@ def home(dynamodb_server: str, blocked: Path, monkeypatch: pytest.MonkeyPatch) -
     prefix = f"pl-{uuid4().hex[:8]}"
     asked = {"endpoint_url": dynamodb_server, "region_name": REGION}
     policy, catalog = read_policy(POLICY.encode(), "policy"), read_catalog(cold_start.CATALOG.encode(), "catalog")
-    aws = Aws(World(catalog, [WorldPool.of(name, pool) for name, pool in policy.pools.items()]))
+    aws = Aws(World(catalog, [WorldPool.from_policy(name, pool) for name, pool in policy.pools.items()]))
     with ExitStack() as stack:
         api = stack.enter_context(api_server(ApiServer()))
         acting = stack.enter_context(serving(aws))["AWS_ENDPOINT_URL"]

@@ -35,7 +35,7 @@ from pilotlight.world.world_pools import WorldPools
 def test_billing_steps(minimum_s: float, increment_s: float, kept_s: float, paid_s: float) -> None:
     """A node is paid for its minimum, then by whole increments."""
     kind = msgspec.structs.replace(CATALOG.instance_types["one"], minimum_s=minimum_s, increment_s=increment_s)
-    machine = Machine.of(POOLS[0], kind, "")
+    machine = Machine.from_pool(POOLS[0], kind, "")
     assert billed_micros(machine, kept_s) == paid_s * 1_000_000
 
 

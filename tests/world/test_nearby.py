@@ -56,7 +56,7 @@ SPEED = {"batch": {"T4": 1.0, "V100": 1.0}}
 
 def cluster() -> World:
     """A cluster of four kinds of nodes, none of which is lit."""
-    return world(tuple(WorldPool.of(name, pool) for name, pool in POOLS.items()))
+    return world(tuple(WorldPool.from_policy(name, pool) for name, pool in POOLS.items()))
 
 
 def lit(here: World, nodes: Mapping[str, int]) -> None:

@@ -34,7 +34,7 @@ class Wire:
         self._mine = local()
 
     @contextmanager
-    def under(self, deadline: Deadline) -> Iterator[None]:
+    def limit_requests(self, deadline: Deadline) -> Iterator[None]:
         """This thread's requests end with that deadline."""
         self._mine.deadline = deadline
         try:

@@ -37,7 +37,7 @@ class Deadline:
         self._timer.cancel()
         self.watch(None)
 
-    def left(self) -> Seconds:
+    def seconds_left(self) -> Seconds:
         """Seconds that are left. Raises ``TimeoutError`` when nothing is."""
         left = self._ends - time.monotonic()
         if left <= 0 or self.over:

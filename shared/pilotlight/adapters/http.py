@@ -118,11 +118,11 @@ class Site:
         answer, body = HTTPResponse(connection, method=wants.method), list[bytes]()
         try:
             deadline.watch(connection)
-            connection.settimeout(min(wants.piece_s, deadline.left()))
+            connection.settimeout(min(wants.piece_s, deadline.seconds_left()))
             connection.sendall(wire)
             answer.begin()
             _read(answer, body, wants)
-            deadline.left()  # A connection that was cut looks like one whose answer is at its end.
+            deadline.seconds_left()  # A connection that was cut looks like one whose answer is at its end.
         except BaseException as error:
             part = None if answer.headers is None else _taken(answer, body)
             _drop(connection, answer)
@@ -165,7 +165,7 @@ class Site:
         return made
 
     def _dialled(self, address: str, deadline: Deadline) -> socket.socket:
-        return socket.create_connection((address, self._port), min(self._connect_s, deadline.left()))
+        return socket.create_connection((address, self._port), min(self._connect_s, deadline.seconds_left()))
 
     def _kept(self) -> socket.socket | None:
         """An idle connection on which nothing has come: what has, is its end."""
@@ -222,8 +222,8 @@ def addresses_of(host: str, port: int, deadline: Deadline) -> Sequence[str]:
     # Nothing can wake a thread out of the C library's resolver.
     thread = Thread(target=look, daemon=True)
     thread.start()
-    thread.join(deadline.left())
-    deadline.left()
+    thread.join(deadline.seconds_left())
+    deadline.seconds_left()
     if failed:
         raise OSError("the name cannot be resolved")
     return found
@@ -272,7 +272,7 @@ def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
         connection.close()
         raise
     try:
-        deadline.left()
+        deadline.seconds_left()
         if _said(connection, _CLOSED):
             raise ConnectionResetError("closed before anything was sent")
     except OSError as error:

@@ -84,7 +84,7 @@ class Objects:
         if scheme == "gs":
             return self._gcs_write(uri, bucket, name, body, kept_until)
         locked = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": kept_until} if kept_until else {}
-        with _s3_explained(uri), Deadline(COPY_S) as deadline, self._wire.under(deadline):
+        with _s3_explained(uri), Deadline(COPY_S) as deadline, self._wire.limit_requests(deadline):
             self._s3.put_object(Bucket=bucket, Key=name, Body=body, IfNoneMatch="*", **locked)
 
     def _gcs_write(self, uri: str, bucket: str, name: str, body: bytes, kept_until: datetime | None) -> None:
@@ -110,7 +110,7 @@ class Objects:
     def _shown(self) -> Mapping[str, str]:
         return self._token.header() if self._token else {}
 
-    def named(self, pattern: str) -> Sequence[tuple[str, datetime]]:
+    def list_matching(self, pattern: str) -> Sequence[tuple[str, datetime]]:
         """The addresses of a bucket that a pattern names, with when each was written; ``*`` stands for any text."""
         scheme, bucket, names = _parts(pattern)
         prefix = names.partition("*")[0]
@@ -124,7 +124,7 @@ class Objects:
             return
         if self._region and self._s3_get(bucket, name, uri, into, within_s):
             return
-        with _s3_explained(uri), Deadline(within_s) as deadline, self._wire.under(deadline):
+        with _s3_explained(uri), Deadline(within_s) as deadline, self._wire.limit_requests(deadline):
             body = self._s3.get_object(Bucket=bucket, Key=name)["Body"]
             for piece in body.iter_chunks(PIECE):
                 into.write(piece)

@@ -32,7 +32,7 @@ class Ledger:
         _add(self._micros, node, now_s)
         self._gpu_micros += node.gpus * billed_micros(node.machine, now_s - node.launched_s)
 
-    def stood(self, node: WorldNode, now_s: Seconds) -> None:
+    def settle_disk(self, node: WorldNode, now_s: Seconds) -> None:
         """Settle the disk of a node that stands by until now."""
         _stand(self._disk_micros, node, now_s)
 

@@ -47,7 +47,7 @@ class Evictions:
         own_s = job.demands[0].grace_s if grace_s is None else grace_s
         self._due("stop", job, own_s if self.lingers else min(left_s, own_s))
 
-    def saved(self, job: WorldJob) -> None:
+    def write_checkpoint(self, job: WorldJob) -> None:
         """The checkpoint is written."""
         job.asked_s, job.saves_s = job.saving_s, None
         for placement in job.placement:

@@ -49,7 +49,7 @@ class Fleet:
             raise BadRequest(f"pool {pool!r} is not there: the world has {', '.join(self.pools) or 'none'}")
         key = (pool, zone or spec.zone)
         if key not in self._machines:
-            self._machines[key] = Machine.of(spec, self._catalog.instance_types[spec.instance_type], key[1])
+            self._machines[key] = Machine.from_pool(spec, self._catalog.instance_types[spec.instance_type], key[1])
         return self._machines[key]
 
     def begin(self, machine: Machine, now_s: Seconds) -> WorldNode:
@@ -101,7 +101,7 @@ class Fleet:
     def forget(self, stopped: WorldNode, now_s: Seconds) -> None:
         """A stopped node stands by no longer."""
         del self.standing[stopped.id]
-        self._ledger.stood(stopped, now_s)
+        self._ledger.settle_disk(stopped, now_s)
 
     def standby_cost(self, now_s: Seconds) -> Usd:
         """Dollars for the disks of stopped nodes up to now."""

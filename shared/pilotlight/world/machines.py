@@ -33,7 +33,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     paid: int | None = None
 
     @staticmethod
-    def of(name: str, rules: PoolPolicy) -> "WorldPool":
+    def from_policy(name: str, rules: PoolPolicy) -> "WorldPool":
         """The pool that a policy's entry describes."""
         return WorldPool(
             name=name,
@@ -81,7 +81,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return self.wake_s is not None and self.pool.capacity_type == "on-demand"
 
     @staticmethod
-    def of(pool: WorldPool, kind: InstanceType, zone: str) -> "Machine":
+    def from_pool(pool: WorldPool, kind: InstanceType, zone: str) -> "Machine":
         """The pool's machine; its labels are those a cloud, Karpenter and NVIDIA's discovery would set."""
         facts = {
             INSTANCE_TYPE: pool.instance_type,

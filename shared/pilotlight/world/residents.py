@@ -51,9 +51,9 @@ class Residents:
         """Those that were put on each node and are not gone."""
         return self._on
 
-    def bound(self, node: str, now_s: Seconds) -> Iterator[BoundPod]:
+    def bound_pods(self, node: str, now_s: Seconds) -> Iterator[BoundPod]:
         """Those on a node, as an API server shows them."""
-        for one in self.on(node, now_s):
+        for one in self.residents_on(node, now_s):
             yield BoundPod(
                 uid=one.uid,
                 namespace="web",
@@ -63,7 +63,7 @@ class Residents:
                 grace_s=one.grace_s,
             )
 
-    def on(self, node: str, now_s: Seconds) -> list[Resident]:
+    def residents_on(self, node: str, now_s: Seconds) -> list[Resident]:
         """Those on a node; who has stopped is gone, or back under another uid."""
         left = []
         for one in self._on.get(node, []):
@@ -94,12 +94,12 @@ class Residents:
 
     def drain(self, node: str, now_s: Seconds) -> None:
         """Ask all but those that stay; every budget before the first goes. Raises ``Busy`` while any is left."""
-        going = [one for one in self.on(node, now_s) if not one.stays]
+        going = [one for one in self.residents_on(node, now_s) if not one.stays]
         if guarded := next((one for one in going if one.guarded), None):
             raise Busy(f"PodDisruptionBudget {guarded.name} allows no disruption")
         for one in going:
             self.delete(one.uid, now_s)
-        if left := [one.name for one in self.on(node, now_s) if not one.stays]:
+        if left := [one.name for one in self.residents_on(node, now_s) if not one.stays]:
             raise Busy(f"node {node}: {', '.join(left[:3])} still on it")
 
     def _find(self, uid: str) -> Resident | None:

@@ -148,7 +148,7 @@ class World(WorldEvents):
             node.cordoned = on
             self._turn(node)
 
-    def shut(self, node_id: str, on: bool = True) -> None:
+    def cordon_by_hand(self, node_id: str, on: bool = True) -> None:
         """The same by a person's hand, beside our own mark."""
         with self._lock:
             node = self._node(node_id)

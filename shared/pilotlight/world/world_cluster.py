@@ -168,7 +168,7 @@ class WorldCluster:
             since = self._world.moment(job.start_s)
             kept_at = self._world.kept_at(job) if job.tells else None
             yield from (_pod(p.demand, since, kept_at) for p in job.placement if p.node is node)
-        yield from self._world.residents.bound(node.id, self._world.now_s)
+        yield from self._world.residents.bound_pods(node.id, self._world.now_s)
 
 
 def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundPod:

@@ -120,13 +120,13 @@ class WorldEvents:
     def _turn(self, node: WorldNode) -> None:
         """Open or close it as it says. Binds that are on their way to it may still land."""
         node.value = None
-        if node.kept and self.faults.bind_s:
+        if node.keeps_closed and self.faults.bind_s:
             self._agenda.add(self.now_s + self.faults.bind_s, Event("close", node))
         else:
             self._close(node)
 
     def _close(self, node: WorldNode) -> None:
-        node.closed = node.kept
+        node.closed = node.keeps_closed
         self._workload.open(node)
         self._workload.bind(self.now_s)
 
@@ -162,7 +162,7 @@ class WorldEvents:
             case Event("ready", node=WorldNode() as node):
                 self._ready(node)
             case Event("saved", job=WorldJob() as job):
-                self.evictions.saved(job)
+                self.evictions.write_checkpoint(job)
             case Event("stop", job=WorldJob() as job):
                 self.evictions.stop(job, self.now_s, self.moment(self.now_s))
             case Event("close", node=WorldNode() as node):

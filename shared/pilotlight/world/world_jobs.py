@@ -70,7 +70,7 @@ class Workload:
     def finish(self, job: WorldJob, now_s: Seconds) -> None:
         """A job has run to its end."""
         for node in _nodes(job.placement):
-            node.finished(now_s, job.ttl_s)
+            node.show_finished(now_s, job.ttl_s)
         self._leave(job, now_s)
         self.lost_gpu_seconds += job.restore_s * job.milli / MILLI_PER_GPU
         job.finish_s = now_s
@@ -143,7 +143,7 @@ class Workload:
     def bind(self, now_s: Seconds) -> None:
         """Start what waits and fits, now that some nodes have more room, or other pods near by."""
         while self._roomier or self._stirred:
-            roomier = [n for n in self._roomier if self.scheduler.has(n)]
+            roomier = [n for n in self._roomier if self.scheduler.takes_pods(n)]
             stirred, self._stirred = self._stirred, False
             self._roomier.clear()
             if (roomier or stirred) and self.waiting.jobs:
@@ -158,7 +158,7 @@ class Workload:
 
     def fits_elsewhere(self, node: WorldNode) -> bool:
         """True where all pods of a node would find room on the other nodes now."""
-        here = self.scheduler.has(node)
+        here = self.scheduler.takes_pods(node)
         self.scheduler.remove(node)
         groups, node.groups = node.groups, Counter()
         trial = self.scheduler.place(p.demand for j in node.jobs.values() for p in j.placement if p.node is node)

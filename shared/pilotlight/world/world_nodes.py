@@ -214,7 +214,7 @@ class WorldNode:
         self.value_until_s: Seconds = 0.0
         """When the value is another though nothing happened: a checkpoint is written."""
         self.room = Room("", (), (), self.free)
-        self.changed()
+        self.update_room()
 
     @property
     def pool(self) -> str:
@@ -257,7 +257,7 @@ class WorldNode:
         return {**self.machine.labels, HOSTNAME: self.id, NODE_NAME: self.id}
 
     @property
-    def kept(self) -> bool:
+    def keeps_closed(self) -> bool:
         """True where it is to be closed."""
         return self.cordoned or self.steered or self.shut
 
@@ -266,7 +266,7 @@ class WorldNode:
         """Thousandths of GPUs in use."""
         return MILLI_PER_GPU * len(self.devices) - sum(self.devices)
 
-    def finished(self, now_s: Seconds, ttl_s: Seconds | None) -> None:
+    def show_finished(self, now_s: Seconds, ttl_s: Seconds | None) -> None:
         """A pod on it has finished, and is shown for so long. What says no more than another is forgotten."""
         until_s = math.inf if ttl_s is None else now_s + ttl_s
         self.ends = [one for one in self.ends if one[1] > until_s]
@@ -277,7 +277,7 @@ class WorldNode:
         """Since when it looks idle: since the last pod that finished and is shown, else since it was ready."""
         return max([end_s for end_s, until_s in self.ends if until_s > now_s], default=self.ready_s)
 
-    def changed(self) -> None:
+    def update_room(self) -> None:
         """Work out its room anew after a pod came or went, or its state changed."""
         self.room = Room(self.machine.resource, tuple(sorted(self.devices)), tuple(self.slices.items()), self.free)
         self.value = None

@@ -136,7 +136,7 @@ def test_time_is_carried_on_between_answers(monkeypatch: pytest.MonkeyPatch) -> 
     """What passed since the last answer is added, and nobody is asked meanwhile."""
     boot, asked = Boot(monkeypatch), list[str]()
     time = StoreTime(None, lambda: asked.append("asked"))
-    time.told(_at(1000), boot.s)
+    time.learn(_at(1000), boot.s)
     boot.passes(FRESH_S - 1)
     assert time.now() == _at(1000 + FRESH_S - 1)
     assert asked == []
@@ -146,8 +146,8 @@ def test_time_is_carried_on_between_answers(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_answer_that_is_old_is_not_carried_on(monkeypatch: pytest.MonkeyPatch, missed: str) -> None:
     """A worker that slept, also one that was frozen with its clock, asks the store again."""
     boot = Boot(monkeypatch)
-    time = StoreTime(None, lambda: time.told(_at(5000), boot.s))
-    time.told(_at(1000), boot.s)
+    time = StoreTime(None, lambda: time.learn(_at(5000), boot.s))
+    time.learn(_at(1000), boot.s)
     boot.wall_s += FRESH_S
     boot.s += FRESH_S if missed == "both" else 0
     assert time.now() == _at(5000)
@@ -157,12 +157,12 @@ def test_seconds_that_are_rounded_down_are_known_better_by_each_answer(monkeypat
     """Where 10 becomes 11 the fraction is known from then on, and no later answer sets the time back."""
     boot = Boot(monkeypatch)
     time = StoreTime(None, lambda: None, coarse_s=1.0)
-    time.told(_at(10), boot.s)
+    time.learn(_at(10), boot.s)
     boot.passes(0.1)
-    time.told(_at(11), boot.s)
+    time.learn(_at(11), boot.s)
     assert time.now() == _at(11)
     boot.passes(0.9)
-    time.told(_at(11), boot.s)
+    time.learn(_at(11), boot.s)
     assert time.now() == _at(11.9)
 
 
@@ -170,9 +170,9 @@ def test_a_clock_that_ran_ahead_is_set_back_to_what_an_answer_allows(monkeypatch
     """Carried on too fast, the time is at most the answer's with what it may have been under way."""
     boot = Boot(monkeypatch)
     time = StoreTime(None, lambda: None, coarse_s=1.0)
-    time.told(_at(10), boot.s)
+    time.learn(_at(10), boot.s)
     boot.passes(50)
-    time.told(_at(40), boot.s - 0.5)
+    time.learn(_at(40), boot.s - 0.5)
     assert time.now() == _at(41.5)
 
 

@@ -258,7 +258,7 @@ def _standing_by(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     scene = draw(rng, jobs, over_s)
     pools = {name: msgspec.structs.replace(rules, standby=1) for name, rules in scene.policy.pools.items()}
     policy = msgspec.structs.replace(scene.policy, pools=pools)
-    return scene._replace(policy=policy, pools=tuple(WorldPool.of(name, pool) for name, pool in pools.items()))
+    return scene._replace(policy=policy, pools=tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items()))
 
 
 @contextmanager

@@ -99,7 +99,7 @@ class People:
         """Every node that a person closed is opened, every pause taken back."""
         for node in self._world.nodes.values():
             if node.shut:
-                self._world.shut(node.id, on=False)
+                self._world.cordon_by_hand(node.id, on=False)
         for pool in (ALL, *self._world.fleet.pools):
             self._take_back(pool)
 
@@ -123,7 +123,7 @@ class People:
         node = self._rng.choice(closed)
         if node.cordoned and self._only_released(node.id):
             self._orders.opened(node.id)
-        self._world.shut(node.id, on=False)
+        self._world.cordon_by_hand(node.id, on=False)
         self._world.cordon(node.id, on=False)
 
     def _only_released(self, node: str) -> bool:
@@ -137,7 +137,7 @@ class People:
         """Close a node by hand."""
         nodes = [node.id for node in self._world.nodes.values() if node.joined]
         if nodes:
-            self._world.shut(self._rng.choice(nodes))
+            self._world.cordon_by_hand(self._rng.choice(nodes))
 
     def _pause(self) -> None:
         pool = self._rng.choice((ALL, *self._world.fleet.pools))

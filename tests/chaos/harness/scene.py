@@ -110,7 +110,7 @@ def draw(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     # A budget that a node's boot alone uses up serves nobody: with budgets the catalogue's boot is true.
     boot_s = rng.choice((60.0, 105.0) if policy.budgets else (60.0, 150.0, 300.0))
     lag_s = rng.choice((0.0, 0.0, 45.0))
-    pools = tuple(WorldPool.of(name, pool) for name, pool in policy.pools.items())
+    pools = tuple(WorldPool.from_policy(name, pool) for name, pool in policy.pools.items())
     faults = Faults(
         boot_s=boot_s,
         gpu_lag_s=lag_s,

@@ -286,7 +286,7 @@ def _scene(rng: Random) -> Scene:
         boot_s=rng.choice((60.0, 150.0)), shortage=rng.choice((0.0, 0.3)), bind_s=rng.choice((0.0, 2.0)), reclaim=False
     )
     jobs = sorted((_job(rng, n, rng.uniform(0, RUN_S)) for n in range(40)), key=lambda job: job.at_s)
-    machines = tuple(WorldPool.of(name, pool) for name, pool in pools.items())
+    machines = tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items())
     return Scene(policy, machines, faults, tuple(jobs), (Skew(rng.uniform(-2, 2)),))
 
 

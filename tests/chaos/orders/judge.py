@@ -174,7 +174,7 @@ class Played:
     def _doors(self) -> None:
         """No node stays closed to pods that nothing is done to any more."""
         world = self.world
-        closed = {node.id for node in world.nodes.values() if node.kept and not node.doomed_s}
+        closed = {node.id for node in world.nodes.values() if node.keeps_closed and not node.doomed_s}
         self._closed = {id: self._closed.get(id, world.now_s) for id in closed}
         for id, since_s in self._closed.items():
             if world.now_s - since_s > CLOSED_S:

@@ -75,7 +75,7 @@ class Scene(NamedTuple):
     @property
     def pools(self) -> tuple[WorldPool, ...]:
         """The cloud's pools are the policy's."""
-        return tuple(WorldPool.of(name, rules) for name, rules in self.policy.pools.items())
+        return tuple(WorldPool.from_policy(name, rules) for name, rules in self.policy.pools.items())
 
     def submit(self, world: World, index: int) -> None:
         """Create the pods of one of its jobs."""

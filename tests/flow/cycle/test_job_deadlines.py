@@ -195,7 +195,7 @@ def test_work_that_keeps_nothing_on_spot_is_moved_to_on_demand_in_time() -> None
     job.demands = tuple(msgspec.structs.replace(d, shape=_saves_by_the_day(d)) for d in job.demands)
     job.placement = [placed._replace(demand=job.demands[0]) for placed in job.placement]
     [node] = stage.world.nodes.values()
-    node.changed()
+    node.update_room()
     stage.minutes(85, meanwhile=lambda: go_on(stage.deps))
     assert [node.pool for node in stage.world.nodes.values()] == ["od"]
     assert any("on spot it may be late" in alert.why for alert in stage.alerts)
@@ -212,7 +212,7 @@ def test_a_pool_that_only_grows_is_left_for_no_deadline() -> None:
     job.demands = tuple(msgspec.structs.replace(d, shape=_saves_by_the_day(d)) for d in job.demands)
     job.placement = [placed._replace(demand=job.demands[0]) for placed in job.placement]
     [node] = stage.world.nodes.values()
-    node.changed()
+    node.update_room()
     stage.deps = replace(stage.deps, mode="scale-up")
     stage.minutes(60, meanwhile=lambda: go_on(stage.deps))
     assert list(interruption_records.every(stage.deps.state, "c")) == []
@@ -306,7 +306,7 @@ def on_demand_with_time(ups: list[bool], takes_s: float) -> Course:
     job.demands = job.original = tuple(moved)
     job.placement = [placed._replace(demand=job.demands[0]) for placed in job.placement]
     [node] = stage.world.nodes.values()
-    node.changed()
+    node.update_room()
     return course
 
 

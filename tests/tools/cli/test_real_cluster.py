@@ -307,7 +307,7 @@ def test_pools_are_looked_for_at_their_cloud(api: ApiServer, monkeypatch: pytest
     """Civo is asked for each pool by its id: one it has is well with its size, one it has not is at fault."""
     plain = App(Settings())
     world = World(
-        plain.catalog, [WorldPool.of("t4", plain.policy.pools["t4"])], clock=VirtualClock(plain.catalog.as_of)
+        plain.catalog, [WorldPool.from_policy("t4", plain.policy.pools["t4"])], clock=VirtualClock(plain.catalog.as_of)
     )
     policy = tmp_path / "policy.yaml"
     pools = "t4: {instance_type: g4dn.xlarge, cluster_pool: t4-pool-id}, a100: {instance_type: p4d.24xlarge}"

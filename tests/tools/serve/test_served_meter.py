@@ -51,7 +51,7 @@ def _taken(port: int, path: str, body: bytes) -> bool:
 def test_killed_workers_meter_what_the_cloud_charged(tmp_path: Path) -> None:
     """What dies between a release and its note costs a tick's time, no more."""
     policy, catalog = read_policy(POLICY.encode(), "policy"), app(Settings()).catalog
-    pools = [WorldPool.of(name, rules) for name, rules in policy.pools.items()]
+    pools = [WorldPool.from_policy(name, rules) for name, rules in policy.pools.items()]
     world = World(catalog, pools, clock=VirtualClock(catalog.as_of))
     with served(world) as outside, crew(tmp_path, outside.url, workers=2, tick_s=86_400) as here:
         pods = here.create(8, run_s=150)

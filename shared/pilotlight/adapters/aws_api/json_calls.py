@@ -51,7 +51,7 @@ class JsonApi(AwsService):
             raise Unavailable(f"AWS does not answer {action} ({error})") from None
         if answer.status != 200:
             code, words = refusals.said_in_json(answer.body)
-            raise refusals.problem(action, answer.status, code, words, keys.hidden, Unavailable)
+            raise refusals.problem(action, answer.status, code, words, keys.hide, Unavailable)
         try:
             return msgspec.json.decode(answer.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError):

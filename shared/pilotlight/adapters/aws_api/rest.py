@@ -57,7 +57,7 @@ class RestApi(AwsService):
         if answer.status != 200:
             code = answer.headers.get("x-amzn-errortype", "").partition(":")[0]
             _, words = refusals.said_in_json(answer.body)
-            raise refusals.problem(what, answer.status, code, words, keys.hidden, lost)
+            raise refusals.problem(what, answer.status, code, words, keys.hide, lost)
         try:
             return msgspec.json.decode(answer.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError):

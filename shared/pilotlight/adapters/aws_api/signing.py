@@ -25,7 +25,7 @@ class Keys(NamedTuple):
         """Never the secret, whatever prints it."""
         return f"Keys({self.key[:4]}...)"
 
-    def hidden(self, text: str) -> str:
+    def hide(self, text: str) -> str:
         """The text without any part of the credential that is in it."""
         for part in (self.session, self.secret, self.key):
             text = text.replace(part, "***") if part else text

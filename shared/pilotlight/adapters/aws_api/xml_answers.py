@@ -30,7 +30,7 @@ def problem(action: str, answer: HttpAnswer, keys: Keys, lost: type[Unavailable]
     """Error of an answer that refuses. Words that may quote the request are left out where it was about the
     credential."""
     code, message = _error(answer.body)
-    return refusals.problem(action, answer.status, code, message, keys.hidden, lost)
+    return refusals.problem(action, answer.status, code, message, keys.hide, lost)
 
 
 def _error(body: bytes) -> tuple[str, str]:

@@ -106,7 +106,7 @@ def _digest(file: Path) -> bytes:
 
 def _listed(uri: str, objects: Objects) -> list[Listed]:
     if urlsplit(uri).scheme in SCHEMES:
-        return [Listed(*one) for one in objects.named(uri)]
+        return [Listed(*one) for one in objects.list_matching(uri)]
     # In a bucket ``*`` crosses folders; here the pattern of manifests must as well.
     names = glob.glob(uri.replace(f"/*{MANIFEST}", f"/**/*{MANIFEST}"), recursive=True)
     return [Listed(name, _written(Path(name))) for name in sorted(names) if Path(name).is_file()]

@@ -77,6 +77,6 @@ def retry_call(send: Callable[[Deadline], T]) -> T:
 
 def _over(deadline: Deadline, pause_s: Seconds) -> bool:
     try:
-        return deadline.left() <= pause_s
+        return deadline.seconds_left() <= pause_s
     except TimeoutError:
         return True

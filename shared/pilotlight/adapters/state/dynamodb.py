@@ -43,7 +43,7 @@ class DynamoDBState:
         self.table = table
         self._endpoint = endpoint
         self._time = StoreTime(clock, self._ask_time, coarse_s=1.0)
-        self._calls = Calls(table, endpoint, environ or {}, self._time.told)
+        self._calls = Calls(table, endpoint, environ or {}, self._time.learn)
         self._rooms = Rooms(Items(self._names, self._add))
 
     @cached_property
@@ -94,7 +94,7 @@ class DynamoDBState:
     @of_store(StoreFault)
     def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
         found: list[tuple[str, Stored]] = []
-        rooms = [room for room in self._rooms.under(prefix) if not after or _reaches(room, after)]
+        rooms = [room for room in self._rooms.rooms_with_prefix(prefix) if not after or _reaches(room, after)]
         for key, stored in merge_rooms(rooms, lambda room: self._keys(room, prefix, after, limit)):
             if len(found) == limit:
                 return Page(found, found[-1][0])

@@ -60,7 +60,7 @@ class Calls:
         if said := answer.headers.get("date"):
             self._told(parsedate_to_datetime(said), sent_s)
         if answer.status != 200:
-            raise _refused(answer, where, keys.hidden, lost)
+            raise _refused(answer, where, keys.hide, lost)
         try:
             return msgspec.json.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -43,7 +43,7 @@ class Rooms:
                 known.add(room)
         return room
 
-    def under(self, prefix: str) -> Sequence[str]:
+    def rooms_with_prefix(self, prefix: str) -> Sequence[str]:
         """The rooms that may hold keys which begin so."""
         if prefix.count("/") > 1:
             return [room_of(prefix)]

@@ -207,7 +207,7 @@ class FirestoreState:
         if answer.status != 200:
             raise _of_answer(answer.status, data, where, changes=changes)
         if said := _time_of(data):
-            self._time.told(datetime.fromisoformat(said), sent_s)
+            self._time.learn(datetime.fromisoformat(said), sent_s)
         return data
 
     def _name(self, key: str) -> str:

@@ -39,7 +39,7 @@ class StoreTime:
             self._ask()
         return self._carried(since_boot_s())
 
-    def told(self, store: datetime, sent_s: Seconds) -> None:
+    def learn(self, store: datetime, sent_s: Seconds) -> None:
         """An answer to a request sent at ``sent_s`` since boot says it is ``store``.
 
         What was carried on stays as it is, as far as the answer allows it: a clock that rounds to seconds is known

@@ -47,7 +47,7 @@ def read(event: Envelope) -> Found:
     order = ORDERS.get(about.EventType)
     if order is None and about.EventType not in MAINTENANCE:
         return Ignored(reason=f"{about.EventType:.80} of a machine asks for nothing here")
-    deadline = moment(about.NotBefore, event.within("NotBefore", None).path)
+    deadline = moment(about.NotBefore, event.step_into("NotBefore", None).path)
     return [
         InterruptionNotice(
             cluster=event.cluster,
@@ -71,13 +71,13 @@ def read_empty(event: Envelope) -> Ignored:
 def read_grid(event: Envelope) -> Found:
     """An event of Event Grid in its own schema or as a CloudEvent: the same properties, further in."""
     if event.type:
-        return _inside(event.within("data", event.data))
+        return _inside(event.step_into("data", event.data))
     if event.data["eventType"] == VALIDATION:
         return _asked(event)
     if event.data["eventType"] != EMITTED:
         return Ignored(reason=f"{event.data['eventType']!r:.80} asks for nothing here")
     emitted = convert_shape(event.data, _Emitted, event.path)
-    return _inside(msgspec.structs.replace(event.within("data", emitted.data), at=emitted.eventTime))
+    return _inside(msgspec.structs.replace(event.step_into("data", emitted.data), at=emitted.eventTime))
 
 
 def _asked(event: Envelope) -> Ignored:
@@ -90,4 +90,4 @@ def _asked(event: Envelope) -> Ignored:
 
 def _inside(event: Envelope) -> Found:
     info = convert_shape(event.data, _Grid, event.path).resourceInfo
-    return read(event.within("resourceInfo.properties", info.properties))
+    return read(event.step_into("resourceInfo.properties", info.properties))

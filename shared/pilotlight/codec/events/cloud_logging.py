@@ -49,7 +49,7 @@ def read(event: Envelope) -> Found:
             return compute.read_entry(about, entry.protoPayload.methodName)
         return Ignored(reason=f"{entry.protoPayload.methodName or 'an audit log entry'} asks for nothing here")
     payload = entry.jsonPayload or {}
-    inside = about.within("jsonPayload", payload)
+    inside = about.step_into("jsonPayload", payload)
     if "involvedObject" in payload or "regarding" in payload:
         return kubernetes.read_event(inside)
     return gke_autoscaler.read(inside) if _VISIBILITY & payload.keys() else Ignored(reason="a log entry of no event")
@@ -58,4 +58,4 @@ def read(event: Envelope) -> Found:
 def read_audit(event: Envelope) -> Found:
     """Eventarc's CloudEvent of an audit log entry. Where it came without data, its attributes say what it is about."""
     about = {"methodName": event.attributes.get("methodname", ""), "resourceName": event.attributes.get("resourcename")}
-    return read(event.within("data", {"protoPayload": about} if event.data is None else event.data))
+    return read(event.step_into("data", {"protoPayload": about} if event.data is None else event.data))

@@ -65,8 +65,8 @@ def decode(body: bytes, headers: Mapping[str, str], *, cluster: str) -> list[Del
         return _within(from_cloudevent(envelope, attributes, parse(body) if body else None))
     if "x-cloudscheduler" in head:
         called = scheduler.scheduled_call(envelope, head)
-        return _within(called.within("", parse(body)) if body.strip() not in (b"", b"{}") else called)
-    return _within(envelope.within("", parse(body)))
+        return _within(called.step_into("", parse(body)) if body.strip() not in (b"", b"{}") else called)
+    return _within(envelope.step_into("", parse(body)))
 
 
 def _within(event: Envelope) -> list[Delivery | Refused]:
@@ -117,13 +117,13 @@ def _several(event: Envelope) -> Iterator[Envelope] | None:
             key = "Events"
         case _:
             return None
-    return (event.within(f"{key}[{i}]", item) for i, item in enumerate(items))
+    return (event.step_into(f"{key}[{i}]", item) for i, item in enumerate(items))
 
 
 def _opened(event: Envelope) -> Envelope | None:
     """Content of a structured CloudEvent or in a messaging service's envelope, or None where there is none."""
     if event.type == pubsub.PUBLISHED:
-        return pubsub.open_push(event.within("data", event.data))
+        return pubsub.open_push(event.step_into("data", event.data))
     if event.type:
         return None
     match event.data:
@@ -136,7 +136,7 @@ def _opened(event: Envelope) -> Envelope | None:
         case {"body": _, "eventSource": "aws:sqs"}:
             return aws_envelopes.open_sqs_record(event)
         case {"Sns": dict() as notice}:
-            return event.within("Sns", {"Type": "Notification", **notice})
+            return event.step_into("Sns", {"Type": "Notification", **notice})
         case {"Type": "Notification", "Message": _}:
             return aws_envelopes.open_sns_notification(event)
     return None

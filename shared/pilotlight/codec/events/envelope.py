@@ -65,7 +65,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, Any] = {}
     path: str = ""
 
-    def within(self, key: str, data: Any) -> "Envelope":
+    def step_into(self, key: str, data: Any) -> "Envelope":
         """The same event, one step further in."""
         return msgspec.structs.replace(self, data=data, path=join(self.path, key))
 

@@ -86,7 +86,7 @@ def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
     queued = event.reason == RESERVED and about.kind == "Workload" and about.apiVersion.startswith(KUEUE)
     if not queued and (event.reason != REASON or about.kind != "Pod"):
         return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
-    of = convert_shape(msgspec.to_builtins(about), _Of, envelope.within(key, None).path)
+    of = convert_shape(msgspec.to_builtins(about), _Of, envelope.step_into(key, None).path)
     seen = event.series.lastObservedTime if event.series else None
     message = QuotaReserved if queued else PodPending
     return message(

@@ -28,4 +28,4 @@ def read_workload(envelope: Envelope) -> QuotaReserved | Ignored:
         "identity": identity(meta.uid, meta.resource_version) or envelope.id,
         "at": envelope.at,
     }
-    return convert_shape(said, QuotaReserved, envelope.within("metadata", None).path)
+    return convert_shape(said, QuotaReserved, envelope.step_into("metadata", None).path)

@@ -40,19 +40,19 @@ def is_push(event: Envelope) -> bool:
 def open_push(event: Envelope) -> Envelope:
     """Event of a push. The message's id stands in where the event inside has none."""
     message: Any = event.data.get("message") if isinstance(event.data, dict) else None
-    return _opened(event.within("message", message))
+    return _opened(event.step_into("message", message))
 
 
 def background(event: Envelope) -> Envelope:
     """Event of a background event: ``context`` beside the message itself, as ``data``."""
-    context = convert_shape(event.data["context"], _Context, event.within("context", None).path)
+    context = convert_shape(event.data["context"], _Context, event.step_into("context", None).path)
     about = msgspec.structs.replace(event, id=context.eventId, at=context.timestamp)
-    return _opened(about.within("data", event.data.get("data")))
+    return _opened(about.step_into("data", event.data.get("data")))
 
 
 def _opened(event: Envelope) -> Envelope:
     message = convert_shape(event.data, _Message, event.path)
-    inside = event.within("data", None)
+    inside = event.step_into("data", None)
     return msgspec.structs.replace(
         inside,
         data=parse_content(_decoded(message.data, inside.path), inside.path) if message.data else None,

@@ -52,7 +52,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_google(event: Envelope) -> BillExported:
     """The data of Cloud Storage's CloudEvent ``finalized``: the object's own resource."""
-    written = convert_shape(event.data, _Google, event.within("data", None).path)
+    written = convert_shape(event.data, _Google, event.step_into("data", None).path)
     return _written(event, f"gs://{written.bucket}/{written.name}", str(written.generation))
 
 

@@ -84,14 +84,14 @@ SAFE_GRACE: Seconds = 30
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
-def printable_value(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value as it may be told: one short line of printable characters."""
     return one_line(str(value), SHOWN)
 
 
 def beyond(field: str, value: object, bound: Bound) -> str:
     """Words of a finding of a field that is beyond its bound."""
-    return f"{field} is {printable_value(value)}, beyond {bound.least:g} to {bound.most:,g}: {bound.mend}"
+    return f"{field} is {quote_value(value)}, beyond {bound.least:g} to {bound.most:,g}: {bound.mend}"
 
 
 def too_many(what: str, count: int, bound: Bound) -> Unreadable:
@@ -105,4 +105,4 @@ def whole_name(text: str) -> str:
     if len(text) <= NAME.most and not _UNPRINTABLE.search(text):
         return text
     digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
-    return f"{printable_value(text)}~{digest}"
+    return f"{quote_value(text)}~{digest}"

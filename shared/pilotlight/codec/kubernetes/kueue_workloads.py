@@ -154,11 +154,11 @@ class Workload(Wire, frozen=True):
     @property
     def pods(self) -> int:
         """Number of its pods, by the quota that it was given; less than none where a count is."""
-        counts = [count for _, _, count in self.given]
+        counts = [count for _, _, count in self.assignments]
         return -1 if any(count < 0 for count in counts) else sum(counts)
 
     @property
-    def given(self) -> list[tuple[PodSet, Assignment, int]]:
+    def assignments(self) -> list[tuple[PodSet, Assignment, int]]:
         """Its pod sets with what quota each was given, and for how many pods."""
         admission = self.status.admission
         found = {a.name: a for a in admission.pod_set_assignments} if admission else {}
@@ -244,7 +244,7 @@ def _owner(workload: Workload) -> str:
 def _queued(workload: Workload) -> Queued:
     meta = workload.metadata
     sets = []
-    for each, _, count in workload.given:
+    for each, _, count in workload.assignments:
         uids = tuple(_uid(workload, each, n) for n in range(count))
         sets.append(QueuedSet(name=each.name, uids=uids, selects=tuple(each.template.spec.node_selector)))
     return Queued(
@@ -299,7 +299,7 @@ def longest_run_of(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Seconds:
 
 
 def _pods(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Pod]:
-    for pod_set, assigned, count in workload.given:
+    for pod_set, assigned, count in workload.assignments:
         own = [flavors[name].spec for name in sorted(set(assigned.flavors.values())) if name in flavors]
         for n in range(count):
             yield _pod(workload, pod_set, n, workload.pods, own)

@@ -270,7 +270,7 @@ class Pod(Wire, frozen=True):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True where it holds nothing any more."""
         return self.status.phase in ("Succeeded", "Failed")
 

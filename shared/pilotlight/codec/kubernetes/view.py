@@ -99,7 +99,7 @@ def _with_devices(
 
 def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
     """Requests of pods; those that wait in a namespace with too many rules on pods near by are refused."""
-    full = crowded_namespaces(a.pod for a in asked if not a.pod.finished)
+    full = crowded_namespaces(a.pod for a in asked if not a.pod.is_finished)
     if not full:
         return list(asked), full
     why = Unreadable(bounds.CODE, f"its namespace has too many different rules on pods near by: {NEIGHBOURS.mend}")
@@ -113,7 +113,7 @@ def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
 def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str]) -> Around:
     """Relations of waiting GPU pods with the pods near by."""
     waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod) and _within_bounds(a.pod)]
-    there = [a.pod for a in asked if a.pod.node and not a.pod.finished]
+    there = [a.pod for a in asked if a.pod.node and not a.pod.is_finished]
     return around(waiting, there, nodes, objects.namespaces, full) if waiting else NOBODY
 
 
@@ -157,7 +157,7 @@ def _limited(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Pod:
 def _pending(
     asked: Iterable[Asked], objects: Objects, policy: Policy, claims: Claimants, near: Mapping[str, Near]
 ) -> tuple[list[PodDemand], list[Finding]]:
-    live = [a for a in asked if not a.pod.finished]
+    live = [a for a in asked if not a.pod.is_finished]
     gangs = gang_sizes(((a.pod, a.wants_gpu) for a in live), objects.pod_groups, objects.leader_worker_sets)
     pending: list[PodDemand] = []
     findings: list[Finding] = []
@@ -186,7 +186,7 @@ def _nodes(
     finished: dict[str, list[Asked]] = defaultdict(list)
     for a in asked:
         if a.pod.node:
-            (finished if a.pod.finished else live)[a.pod.node].append(a)
+            (finished if a.pod.is_finished else live)[a.pod.node].append(a)
     found: list[Node] = []
     findings: list[Finding] = []
     for node in nodes:

@@ -77,14 +77,14 @@ class ProxiedSite(Site):
                 headers=dict(headers or {}),
                 # Without one of ours, requests shows what ~/.netrc has for the host.
                 auth=HTTPBasicAuth(*login) if any(login) else _as_it_is,
-                timeout=(min(CONNECT_S, deadline.left()), min(piece_s, deadline.left())),
+                timeout=(min(CONNECT_S, deadline.seconds_left()), min(piece_s, deadline.seconds_left())),
                 allow_redirects=False,
                 proxies={"no_proxy": host} if _is_here(host) else None,
                 stream=True,
             ) as answer:
                 body = b""
                 for piece in answer.iter_content(CHUNK):
-                    deadline.left()
+                    deadline.seconds_left()
                     body += piece
                     if len(body) > largest:
                         raise OSError("the answer does not end")

@@ -133,7 +133,7 @@ def _state(group: ScalingGroup, hook: _Hook | None) -> GroupState:
             "min": str(group.MinSize),
             "max": str(group.MaxSize),
             "protects-new": _said(group.NewInstancesProtectedFromScaleIn),
-            "rebalances": _said("AZRebalance" not in group.suspended),
+            "rebalances": _said("AZRebalance" not in group.suspended_processes),
             "hook": msgspec.json.encode(hook, order="sorted").decode() if hook else "",
             "warm": _warm(group),
         },

@@ -103,7 +103,7 @@ class Scheduler:
         if not alike:
             del rooms[node.room]
 
-    def has(self, node: WorldNode) -> bool:
+    def takes_pods(self, node: WorldNode) -> bool:
         """True where pods may bind to a node."""
         return node.seq in self._nodes
 
@@ -140,14 +140,14 @@ class Scheduler:
     def _take(self, node: WorldNode, demand: PodDemand) -> Binding:
         self.remove(node)
         devices = _occupy(node, demand.shape)
-        node.changed()
+        node.update_room()
         self.add(node)
         return Binding(node, demand, devices)
 
     def free(self, placement: Binding) -> None:
         """Give back what a placement holds."""
         node, demand, devices = placement
-        here = self.has(node)
+        here = self.takes_pods(node)
         self.remove(node)
         gpu = demand.shape.gpu
         for index in devices:
@@ -156,7 +156,7 @@ class Scheduler:
             node.slices[gpu.resource] += gpu.count
         node.free = room_after_move(node.free, demand.shape, 1)
         node.groups.subtract(_groups(demand.shape))
-        node.changed()
+        node.update_room()
         if here:
             self.add(node)
 

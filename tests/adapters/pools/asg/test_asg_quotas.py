@@ -22,7 +22,7 @@ FAMILIES: dict[str, tuple[str, CapacityType, str]] = {
 @pytest.mark.parametrize(("name", "kind", "quota"), FAMILIES.values(), ids=FAMILIES)
 def test_an_instance_counts_against_the_quota_of_its_family(name: str, kind: CapacityType, quota: str) -> None:
     """Its generation where a quota names that, else its letter; nothing is guessed."""
-    assert QUOTAS.of(name, kind) == quota
+    assert QUOTAS.quota_for(name, kind) == quota
 
 
 def test_what_runs_is_counted_in_vcpus() -> None:

@@ -87,7 +87,9 @@ def test_a_disruption_budget_is_asked_until_the_last_step() -> None:
     who = Resident("db", "PodDisruptionBudget db allows no disruption", guarded=True, takes_s=30.0)
     idle_node_with(on, who)
     ended: list[tuple[float, int]] = []
-    on.minutes(7 * 60, lambda: ended.append((on.world.now_s, len(on.world.residents.on("n1", on.world.now_s)))))
+    on.minutes(
+        7 * 60, lambda: ended.append((on.world.now_s, len(on.world.residents.residents_on("n1", on.world.now_s))))
+    )
     (gone_s,) = [r["t"] for r in on.events("terminate")]
     alone_s = next(at for at, left in ended if not left)
     assert alone_s <= gone_s

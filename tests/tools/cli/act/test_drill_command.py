@@ -45,7 +45,7 @@ def drilled(tmp_path: Path) -> Iterator[tuple[World, dict[str, str]]]:
     """A served world, much faster than the wall, in which a pod that can save runs on a spot node."""
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    pools = [WorldPool.of(name, rules) for name, rules in read_policy(POLICY, "policy").pools.items()]
+    pools = [WorldPool.from_policy(name, rules) for name, rules in read_policy(POLICY, "policy").pools.items()]
     world = World(App(Settings()).catalog, pools, clock=WallClock(NOW, SPEED))
     server = WorldServer(world, 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -166,7 +166,7 @@ class KubernetesCluster:
         return pod_owners.wake(self._api, owner, self._clock.now())
 
     def _live(self, node: str) -> list[Asked]:
-        return [read_request(pod) for pod in self._reads.on_node(node) if not pod.finished]
+        return [read_request(pod) for pod in self._reads.on_node(node) if not pod.is_finished]
 
 
 def _stays(pod: Pod) -> bool:

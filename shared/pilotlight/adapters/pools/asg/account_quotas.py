@@ -49,7 +49,7 @@ class AccountQuotas:
         """By pool, those that have a quota: ``types`` says by pool what it is made of."""
         with self._lock:
             limits = self._known_limits()
-            named = {pool: name for pool, (type_, kind) in types.items() if (name := limits.of(type_, kind))}
+            named = {pool: name for pool, (type_, kind) in types.items() if (name := limits.quota_for(type_, kind))}
             if not named:
                 return {}
             self._learn([types[pool][0] for pool in named])

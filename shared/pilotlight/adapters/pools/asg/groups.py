@@ -118,7 +118,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
         return mixed.LaunchTemplate.LaunchTemplateSpecification if mixed else self.LaunchTemplate
 
     @property
-    def drifted(self) -> tuple[str, ...]:
+    def drifted_nodes(self) -> tuple[str, ...]:
         """The nodes of another version than a group names by its number, as EKS does: "$Latest" tells none."""
         version = self.template.Version
         return tuple(
@@ -136,7 +136,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
         return self.WarmPoolConfiguration is not None and self.WarmPoolConfiguration.takes_back
 
     @property
-    def suspended(self) -> frozenset[str]:
+    def suspended_processes(self) -> frozenset[str]:
         """The processes that a person has stopped: "Launch", "AZRebalance"."""
         return frozenset(process.ProcessName for process in self.SuspendedProcesses)
 
@@ -169,7 +169,7 @@ class ScalingGroup(msgspec.Struct, frozen=True):
             least=self.MinSize,
             most=self.MaxSize,
             zones=self.AvailabilityZones,
-            rebalances="AZRebalance" not in self.suspended,
+            rebalances="AZRebalance" not in self.suspended_processes,
             protects=self.NewInstancesProtectedFromScaleIn,
             claimed=any(tag.Key == CLAIM_TAG for tag in self.Tags),
             handed_back=self.tag(HANDED_BACK),

@@ -239,7 +239,7 @@ class AsgPools:
             owed=owed if refusal else 0,
             rules=group.rules,
             paid=paid,
-            drifted=group.drifted,
+            drifted=group.drifted_nodes,
         )
 
 
@@ -256,7 +256,7 @@ def _see_that_it_can(pool: str, group: ScalingGroup, to: int) -> None:
     name = group.AutoScalingGroupName
     if not group.counts_nodes:
         raise BadRequest(f"group {name} counts weights, not instances; give pool {pool} a group of one size")
-    if "Launch" in group.suspended:
+    if "Launch" in group.suspended_processes:
         raise BadRequest(
             f"the process Launch of group {name} is suspended; resume it, or set pools.{pool}.mode: advise"
         )

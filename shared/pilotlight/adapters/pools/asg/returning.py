@@ -27,7 +27,7 @@ def stops(group: ScalingGroup) -> bool:
     """True where a node of it can come to stand by: its warm pool takes it back, and nothing else would be ended."""
     config = group.WarmPoolConfiguration
     ours = config is not None and config.takes_back and group.NewInstancesProtectedFromScaleIn
-    return ours and "Terminate" not in group.suspended
+    return ours and "Terminate" not in group.suspended_processes
 
 
 def put_by(

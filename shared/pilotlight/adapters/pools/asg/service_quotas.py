@@ -64,7 +64,7 @@ class Quotas:
                 for family in _FAMILY.findall(named[1]) if named else ():
                     self._of[kind, family] = name
 
-    def of(self, instance_type: str, kind: CapacityType) -> str:
+    def quota_for(self, instance_type: str, kind: CapacityType) -> str:
         """The quota that an instance counts against: of its generation ("P5"), else of its letter; empty for none."""
         generation = re.match(r"[A-Z]+\d+", instance_type.upper())
         keys = (generation[0] if generation else "", instance_type[:1].upper())
@@ -73,7 +73,7 @@ class Quotas:
     def takes(self, instance_type: str, cores: int) -> dict[CapacityType, Mapping[str, int]]:
         """Quota that one node takes. A reservation is held on demand already."""
         kinds: tuple[CapacityType, ...] = ("on-demand", "spot")
-        return {kind: {name: cores} for kind in kinds if (name := self.of(instance_type, kind))}
+        return {kind: {name: cores} for kind in kinds if (name := self.quota_for(instance_type, kind))}
 
 
 def read_quotas(api: JsonApi) -> Quotas:
@@ -106,6 +106,6 @@ def quota_usage(ec2: QueryApi, quotas: Quotas, families: Sequence[str]) -> Mappi
 def _counted(quotas: Quotas, instances: Iterable[_Instance]) -> Counter[str]:
     found: Counter[str] = Counter()
     for one in instances:
-        name = quotas.of(one.instanceType, "spot" if one.instanceLifecycle == "spot" else "on-demand")
+        name = quotas.quota_for(one.instanceType, "spot" if one.instanceLifecycle == "spot" else "on-demand")
         found[name] += one.cpuOptions.coreCount * one.cpuOptions.threadsPerCore
     return found

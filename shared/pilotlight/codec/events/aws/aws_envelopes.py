@@ -28,7 +28,7 @@ class _Notification(msgspec.Struct, frozen=True, kw_only=True):
 def open_sqs_record(event: Envelope) -> Envelope:
     """Body of a record of SQS."""
     record = convert_shape(event.data, _Queued, event.path)
-    inside = event.within("body", None)
+    inside = event.step_into("body", None)
     return msgspec.structs.replace(
         inside, data=_inside(record.body, inside.path), id=record.messageId or event.id, type=""
     )
@@ -37,7 +37,7 @@ def open_sqs_record(event: Envelope) -> Envelope:
 def open_sns_notification(event: Envelope) -> Envelope:
     """Body of an SNS notification: posted, queued, or in a record under ``Sns``."""
     notice = convert_shape(event.data, _Notification, event.path)
-    inside = event.within("Message", None)
+    inside = event.step_into("Message", None)
     return msgspec.structs.replace(
         inside,
         data=_inside(notice.Message, inside.path),

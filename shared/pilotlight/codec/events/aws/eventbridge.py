@@ -77,7 +77,7 @@ def read(event: Envelope) -> Found:
     reader = _READERS.get(head.kind)
     if reader is None:
         return Ignored(reason=f"{head.kind:.80} asks for nothing here")
-    inside = event.within("detail", head.detail)
+    inside = event.step_into("detail", head.detail)
     return reader(msgspec.structs.replace(inside, id=head.id or event.id, at=head.time or event.at))
 
 
@@ -91,7 +91,7 @@ def _reservation(event: Envelope) -> InterruptionNotice:
 
 def _ordered(event: Envelope, kind: NoticeKind) -> InterruptionNotice:
     about = convert_shape(event.data, _Instance, event.path)
-    goes_at = moment(about.goes_at, event.within("instance-termination-time", None).path)
+    goes_at = moment(about.goes_at, event.step_into("instance-termination-time", None).path)
     deadline = goes_at or (event.at + NOTICE if event.at else None)
     return _notice(event, about.instance, kind, action=about.action, deadline=deadline)
 
@@ -112,7 +112,7 @@ def _health(event: Envelope) -> Found:
     about = convert_shape(event.data, _Health, event.path)
     if (about.service, about.eventTypeCategory) != ("EC2", "scheduledChange") or about.statusCode == "closed":
         return Ignored(reason=f"Health of {about.service:.40}: {about.eventTypeCategory:.40} asks for nothing here")
-    when = moment(about.startTime, event.within("startTime", None).path)
+    when = moment(about.startTime, event.step_into("startTime", None).path)
     fact = f"{when:%Y-%m-%dT%H:%MZ}" if when else ""
     words = about.eventTypeCode.split("_")
     action = next((becomes for word, becomes in CHANGES.items() if word in words), "unknown")

@@ -20,7 +20,7 @@ _MOST = 64
 
 def with_claims(asked: Sequence[Asked], by_node: Mapping[str, OnNode], devices: Devices) -> list[Asked]:
     """Requests of pods with their claims read: waiting ones what they want, those on nodes what they hold."""
-    sharing = by_sharing((a.pod for a in asked if not a.pod.node and not a.pod.finished), devices)
+    sharing = by_sharing((a.pod for a in asked if not a.pod.node and not a.pod.is_finished), devices)
     read = [_claims_read(a, by_node, devices, sharing) for a in asked]
     return _with_sharers(read, sharing) if sharing else read
 

@@ -71,7 +71,9 @@ def amounts(request: Mapping[str, Decimal]) -> None:
     for name, amount in request.items():
         bound = bounds.CORES if name == "cpu" else bounds.AMOUNT
         if not bound.takes(amount):
-            raise Unreadable("bad-quantity", bounds.beyond(f"its request for {bounds.printable_value(name)}", amount, bound))
+            raise Unreadable(
+                "bad-quantity", bounds.beyond(f"its request for {bounds.quote_value(name)}", amount, bound)
+            )
 
 
 def refuse(pod: Pod) -> None:

@@ -49,7 +49,7 @@ ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 
 def waits(pod: Pod) -> bool:
     """True where a node could help: not finished, deleted, placed, mirrored or a DaemonSet's."""
-    return not (pod.finished or pod.metadata.deletion_timestamp or pod.node or is_mirror(pod) or is_daemon(pod))
+    return not (pod.is_finished or pod.metadata.deletion_timestamp or pod.node or is_mirror(pod) or is_daemon(pod))
 
 
 def is_daemon(pod: Pod) -> bool:
@@ -272,7 +272,7 @@ def traits_of(asked: Asked) -> PodTraits:
     """Traits that tell of a pod's purpose. The class may be an annotation too; the label wins."""
     meta, spec = asked.pod.metadata, asked.pod.spec
     key = labels.WORKLOAD_CLASS[0]
-    explicit = {key: bounds.printable_value(meta.annotations[key])} if key in meta.annotations else {}
+    explicit = {key: bounds.quote_value(meta.annotations[key])} if key in meta.annotations else {}
     return PodTraits(
         labels={**explicit, **meta.labels},
         images=_beginning(c.image for c in spec.containers),
@@ -305,7 +305,7 @@ def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
     if len(models) > bounds.MODELS.most:
         raise bounds.too_many(f"models in {labels.GPU_MODELS}", len(models), bounds.MODELS)
     if long := next((name for name in models if len(name) > bounds.NAME.most), ""):
-        raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.printable_value(long)}: {bounds.NAME.mend}")
+        raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.quote_value(long)}: {bounds.NAME.mend}")
     return ("any",) if "any" in (m.lower() for m in models) else models
 
 

@@ -151,7 +151,7 @@ def _shared(share: str, asked: Request) -> GpuRequest:
     except ValueError:
         part = 0
     if not 0 < part <= MILLI_PER_GPU:
-        raise Unreadable("bad-quantity", f"gpu-share is {bounds.printable_value(share)}: give a part of one GPU, as 0.25")
+        raise Unreadable("bad-quantity", f"gpu-share is {bounds.quote_value(share)}: give a part of one GPU, as 0.25")
     if any(amount > 1 for name, amount in asked.items() if is_gpu(name)) or any(
         is_gpu(name) and name not in WHOLE_DEVICES for name in asked
     ):

@@ -47,7 +47,7 @@ def with_holders(objects: Objects, pods: Iterable[Pod]) -> Objects:
         return objects
     using: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
-        for name in claims_of(pod) if not pod.finished else ():
+        for name in claims_of(pod) if not pod.is_finished else ():
             if (key := f"{pod.metadata.namespace}/{name}") in alone:
                 using[key].append(pod)
     first = {key: min(users, key=_first) for key, users in using.items()}

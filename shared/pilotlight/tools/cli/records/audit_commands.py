@@ -85,7 +85,7 @@ def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: 
     from pilotlight.flow.records.audit_chain import lines
 
     bucket, state = objects(wired.settings.environ), wired.state
-    there = [_last(uri) for uri, _ in bucket.named(f"{where}/{cluster}/*.jsonl")]
+    there = [_last(uri) for uri, _ in bucket.list_matching(f"{where}/{cluster}/*.jsonl")]
     found = list(lines(state, cluster, max(there, default=0)))
     until = state.now().replace(microsecond=0) + timedelta(days=lock_days) if lock_days else None
     if found:
@@ -169,7 +169,7 @@ def _lines_of(file: str) -> Iterable[bytes]:
 def _bucket_lines(where: str) -> Iterator[bytes]:
     """Every line of a bucket's folder of one cluster, in the objects' order, which is that of their places."""
     bucket = objects(deployed_settings().environ)
-    found = sorted(uri for uri, _ in bucket.named(f"{where}/*.jsonl"))
+    found = sorted(uri for uri, _ in bucket.list_matching(f"{where}/*.jsonl"))
     if not found:
         raise BadInput(f"{where}: no export is there; name the folder with the cluster, as gs://BUCKET/FOLDER/CLUSTER")
     for uri in found:

@@ -44,7 +44,7 @@ class TunnelledSite(Site):
 
     def _ask(self, made: socket.socket, to: str, deadline: Deadline) -> None:
         deadline.watch(made)
-        made.settimeout(deadline.left())
+        made.settimeout(deadline.seconds_left())
         made.sendall(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{self._login}\r\n".encode())
         answer = HTTPResponse(made, method="CONNECT")
         try:
