@@ -215,17 +215,17 @@ class Report(_Wire, frozen=True, kw_only=True):
     ``peak_nodes`` are the most that were ever paid for at once.
     """
 
-    now: datetime
-    cost_usd: Usd
-    launches: int
-    terminations: int
-    nodes: int
-    gpus: int
-    peak_nodes: int
-    peak_gpus: int
-    surplus: int
-    resizes: dict[str, int]
-    pods: dict[str, int]
+    now: datetime  # The world's moment.
+    cost_usd: Usd  # Of every node so far.
+    launches: int  # Nodes requested so far.
+    terminations: int  # Nodes ended so far.
+    nodes: int  # Live now.
+    gpus: int  # Of live nodes.
+    peak_nodes: int  # The most that were ever paid for at once.
+    peak_gpus: int  # The most that were ever paid for at once.
+    surplus: int  # Nodes asked for beyond need.
+    resizes: dict[str, int]  # Calls that made a pool grow, by pool.
+    pods: dict[str, int]  # Number of pods by phase.
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

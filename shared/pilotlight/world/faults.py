@@ -18,14 +18,14 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     ``api_errors`` are (port method, error) pairs, each raised once, in order.
     """
 
-    boot_s: Seconds | None = None
-    gpu_lag_s: Seconds = 0.0
-    shortage: float = 0.0
-    quota_nodes: int | None = None
-    reclaim: bool = True
-    checkpoint_s: Seconds = 600.0
-    restore_s: Seconds = 60.0
-    notice_s: Seconds = 0.0
-    replace_lost: bool = False
-    bind_s: Seconds = 0.0
-    api_errors: tuple[tuple[str, PilotlightError], ...] = ()
+    boot_s: Seconds | None = None  # None: the catalogue's.
+    gpu_lag_s: Seconds = 0.0  # From a node's registration to its GPUs.
+    shortage: float = 0.0  # Share of its hours in which a type has no capacity, 0 to 1.
+    quota_nodes: int | None = None  # Live nodes at most; None is no cap.
+    reclaim: bool = True  # Spot nodes are taken.
+    checkpoint_s: Seconds = 600.0  # Run time from one checkpoint to the next.
+    restore_s: Seconds = 60.0  # At the start after an interruption.
+    notice_s: Seconds = 0.0  # From a notice to the node's end; 0 gives none.
+    replace_lost: bool = False  # Pools replace nodes that were taken.
+    bind_s: Seconds = 0.0  # Binds land so long after a node was closed.
+    api_errors: tuple[tuple[str, PilotlightError], ...] = ()  # (port method, error), each raised once.

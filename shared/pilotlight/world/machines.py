@@ -20,17 +20,17 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     request whole or refuses it whole. ``paid`` is how many nodes a reserved one has, which cost nothing more.
     """
 
-    name: str
-    instance_type: str
-    capacity_type: CapacityType = "on-demand"
-    max: int | None = None
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    zone: str = ""
-    slices: dict[str, int] = {}
-    relaunches: bool = False
-    atomic: bool = False
-    paid: int | None = None
+    name: str  # Of the policy's pool.
+    instance_type: str  # Of the catalogue.
+    capacity_type: CapacityType = "on-demand"  # On demand, spot or reserved.
+    max: int | None = None  # Nodes at most; None is no cap.
+    labels: dict[str, str] = {}  # Of each node.
+    taints: tuple[Taint, ...] = ()  # Of each node.
+    zone: str = ""  # "": any.
+    slices: dict[str, int] = {}  # Resource -> number on each node, beside its GPUs.
+    relaunches: bool = False  # It replaces a node that the cloud took.
+    atomic: bool = False  # A request is granted whole or not at all.
+    paid: int | None = None  # Nodes that a reserved pool has for nothing more; None for others.
 
     @staticmethod
     def from_policy(name: str, rules: PoolPolicy) -> "WorldPool":
@@ -57,23 +57,23 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     start and costs ``standby_price`` an hour.
     """
 
-    key: str
-    pool: WorldPool
-    zone: str
-    gpus: int
-    gpu_model: str
-    resource: str
-    whole_gpus: int
-    price: UsdPerHour
-    resources: Resources
-    slices: dict[str, int]
-    labels: dict[str, str]
-    minimum_s: Seconds
-    increment_s: Seconds
-    boot_s: Seconds
-    wake_s: Seconds | None
-    standby_price: UsdPerHour
-    interruptions_per_hour: float
+    key: str  # Its own among all machines.
+    pool: WorldPool  # Whose nodes are such.
+    zone: str  # Where they stand; "" is any.
+    gpus: int  # Of a node, parts of them or not.
+    gpu_model: str  # The label's value.
+    resource: str  # Name by which pods ask for whole GPUs.
+    whole_gpus: int  # That pods may have.
+    price: UsdPerHour  # Dollars an hour while it is there.
+    resources: Resources  # CPU, memory and disk that pods may have.
+    slices: dict[str, int]  # Resource -> number on a node.
+    labels: dict[str, str]  # Of a node, the cloud's and the pool's.
+    minimum_s: Seconds  # Billed at the least.
+    increment_s: Seconds  # Billed in steps of.
+    boot_s: Seconds  # From launch to registration in the cluster.
+    wake_s: Seconds | None  # From stopped to ready; None: it cannot be stopped.
+    standby_price: UsdPerHour  # Dollars an hour while it is stopped.
+    interruptions_per_hour: float  # Of spot, on average.
 
     @property
     def stops(self) -> bool:

@@ -1,4 +1,8 @@
-"""The AlertChannel port: where people read alerts. Each kind is imported when a policy names it."""
+"""Adapters of the AlertChannel port: the places where people read alerts.
+
+One file a provider, imported when a policy names it. A channel shows an alert in one attempt and says whether it may
+be tried again; no error names its secret. The delivery of alerts calls it.
+"""
 
 from collections.abc import Callable
 

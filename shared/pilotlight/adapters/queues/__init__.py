@@ -1,4 +1,8 @@
-"""Lengths of queues, read where each lies. Every read is one request under one deadline and changes nothing."""
+"""Lengths of queues, read where each lies. Every read is one request under one deadline and changes nothing.
+
+``prometheus``, ``pubsub``, ``rabbitmq`` and ``sqs`` are the kinds of places, each imported when a policy names one. A
+length that cannot be read is an error, never 0. The wiring makes the reader, and looks ask it by a queue's name.
+"""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

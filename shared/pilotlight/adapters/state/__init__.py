@@ -1,4 +1,9 @@
-"""The State port over its backends. What they share is the contract suite, and what is here."""
+"""Adapters of the State port: values under keys, each with a version.
+
+``dynamodb``, ``firestore``, ``sqlite`` and ``memory`` are the backends. What they share is one contract suite, and what
+is here. A write names the version that it read and loses to another's; one that was perhaps made is an ``Unsure``.
+The records of flow call it.
+"""
 
 import os
 

@@ -1,1 +1,5 @@
-"""An alert as each provider takes it. What it says is text there: it sets no type, mentions nobody, links nowhere."""
+"""Bodies of an alert, as each provider takes it.
+
+One file a provider; ``inert`` makes text harmless. The words of an alert are text there: they set no type, mention
+nobody and link nowhere, and a body stays within the provider's limits. The adapters of channels call it.
+"""

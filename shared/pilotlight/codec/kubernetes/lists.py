@@ -41,22 +41,22 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     nothing of claims for devices was listed. ``strange`` is what of all objects could not be read.
     """
 
-    claims: dict[str, VolumeClaim] = {}
-    volumes: dict[str, PersistentVolume] = {}
-    storage_classes: dict[str, StorageClass] = {}
-    csi_nodes: dict[str, CsiNode] = {}
-    budgets: dict[str, DisruptionBudget] = {}
-    pod_groups: dict[str, PodGroup] = {}
-    leader_worker_sets: dict[str, LeaderWorkerSet] = {}
-    namespaces: dict[str, Namespace] = {}
-    workloads: dict[str, Workload] = {}
-    flavors: dict[str, ResourceFlavor] = {}
-    daemon_sets: dict[str, DaemonSet] = {}
-    devices: "Devices | None" = None
-    storage_known: bool = False
-    strange: tuple[Finding, ...] = ()
-    holders: dict[str, str] = {}
-    shares: dict[str, str] = {}
+    claims: dict[str, VolumeClaim] = {}  # PersistentVolumeClaims, by "namespace/name".
+    volumes: dict[str, PersistentVolume] = {}  # PersistentVolumes, by name.
+    storage_classes: dict[str, StorageClass] = {}  # By name.
+    csi_nodes: dict[str, CsiNode] = {}  # Drivers of each node with their limits, by the node's name.
+    budgets: dict[str, DisruptionBudget] = {}  # PodDisruptionBudgets, by "namespace/name".
+    pod_groups: dict[str, PodGroup] = {}  # Of any maker, by "namespace/name".
+    leader_worker_sets: dict[str, LeaderWorkerSet] = {}  # By "namespace/name".
+    namespaces: dict[str, Namespace] = {}  # By name.
+    workloads: dict[str, Workload] = {}  # Kueue's, by "namespace/name".
+    flavors: dict[str, ResourceFlavor] = {}  # Kueue's ResourceFlavors, by name.
+    daemon_sets: dict[str, DaemonSet] = {}  # By "namespace/name".
+    devices: "Devices | None" = None  # None: nothing of claims for devices was listed.
+    storage_known: bool = False  # Claims were listed at all: only then is one that is not here missing.
+    strange: tuple[Finding, ...] = ()  # Objects that could not be read.
+    holders: dict[str, str] = {}  # Claim that only one pod may have -> the pod that has it, both "namespace/name".
+    shares: dict[str, str] = {}  # Claim that competes -> its volume's name, "" for one that gets none.
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):

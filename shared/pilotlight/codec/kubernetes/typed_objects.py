@@ -189,25 +189,25 @@ class SchedulingGroup(Wire, frozen=True):
 class PodSpec(Wire, frozen=True):
     """Spec of a pod, in the fields that are read."""
 
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
-    overhead: dict[str, str | int | float] = {}
-    resources: ResourceLists = ResourceLists()
-    node_name: str = ""
-    node_selector: dict[str, str] = {}
-    affinity: Affinity | None = None
-    tolerations: tuple[WireToleration, ...] = ()
-    priority: int = 0
-    preemption_policy: str = ""
-    active_deadline_seconds: float = 0
-    termination_grace_period_seconds: float = 30
-    scheduling_gates: tuple[dict[str, str], ...] = ()
-    scheduling_group: SchedulingGroup | None = None
-    resource_claims: tuple[dict[str, object], ...] = ()
-    volumes: tuple[Volume, ...] = ()
-    topology_spread_constraints: tuple[Spread, ...] = ()
-    host_network: bool = False
-    scheduler_name: str = ""
+    containers: tuple[Container, ...] = ()  # They run side by side.
+    init_containers: tuple[Container, ...] = ()  # They run before, sidecars among them.
+    overhead: dict[str, str | int | float] = {}  # Of the runtime class, by resource.
+    resources: ResourceLists = ResourceLists()  # Requests and limits of the pod as a whole.
+    node_name: str = ""  # "" while it waits.
+    node_selector: dict[str, str] = {}  # Labels that its node must have.
+    affinity: Affinity | None = None  # Required only: preferences are not read.
+    tolerations: tuple[WireToleration, ...] = ()  # Taints that it bears.
+    priority: int = 0  # The higher goes first.
+    preemption_policy: str = ""  # "Never", or "" for the default.
+    active_deadline_seconds: float = 0  # Seconds that it may run; 0 is no limit.
+    termination_grace_period_seconds: float = 30  # Seconds that it may take to stop.
+    scheduling_gates: tuple[dict[str, str], ...] = ()  # Names of what holds it back from the scheduler.
+    scheduling_group: SchedulingGroup | None = None  # Kubernetes' own PodGroup that it belongs to.
+    resource_claims: tuple[dict[str, object], ...] = ()  # Its claims for devices (DRA).
+    volumes: tuple[Volume, ...] = ()  # Only those of claims count.
+    topology_spread_constraints: tuple[Spread, ...] = ()  # Spread over domains.
+    host_network: bool = False  # Its ports are the node's.
+    scheduler_name: str = ""  # "" is the default one.
 
 
 class Condition(Wire, frozen=True):

@@ -1,4 +1,9 @@
-"""Auto Scaling groups and EKS node groups: ``asg:REGION/EKS_CLUSTER``, or ``asg:REGION`` for groups by their names."""
+"""Auto Scaling groups and EKS node groups: ``asg:REGION/EKS_CLUSTER``, or ``asg:REGION`` for groups by their names.
+
+``pools`` is the port; ``groups`` and ``node_groups`` read, ``launching``, ``returning`` and ``warm_pool`` change.
+``aws_commitments``, ``reservations`` and ``compute_plans`` tell what is paid for already, ``service_quotas`` what may
+run, ``shop`` what a region rents. A file is imported when it is needed: most plans need few of them.
+"""
 
 import re
 from collections.abc import Callable

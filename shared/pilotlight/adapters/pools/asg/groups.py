@@ -94,22 +94,22 @@ class _Mixed(msgspec.Struct, frozen=True):
 class ScalingGroup(msgspec.Struct, frozen=True):
     """A group with its instances; fields are AWS's own."""
 
-    AutoScalingGroupName: str
-    MinSize: int
-    MaxSize: int
-    DesiredCapacity: int
-    AvailabilityZones: tuple[str, ...] = ()
-    Instances: tuple[Instance, ...] = ()
-    Tags: tuple[_Tag, ...] = ()
-    LaunchConfigurationName: str = ""
-    MixedInstancesPolicy: _Mixed | None = None
-    SuspendedProcesses: tuple[_Process, ...] = ()
-    WarmPoolConfiguration: WarmConfig | None = None
-    WarmPoolSize: int = 0
-    NewInstancesProtectedFromScaleIn: bool = False
-    DesiredCapacityType: str = ""
-    LaunchTemplate: TemplateVersion = TemplateVersion()
-    CapacityReservationSpecification: Specification = Specification()
+    AutoScalingGroupName: str  # Unique in a region.
+    MinSize: int  # Nodes.
+    MaxSize: int  # Nodes.
+    DesiredCapacity: int  # Nodes, or units of DesiredCapacityType.
+    AvailabilityZones: tuple[str, ...] = ()  # By name, as us-east-1a.
+    Instances: tuple[Instance, ...] = ()  # In every lifecycle state.
+    Tags: tuple[_Tag, ...] = ()  # As people set them.
+    LaunchConfigurationName: str = ""  # The older way to launch; "" for a template.
+    MixedInstancesPolicy: _Mixed | None = None  # On demand and spot, or several types.
+    SuspendedProcesses: tuple[_Process, ...] = ()  # Stopped by a person.
+    WarmPoolConfiguration: WarmConfig | None = None  # None: it has no warm pool.
+    WarmPoolSize: int = 0  # Nodes that stand by.
+    NewInstancesProtectedFromScaleIn: bool = False  # Only we end its nodes.
+    DesiredCapacityType: str = ""  # "" or "units" for a number of instances.
+    LaunchTemplate: TemplateVersion = TemplateVersion()  # Where it launches by one alone.
+    CapacityReservationSpecification: Specification = Specification()  # Its preference for reservations.
 
     @property
     def template(self) -> TemplateVersion:

@@ -1,4 +1,8 @@
-"""Civo: ``civo:REGION/CLUSTER_ID``."""
+"""Pools of Civo, under the address ``civo:REGION/CLUSTER_ID``.
+
+``pools`` is the port, and ``shop`` the sizes and quota of the account. Civo's API tells no price: prices come from
+files. One request changes a pool, as the port says. The wiring makes both.
+"""
 
 from pilotlight.adapters.civo_api import URL, CivoApi
 from pilotlight.adapters.pools.civo.pools import CivoPools
