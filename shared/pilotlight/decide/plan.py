@@ -278,7 +278,7 @@ def _in_time(run: Provisioner, pending: Sequence[PodDemand]) -> Sequence[PodDema
 
 
 def _any_may_be_sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering]) -> bool:
-    """Whether a node's GPUs may not be well: it is said, it is lost with its pods, or shows fewer than its type has."""
+    """True for a node whose GPUs may be sick: it is said, it is lost with its pods, or fewer show than its type has."""
     for pool, devices, ready, ill in {node.shows for node in nodes}:
         if ill or (ready and pool in by_pool and 0 < devices < len(by_pool[pool].devices)):
             return True
@@ -389,7 +389,7 @@ def _asked(memory: Memory, offerings: Sequence[Offering]) -> dict[str, list[Offe
 
 
 def _as_it_came(offering: Offering, node: Node) -> Offering:
-    """What a node that is not ready yet will be: it tells its own labels."""
+    """Offering of a node that is not ready yet: it tells its own labels."""
     return replace(offering, labels={**offering.labels, **node.labels}) if node.labels else offering
 
 

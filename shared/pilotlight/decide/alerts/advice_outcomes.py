@@ -1,4 +1,4 @@
-"""What became of advice that nobody acted on, and what it would have saved or cost beside what was done instead."""
+"""Advice that nobody acted on, and the dollars that it would have saved or cost beside what was done instead."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -112,7 +112,7 @@ class BesideAdvice(NamedTuple):
 def compare_with_advice(
     advice: Sequence[Advised], metered: Iterable[MeterDay], value_of_wait: UsdPerHour, now: datetime
 ) -> list[BesideAdvice]:
-    """What was advised of each pool beside what it cost as it was kept, by the pool's name."""
+    """Advice for each pool beside its cost as it was kept, by the pool's name."""
     lines = [line for day in metered for line in day.lines]
     pools = sorted({one.pool for one in advice} | {line.pool for line in lines})
     found: list[BesideAdvice] = []
@@ -159,12 +159,12 @@ def _hours(seconds: Seconds) -> Decimal:
 
 
 def _saved(advice: Advised, now: datetime) -> Usd:
-    """What a node cost from the advice to give it back until it went, was used, or now."""
+    """Cost of a node from the advice to give it back until it went, was used, or now."""
     return _cost(advice, _lasted(advice, now))
 
 
 def _relit(advice: Advised) -> Usd:
-    """What lighting another node costs before it is of use, where work came back."""
+    """Cost of lighting another node before it is of use, where work came back."""
     return _cost(advice, advice.boot_s) if advice.end == "used" else Decimal(0)
 
 

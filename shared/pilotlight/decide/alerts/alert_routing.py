@@ -25,7 +25,7 @@ GROUP = "group/"
 
 
 def wants(channel: Channel, alert: Alert) -> bool:
-    """Whether a channel wants an alert: severe enough, of its teams, of its kinds. What names no team is for all."""
+    """True for an alert that a channel wants: severe enough, of its teams, of its kinds. No team named is for all."""
     team = not channel.teams or not alert.team or alert.team in channel.teams
     kind = not channel.kinds or any(_is_kind(alert.kind, wanted) for wanted in channel.kinds)
     return team and kind and RANK[alert.severity] >= RANK[channel.min_severity]
@@ -56,7 +56,7 @@ def count_alert(burst: Burst | None, now: datetime, after: int, window_s: Second
 
 
 def pause_s(failures: int) -> Seconds:
-    """How long to wait after so many failures in a row: twice as long each time, within bounds."""
+    """Seconds to wait after so many failures in a row: twice as long each time, within bounds."""
     return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(max(0, failures - 1), 16))
 
 

@@ -1,4 +1,4 @@
-"""Whether an audit chain is what was written, and which of its records is the first that is not.
+"""Proof that an audit chain is as it was written, or the first of its records that is not.
 
 A chain proves itself up to its last link: whoever rewrites a record has to rewrite every link behind it. That, and a
 tail that was cut, show only against an anchor: head and count as they were told elsewhere.
@@ -79,7 +79,7 @@ class _Walk:
             raise _Wrong(last + 1, "cut", f"the chain ends at {last}, and elsewhere it has {gone[-1]}")
 
     def verdict(self, tampered: Tampered | None) -> ChainProof:
-        """What was found, as far as it was read."""
+        """The proof, as far as the chain was read."""
         return ChainProof(
             first=self._first.seq if self._first else 0,
             last=self._last.seq if self._last else 0,

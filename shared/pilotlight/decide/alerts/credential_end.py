@@ -1,4 +1,4 @@
-"""Whether the credential for a cluster ends soon."""
+"""End of a cluster's credential: a check that fails when it comes soon."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ from pilotlight.facts.limits.checks import SHORT_LIVED_S, TOKEN_WARNING_S, Check
 
 
 def token_check(token: Token, now: datetime) -> Check:
-    """Whether a credential ends soon."""
+    """The check that a credential does not end soon."""
     if token.ends is None:
         return _renew("warning", "a token that never ends")
     left = (token.ends - now).total_seconds()

@@ -1,4 +1,4 @@
-"""How long pods of a class run, learned from those that came and went: what budgets with ``hard: false`` hold for."""
+"""Run times of a class's pods, learned from those that came and went: budgets with ``hard: false`` hold for them."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a pod is for: training, serving, notebook or batch, and why we think so.
+"""The class of a pod: training, serving, notebook or batch, and the reason for it.
 
 Article S3's classifier, corrected (E30): an explicit label comes first; names are matched as whole words of the
 command and of the image's path, never inside others ("gitlab" is no lab, "--labels" no notebook), options are not

@@ -1,4 +1,4 @@
-"""What made a pod, by its name alone."""
+"""The owner that made a pod, by its name alone."""
 
 import re
 

@@ -52,7 +52,7 @@ def growth_per_s(history: QueueHistory) -> float:
 
 
 def workers(rules: QueueRules, length: float) -> Workers:
-    """How many a queue of so many messages asks for."""
+    """Workers that a queue of so many messages asks for."""
     share = ceil(length / rules.per_worker)
     wanted, why = share, f"ceil({length:g} / {rules.per_worker})"
     if rules.service and rules.drain:
@@ -66,7 +66,7 @@ def workers(rules: QueueRules, length: float) -> Workers:
 
 
 def workers_in(rules: QueueRules, history: QueueHistory, now: datetime, ahead_s: Seconds) -> Workers | None:
-    """How many it will ask for so much later; None where nothing young is known of it."""
+    """Workers that it will ask for so much later; None where nothing young is known of it."""
     last = history.readings[-1] if history.readings else None
     if last is None or now - last.at > YOUNG:
         return None

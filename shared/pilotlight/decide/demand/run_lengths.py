@@ -1,4 +1,4 @@
-"""How long a pod that has not begun will run: learned from pods of its class, team and number of GPUs.
+"""Expected run of a pod that has not begun, learned from pods of its class, team and number of GPUs.
 
 The mean is all the time that such pods have run, over how many of them have ended: what still runs counts for as long
 as it has run, so that long runs are not missed because they are not over. What few pods tell leans on their class.
@@ -44,7 +44,7 @@ def with_runs(memory: Memory, nodes: Iterable[Node], now: datetime) -> Memory:
 
 
 def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
-    """How long a pod of a shape that begins now is expected to run: no less than what is typical, nor more than it may.
+    """Seconds that a pod of a shape is expected to run: no less than is typical, nor more than it may.
 
     A few short runs say nothing of the rare long ones, which cost most on the wrong node.
     """
@@ -60,7 +60,7 @@ def expected_run_s(memory: Memory, shape: PodShape, now: datetime) -> Seconds:
 
 
 def _run_s(ran: Ran, now_s: Seconds) -> Seconds:
-    """What all of a kind have run by now, as far as is known."""
+    """Seconds that all of a kind have run by now, as far as is known."""
     return ran.run_s + ran.running * (now_s - ran.at)
 
 

@@ -71,7 +71,7 @@ class _Device(NamedTuple):
 
 
 def evaluate_selector(expression: str, kind: DeviceKind) -> bool | Unknown | Absent:
-    """Whether an expression chooses a kind of devices. Raises ``Unread``."""
+    """True where an expression chooses a kind of devices. Raises ``Unread``."""
     step = _compiled(expression)
     if isinstance(step, Unread):
         raise Unread(str(step))

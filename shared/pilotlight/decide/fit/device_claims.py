@@ -34,7 +34,7 @@ Need = tuple[tuple[str, int], ...]
 
 
 class _Tried(NamedTuple):
-    """What a shape's claims come to on one node or offering, or why they do not."""
+    """A shape's claims tried on one node or offering: the GPUs they come to, or the reason for none."""
 
     need: Need = ()
     unknown: str = ""
@@ -93,7 +93,7 @@ def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -
 
 
 def _try_once(one: PodShape, kinds: Sequence[DeviceKind], known: dict[bytes, _Tried]) -> _Tried:
-    """What a shape's claims come to where these devices are: nodes alike are one trial."""
+    """A shape's claims tried on these devices: nodes alike are one trial."""
     assert one.claimed is not None
     key = encode(kinds)
     if key not in known:
@@ -102,7 +102,7 @@ def _try_once(one: PodShape, kinds: Sequence[DeviceKind], known: dict[bytes, _Tr
 
 
 def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tried:
-    """What claims come to where these devices are, all of them free."""
+    """Claims tried on these devices, all of them free."""
     need: Counter[str] = Counter()
     unknown = ""
     used: list[DeviceKind] = []

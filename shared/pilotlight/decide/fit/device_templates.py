@@ -1,4 +1,4 @@
-"""What a driver of devices is expected to publish of a type's nodes before one of them has joined.
+"""Devices that a driver is expected to publish of a type's nodes before one of them has joined.
 
 Names of products and architectures, and compute capabilities: NVIDIA's feature discovery and data sheets; attributes
 as the DRA driver for NVIDIA GPUs documents them. The memory is what NVML reports, a little less than the data sheet's

@@ -1,4 +1,4 @@
-"""What holds what: who may run on a node, by the rules of the Kubernetes scheduler, and the room that plans use."""
+"""Fit of pods on nodes by the rules of the Kubernetes scheduler, and the room that plans use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ def device_for(gpu: GpuRequest, devices: Sequence[int]) -> list[int] | None:
 def pods_that_fit(
     shape: PodShape, resource: str, devices: Sequence[int], slices: Mapping[str, int], free: Resources
 ) -> int:
-    """How many pods of one shape fit a node with so much free; ``devices`` are whole ones of ``resource``."""
+    """Count of pods of one shape that fit a node with so much free; ``devices`` are whole ones of ``resource``."""
     gpu = shape.gpu
     if gpu.count == 0:
         count = free.pods
@@ -79,7 +79,7 @@ class Bin:
 
     @property
     def free(self) -> Resources:
-        """What is left beside GPUs."""
+        """Room that is left beside GPUs."""
         other = tuple(self.other.items()) if self.other else ()
         return Resources(
             cpu_milli=self.cpu_milli,
@@ -91,7 +91,7 @@ class Bin:
         )
 
     def in_pool_of(self, offering: Offering) -> bool:
-        """Whether it is a node of an offering's pool, in its zone where it names one."""
+        """True for a node of an offering's pool, in its zone where it names one."""
         return self.pool == offering.pool and offering.zone in ("", self.labels.get(ZONE, ""))
 
     def domain(self, topology: str) -> str | None:
@@ -100,7 +100,7 @@ class Bin:
         return f"#{id(self)}" if topology == HOSTNAME and not value else value
 
     def room_for(self, shape: PodShape) -> int:
-        """How many more pods of a shape fit, by size alone."""
+        """Count of further pods of a shape that fit, by size alone."""
         return pods_that_fit(shape, self.resource, self.devices, self.slices, self.free)
 
     def put(self, shape: PodShape, count: int) -> None:
@@ -168,7 +168,7 @@ def _bin(
 
 
 class Allowed:
-    """Whether a shape may run where such labels and taints are, remembered: many nodes share theirs.
+    """Answers to "may a shape run where such labels and taints are", remembered: many nodes share theirs.
 
     ``neighbours`` are the pods that are there, and those that the plan has placed.
     """
@@ -191,7 +191,7 @@ class Allowed:
 
 
 def model_allowed(shape: PodShape, model: str) -> bool:
-    """Whether the pod's own annotation allows a GPU model; none named, or "any", allows all."""
+    """True where the pod's own annotation allows a GPU model; none named, or "any", allows all."""
     return not shape.gpu_models or ANY_MODEL in shape.gpu_models or model in shape.gpu_models
 
 

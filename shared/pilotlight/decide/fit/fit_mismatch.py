@@ -53,7 +53,7 @@ def not_due(
 def beliefs(
     plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime, but: Collection[str] = ()
 ) -> dict[str, datetime]:
-    """What a plan believes, each since when; nothing of the pods in ``but``."""
+    """Beliefs of a plan, each since when; nothing of the pods in ``but``."""
     fits = (group for group in plan.pods if group.verdict == "fits")
     names = [f"{uid}@{group.where}" for group in fits for uid in group.uids if uid not in but][:MOST]
     marked = {name: at for name, at in was.items() if name.startswith("@") and now - at < AFTER_MARK}
@@ -97,7 +97,7 @@ def given_up(memory: Memory, found: Sequence[Misfit], now: datetime) -> Memory:
 
 
 def findings(found: Sequence[Misfit], pending: Iterable[PodDemand]) -> tuple[Finding, ...]:
-    """What people are told of each."""
+    """Findings that tell people of each."""
     pods: dict[str, list[PodDemand]] = {}
     for pod in pending:
         pods.setdefault(pod.shape.key, []).append(pod)

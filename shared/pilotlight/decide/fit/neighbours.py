@@ -24,7 +24,7 @@ class Place(Protocol):
 
 
 class Neighbours:
-    """How many pods each rule counts in each domain: at first ``around``, as the cluster tells it."""
+    """Pods that each rule counts in each domain: at first ``around``, as the cluster tells it."""
 
     def __init__(self, around: Mapping[str, Mapping[str, int]], shapes: Iterable[PodShape]) -> None:
         rules = {rule.key: rule for shape in shapes if shape.near for rule in shape.near.rules}
@@ -51,7 +51,7 @@ class Neighbours:
                     counts[domain] = counts.get(domain, 0) + pods
 
     def allow(self, near: Near, place: Place) -> bool:
-        """Whether one more such pod may be there, by its rules."""
+        """True where one more such pod may be there, by its rules."""
         return self.broken_rule(near, place) is None
 
     def broken_rule(self, near: Near, place: Place) -> NearRule | None:
@@ -80,7 +80,7 @@ class Neighbours:
 
 
 def _skew(rule: NearRule, counts: Mapping[str, int], domain: str) -> int:
-    """How many more than the least a domain has with one more pod."""
+    """Pods that a domain has more than the least, with one more pod."""
     least = min(counts.values(), default=0) if len(counts) >= rule.min_domains else 0
     return counts.get(domain, 0) + rule.own - least
 

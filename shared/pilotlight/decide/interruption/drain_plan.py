@@ -51,13 +51,13 @@ class Movers(NamedTuple):
 
     @property
     def takes_s(self) -> Seconds:
-        """What a checkpoint of all takes that they are asked for; 0 where one of them cannot be asked."""
+        """Seconds that a checkpoint of all takes that they are asked for; 0 where one of them cannot be asked."""
         each = [pod.checkpoint_takes_s for pod in self.pods]
         return max(each) if all(each) else 0.0
 
     @property
     def grace_s(self) -> Seconds:
-        """What the slowest takes to stop."""
+        """Seconds that the slowest takes to stop."""
         return max(pod.grace_s for pod in self.pods)
 
 
@@ -90,7 +90,7 @@ def unsaved_work(pod: BoundPod, node: Node, price: UsdPerHour, at: datetime) -> 
 
 
 def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime) -> list[Movers]:
-    """Who has to leave a node, gangs with their pods on other nodes; whoever loses most dollars first."""
+    """Pods that have to leave a node, gangs with their pods on other nodes, the dearest loss first."""
     by_key: dict[str, list[BoundPod]] = defaultdict(list)
     for pod in node.gpu_pods:
         by_key[pod.gang or pod.uid].append(pod)
@@ -136,7 +136,7 @@ _ORDER = {"cordon": 0, "checkpoint": 1, "replace": 2, "evict": 3, "release": 4, 
 
 
 def _doubted(found: Interruption, node: Node, first: datetime, end: datetime) -> list[Move]:
-    """What is done with a node for a word that nobody confirms: nothing is bought in its place, and nothing of it is
+    """Moves of a node for a word that nobody confirms: nothing is bought in its place, and nothing of it is
     given back; it is closed shortly before the first pod must leave, and opened when it was not taken."""
     opens = Move(at=untrue_at(found) or end, do="uncordon", subject=node.name, why="it was not taken")
     if found.deadline is None or not (node.schedulable or not found.cordoned):
@@ -200,7 +200,7 @@ def _of_others(found: Interruption, node: Node, end: datetime, busy: bool) -> It
 
 
 def _stays(found: Interruption) -> bool:
-    """Whether what nobody confirms makes nobody leave: it orders nothing, or its end was over when it was told."""
+    """True where an unconfirmed notice makes nobody leave: it orders nothing, or its end was over when it was told."""
     return found.truth == "unverified" and (found.deadline is None or found.deadline <= found.begin)
 
 
@@ -213,7 +213,7 @@ def _saved_at(group: Movers, asked: datetime | None) -> datetime | None:
 def worth_moving(
     node: Node, others: Sequence[Node], price: UsdPerHour, boot_s: Seconds, now: datetime
 ) -> tuple[bool, str]:
-    """Whether a node that may be taken should be emptied, and the figures.
+    """True where a node that may be taken should be emptied, and the figures.
 
     Staying risks, with ``REBALANCE_SHARE``, the unsaved work, a restore and the wait for a boot. Moving costs the boot
     of a second node, the checkpoint and the restore for sure; and all unsaved work of pods that cannot save when asked.

@@ -1,4 +1,4 @@
-"""Who answers an interruption notice: one owner, by the pool's policy and by what the node itself shows."""
+"""The owner who answers an interruption notice: one, by the pool's policy and by what the node itself shows."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ NTH = "aws-node-termination-handler/"
 
 
 class OursOrNot(NamedTuple):
-    """Whether it is ours, and why."""
+    """The answer that a notice is ours or not, and the reason."""
 
     ours: bool
     why: str

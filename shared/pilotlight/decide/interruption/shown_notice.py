@@ -1,4 +1,4 @@
-"""What a node itself shows of its end, as a notice: whoever wrote the mark need not have told anybody."""
+"""A node's own mark of its end, as a notice: whoever wrote the mark need not have told anybody."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Whether a notice is true: by what can be real at all, by its times, and by what the node and the cloud say.
+"""Verification of a notice: by what can be real at all, by its times, and by the word of the node and the cloud.
 
 A notice is a hint that anybody may send. ``verified`` is only what the node or its cloud says too; ``disproved`` is
 what they contradict, or what cannot be; the rest is ``unverified``, and does no harm that a true one would not do.
@@ -47,7 +47,7 @@ NAMELESS_WAIT = timedelta(hours=1)
 
 
 class Proof(NamedTuple):
-    """Whether a notice is true, and why in words. ``deadline`` is the cloud's own, where it says one."""
+    """Truth of a notice, and the reason in words. ``deadline`` is the cloud's own, where it says one."""
 
     truth: Truth
     why: str
@@ -55,8 +55,8 @@ class Proof(NamedTuple):
 
 
 def judge(found: Interruption, node: Node, said: InstanceState | None, now: datetime, whose: str = "") -> Proof:
-    """What is known now of a notice about a node that the cluster has. ``said`` is the cloud's word, None for none;
-    ``whose`` the cluster's cloud, as its pools name it.
+    """Proof, as far as is known now, of a notice about a node that the cluster has. ``said`` is the cloud's word;
+    None where it has none. ``whose`` is the cluster's cloud, as its pools name it.
     """
     shown = "" if found.confirmed else marks(node, found.kind)  # A mark says that a node goes, and not when.
     if shown and found.kind != "rebalance":
@@ -85,12 +85,12 @@ def _may_go(said: InstanceState | None) -> Proof:
 
 
 def _goes(said: InstanceState, now: datetime) -> bool:
-    """Whether the cloud's word is of an end that is dealt with now: a block of capacity has one from its first day."""
+    """True where the cloud's word is of an end to deal with now: a block of capacity has one from its first day."""
     return bool(said.going) and (said.deadline is None or said.deadline - now <= timedelta(seconds=LEAD_S))
 
 
 def _says_when(found: Interruption, said: InstanceState, now: datetime) -> bool:
-    """Whether the cloud's word tells which of two ends is true. Its API may say the later one for a while after it has
+    """True where the cloud's word tells which of two ends is so. Its API may say the later one for a while after it has
     told the earlier."""
     if not said.going or said.deadline is None or found.confirmed is None:
         return False
@@ -117,7 +117,7 @@ def _of_another(found: Interruption, whose: str) -> str:
 
 
 def _not_for(found: Interruption, node: Node) -> str:
-    """What a cloud never sends to such a node."""
+    """Reason why a cloud never sends such a notice to such a node."""
     if found.cloud in ("", OF_NODE, WORLD):
         return ""
     if node.cloud and node.cloud != found.cloud:
@@ -128,7 +128,7 @@ def _not_for(found: Interruption, node: Node) -> str:
 
 
 def marks(node: Node, kind: str) -> str:
-    """What a node itself shows of such an end: a taint, a condition or a label of its cloud; empty where nothing is."""
+    """Marks of such an end on the node itself: a taint, a condition or a label of its cloud; empty where nothing is."""
     shown = [("taint", t.key) for t in node.taints if t.key in TAINTS]
     shown += [("condition", c) for c in node.conditions if c in CONDITIONS]
     shown += [("label", name) for name in LABELS if name in node.labels]
@@ -175,7 +175,7 @@ def _orders(found: Interruption, said: InstanceState | None, now: datetime) -> P
 
 
 def _ended(found: Interruption, node: Node, said: InstanceState | None, now: datetime) -> Proof:
-    """What is said to have ended already: a node that is not ready says so too, where its cloud does not say that it
+    """Proof of an end that is over: a node that is not ready says so too, where its cloud does not say that it
     runs."""
     if _contradicted(found, said, now):
         return Proof("disproved", "the cloud says that it runs")
@@ -191,7 +191,7 @@ def _ended(found: Interruption, node: Node, said: InstanceState | None, now: dat
 
 
 def _contradicted(found: Interruption, said: InstanceState | None, now: datetime) -> bool:
-    """Whether the cloud has the instance in service when it should have said otherwise by now."""
+    """True where the cloud has the instance in service when it should have said otherwise by now."""
     return said is not None and said.there and bool(said.runs) and now - found.received_at >= SAYS_LATE
 
 

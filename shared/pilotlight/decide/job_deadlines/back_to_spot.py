@@ -38,7 +38,7 @@ def back_to_spot(
 
 
 def _alone(node: Node) -> bool:
-    """Whether a node on demand has one pod that saves when it is asked, and whose job has a deadline."""
+    """True for a node on demand with one pod that saves when it is asked, and whose job has a deadline."""
     if node.capacity_type != "on-demand" or not node.ready or not node.schedulable or len(node.gpu_pods) != 1:
         return False
     [pod] = node.gpu_pods

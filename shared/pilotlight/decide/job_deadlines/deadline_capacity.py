@@ -55,7 +55,7 @@ def chance(changes: int, ticks: int, prior_ticks: float, weight: float = PRIOR) 
 
 
 def learnt(history: Sequence[Sequence[bool]], zone: int, tick_s: Seconds) -> Chances:
-    """What the last ticks of every zone say of a job that runs in ``zone``. Rows are equally long."""
+    """Chances that the last ticks of every zone give a job that runs in ``zone``. Rows are equally long."""
     own = history[zone]
     some = [any(row) for row in zip(*history, strict=True)]
     lost_at = [n + 1 for n in range(len(own) - 1) if own[n] and not own[n + 1]]
@@ -88,7 +88,7 @@ class _Layer(NamedTuple):
 
 
 class DeadlinePlan:
-    """What to do in every state of a job of ``work`` ticks with up to ``slack`` more of them until its deadline.
+    """The capacity to run on in every state of a job of ``work`` ticks with up to ``slack`` more until its deadline.
 
     ``spot_price``: of a tick, where on-demand is 1. ``restart`` is at least one tick.
     """
@@ -109,7 +109,7 @@ class DeadlinePlan:
         return at[spot_up][self.work if work is None else work]
 
     def step(self, work: int, time: int, where: Capacity, restart_left: int, spot_up: bool) -> Capacity:
-        """What to run on for the next tick, with ``work`` and ``time`` left. Spot that is down runs nothing: "none".
+        """The capacity for the next tick, with ``work`` and ``time`` left. Spot that is down runs nothing: "none".
 
         Too late for any choice it is on-demand; more slack than was planned for is that much at most.
         """

@@ -50,12 +50,12 @@ class Standing(NamedTuple):
     latest: datetime
 
     def needs_on_demand(self, now: datetime) -> bool:
-        """Whether on-demand is to be asked for now."""
+        """True where on-demand is to be asked for now."""
         return now >= self.latest
 
 
 class Choice(NamedTuple):
-    """What a job runs on next, and why in figures. ``hours`` on demand are expected to cost as much, where known."""
+    """The capacity that a job runs on next, and why in figures. ``hours`` on demand would cost as much, if known."""
 
     capacity: Capacity
     why: str
@@ -71,13 +71,13 @@ def standing(due: Due, sure: Iterable[Candidate], memory: Memory, restart_s: Sec
 
 
 def sure_of(able: Eligible) -> list[Candidate]:
-    """What no cloud takes back: what may be bought of it now, and what rests."""
+    """Candidates that no cloud takes back: those that may be bought now, and those that rest."""
     held = [candidate for candidate, code, _ in able.held if code in ("backoff", "deadline", "price-age")]
     return [c for c in (*able.candidates, *held) if c.offering.capacity_type != "spot"]
 
 
 def narrow_to_deadline(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, now: datetime) -> Eligible:
-    """What may be bought now of what is able; the rest is held, with the reason.
+    """Offerings that a deadline lets be bought now of those able; the rest is held, with the reason.
 
     Spot whose pools are too small for the whole gang is nothing to wait for.
     """
@@ -110,7 +110,7 @@ _CODE: Code = "deadline"
 
 
 def _most(policy: Policy, candidates: Iterable[Candidate]) -> int:
-    """How many pods of one shape pools may ever hold in one zone."""
+    """Most pods of one shape that pools may ever hold in one zone."""
     zones: dict[str, dict[str, int]] = {}
     for c in candidates:
         zones.setdefault(c.offering.zone, {})[c.offering.pool] = policy.pools[c.offering.pool].max * c.per_node
@@ -135,7 +135,7 @@ def choose_for_job(
     now: datetime,
     away_s: Seconds = DOWN_S,
 ) -> Choice:
-    """What a job that runs nowhere is to run on. ``spot`` may be bought now, what is ``away`` was just refused, and
+    """The choice for a job that runs nowhere. ``spot`` may be bought now, what is ``away`` was just refused, and
     stays so for ``away_s``."""
     told = f"{found.left_s / HOUR:.1f} h of run left by {due.by:%Y-%m-%d %H:%M} UTC"
     if found.needs_on_demand(now):
@@ -180,7 +180,7 @@ def _by(found: Standing) -> str:
 
 
 def _away_s(memory: Memory, spot: Iterable[Candidate]) -> Seconds:
-    """How long spot is away, where that was the least: two hours weigh as much as ``PRIOR`` spells seen."""
+    """Seconds that spot is away, where that was the least: two hours weigh as much as ``PRIOR`` spells seen."""
     known = (memory.lives.get(f"{c.offering.instance_type}/{c.offering.zone}") for c in spot)
     means = [(one.away_h * HOUR + PRIOR * DOWN_S) / (one.away + PRIOR) for one in known if one is not None]
     return min(means, default=DOWN_S)
@@ -260,5 +260,5 @@ def behind(
 
 
 def finding_of(pod: PodDemand, why: str) -> Finding:
-    """What a person must mend of a deadline."""
+    """The finding that tells a person what to mend of a deadline."""
     return Finding(subject=pod.full_name, code=_CODE, message=why, uid=pod.uid, team=pod.shape.team)

@@ -1,4 +1,4 @@
-"""How far jobs with a deadline have come: only run that a checkpoint keeps counts, so that no promise rests on more."""
+"""Progress of jobs with a deadline: only run that a checkpoint keeps counts, so that no promise rests on more."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ def saved_s(memory: Memory, job: str) -> Seconds:
 
 
 def restore_s(takes_s: Seconds) -> Seconds:
-    """What a start takes before the work goes on: twice what a checkpoint takes."""
+    """Seconds that a start takes before the work goes on: twice what a checkpoint takes."""
     return max(RESTORE_S, 2 * takes_s)
 
 

@@ -1,4 +1,4 @@
-"""What of a plan may be done: its pools' modes, pauses, limits of ten minutes, and what a person must approve.
+"""Brakes on a plan: its pools' modes, pauses, limits of ten minutes, and what a person must approve.
 
 A brake that holds a call takes it out of the plan and says so in ``Plan.held``, so that what is stopped is nowhere told
 as bought.
@@ -65,7 +65,7 @@ def recent(turns: Sequence[Turn], now: datetime) -> tuple[Turn, ...]:
 
 
 def turn_of(call: Buy | NodeVerdict, nodes: int, at: datetime) -> Turn:
-    """What a call for so many nodes adds to the turns."""
+    """The turn that a call for so many nodes adds."""
     if isinstance(call, Buy):
         return Turn(at=at, added=nodes, usd_per_hour=nodes * call.usd_per_hour)
     return Turn(at=at, removed=nodes)
@@ -103,7 +103,7 @@ class _Hand:
         self.asked, self.asked_usd = 0, Decimal(0)
 
     def buy(self, buy: Buy) -> tuple[Buy | None, Held | None]:
-        """What may be bought of it now, and what is held."""
+        """The part of a purchase that may be bought now, and the part that is held."""
         code, why = self._mode(buy.pool, _GROWS)
         if not code and buy.pool in self.unsettled:
             code, why = "settling", self.unsettled[buy.pool]
@@ -138,7 +138,7 @@ class _Hand:
         return used[0]
 
     def release(self, node: NodeVerdict) -> Held | None:
-        """What holds a release, if anything does."""
+        """The brake that holds a release, if any does."""
         code, why = self._mode(node.pool, ("act",))
         most = self.limits.nodes_removed
         if not code and most is not None and not (node.failed or node.forced or node.capped):
@@ -160,7 +160,7 @@ class _Hand:
         return ("paused", why) if why else (None, "")
 
     def _within_limits(self, buy: Buy) -> tuple[int, BrakeCode | None, str]:
-        """How many nodes the limits of ten minutes leave. A gang is not cut."""
+        """Nodes that the limits of ten minutes leave. A gang is not cut."""
         room, why = min(self._room(buy), default=(buy.count, ""))
         allowed = max(0, min(buy.count, room))
         if allowed == buy.count:

@@ -168,7 +168,7 @@ def _spent(name: str, at: float, money: Money, now: datetime) -> str | None:
 def elsewhere(
     away: Elsewhere, shape: PodShape, offerings: Sequence[Offering], able: Callable[[Sequence[Offering]], Eligible]
 ) -> Eligible:
-    """What a shape may be bought without the pools that a rule moves its class off, those named among the rejected."""
+    """Offerings for a shape without the pools that a rule moves its class off, those named among the rejected."""
     kind = shape.workload_class
     barred = {one.name: away[kind, one.pool] for one in offerings if (kind, one.pool) in away}
     if not barred:

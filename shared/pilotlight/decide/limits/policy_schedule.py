@@ -13,7 +13,7 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def in_window(schedule: Schedule | QuietHours | RuleTime, now: datetime) -> bool:
-    """Whether a schedule holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
+    """True where a schedule holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
 
     A window over midnight belongs to the day it begins on.
     """

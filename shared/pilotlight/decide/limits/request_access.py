@@ -1,4 +1,4 @@
-"""Whether a request may come in, by the table of doors: pure, over what its first lines say.
+"""Access of requests, by the table of doors: pure, over what a request's first lines say.
 
 With callers set up, one of their secrets opens a door: a Bearer token, a token in the path, the signature in an alert's
 link (``X-Pilotlight-Link``), or a signature of the body (``X-Pilotlight-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256
@@ -50,7 +50,7 @@ class Admitted(NamedTuple):
 
 
 def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: Collection[str]) -> Admitted | Refusal:
-    """What becomes of a request at ``serve``, of whose paths these are ``served``. ``now_s`` is the wall's clock."""
+    """Admission or refusal of a request at ``serve``, whose paths these are. ``now_s`` is the wall's clock."""
     name, secret, path = _parts(knock.path)
     rows = _rows("serve", path, knock.dry) if path in served else ()
     if not rows:
@@ -68,12 +68,12 @@ def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: C
 
 
 def at_function(method: str, path: str) -> Refusal | None:
-    """What keeps a request out of a function that a cloud runs, and has let it come so far."""
+    """Refusal of a request to a function that a cloud runs, and has let it come so far."""
     return _misplaced("function", method, path)
 
 
 def at_world(knock: Knock) -> Refusal | None:
-    """What keeps a request out of a served world, which asks for no token: it listens on this machine alone."""
+    """Refusal of a request to a served world, which asks for no token: it listens on this machine alone."""
     return _misplaced("world", knock.method, knock.path) or stranger(knock)
 
 
@@ -87,7 +87,7 @@ def _misplaced(where: Where, method: str, path: str) -> Refusal | None:
 
 
 def _foreign(knock: Knock) -> Refusal | None:
-    """What keeps other sites' pages from acknowledging, whatever token they bring."""
+    """Refusal that keeps other sites' pages from acknowledging, whatever token they bring."""
     origin = knock.headers.get("origin")
     if origin is not None and origin.partition("://")[2] != knock.headers.get("host", ""):
         return Refusal(403, "another site's page sent this: its Origin is not the Host that was asked")
@@ -97,7 +97,7 @@ def _foreign(knock: Knock) -> Refusal | None:
 
 
 def stranger(knock: Knock) -> Refusal | None:
-    """What tells a page in a browser from a program of this machine, where no tokens are set up."""
+    """Refusal of a page in a browser, told from a program of this machine, where no tokens are set up."""
     host = knock.headers.get("host", "")
     if not loopback(_name(host)):
         return Refusal(403, "the Host header names another machine; without PILOTLIGHT_TOKENS only 127.0.0.1 is served")
@@ -115,7 +115,7 @@ def stranger(knock: Knock) -> Refusal | None:
 
 
 def loopback(host: str) -> bool:
-    """Whether a name or address is this machine's own."""
+    """True for a name or address of this machine's own."""
     if host.lower() == "localhost":
         return True
     try:
@@ -130,7 +130,7 @@ def signature(key: str, at_s: int, body: bytes) -> str:
 
 
 def link_signature(key: str, alert: str) -> str:
-    """What stands behind the # of an alert's link: whoever has it may acknowledge this alert, and no other."""
+    """The signature behind the # of an alert's link: whoever has it may acknowledge this alert, and no other."""
     return hmac.digest(key.encode(), b"acknowledge " + alert.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
@@ -153,7 +153,7 @@ def _rows(where: Where, path: str, dry: bool = False) -> tuple[Door, ...]:
 
 
 def _fits(pattern: str, path: str) -> bool:
-    """Whether a path is one of a pattern's: each part is the same, or stands where the pattern has a name."""
+    """True for a path of a pattern: each part is the same, or stands where the pattern has a name."""
     wanted, parts = pattern.split("/"), path.split("/")
     return len(wanted) == len(parts) and all(
         w == p or (w.startswith("{") and p) for w, p in zip(wanted, parts, strict=True)
@@ -172,7 +172,7 @@ def _taking(rows: tuple[Door, ...], path: str, method: str) -> tuple[Door, ...] 
 def _known(
     knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, name: str, secret: str, doors: tuple[Door, ...]
 ) -> Refusal | None:
-    """Whether one of the callers sent it who has a right of these doors."""
+    """Refusal of a request that none of the callers sent who has a right of these doors."""
     if name:
         found = _by_path(callers, name, secret)
     elif "x-pilotlight-signature" in knock.headers:

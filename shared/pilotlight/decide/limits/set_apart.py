@@ -36,7 +36,7 @@ def without_judged(view: ClusterView, apart: Sequence[SetApart]) -> ClusterView:
 
 
 def stand_in(name: str) -> str:
-    """What an object is called whose name is not looked at; the same at every look."""
+    """Stand-in for the name of an object whose name is not looked at; the same at every look."""
     return f"apart-{blake2b(name.encode(), digest_size=6).hexdigest()}"
 
 

@@ -1,4 +1,4 @@
-"""What may become of an account. An id moves one way: held, then settled and done, then forgotten.
+"""Changes of an account. An id moves one way: held, then settled and done, then forgotten.
 
 Every change returns the account itself where there is nothing to do. Rooms of parts: ``limit`` is what this account or
 part of one may take in all.
@@ -16,7 +16,7 @@ MOST_HELD = 1500
 
 
 def share(account: Account, part: int, limit: Decimal) -> Decimal:
-    """What a part may take in all. The first has all that no other part was given."""
+    """Dollars that a part may take in all. The first has all that no other part was given."""
     return account.moved + (limit if part == 0 else 0)
 
 
@@ -54,7 +54,7 @@ def lower_hold(account: Account, id: str, to: Decimal) -> Account:
 
 
 def settle_hold(account: Account, id: str, cost: Decimal) -> Account:
-    """What is held for an id becomes what it really cost. One that is not held changes nothing."""
+    """Turn the amount held for an id into what it really cost. One that is not held changes nothing."""
     if id not in account.held:
         return account
     return msgspec.structs.replace(
@@ -80,7 +80,7 @@ def forget_done(account: Account, id: str) -> Account:
 
 
 def settle_lost_hold(account: Account, id: str, cost: Decimal) -> Account:
-    """What is held for an id whose record is gone becomes ``cost``, and nobody knows the id any more."""
+    """Turn the amount held for an id whose record is gone into ``cost``, and know the id no more."""
     return forget_done(settle_hold(account, id, cost), id) if id in account.held else account
 
 

@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What lines are judged by. ``pools`` are the policy's names by what the cloud calls its node groups."""
+    """Rules that lines are judged by. ``pools`` are the policy's names by what the cloud calls its node groups."""
 
     cluster: str = ""
     scope: BillScope | None = None
@@ -130,7 +130,7 @@ def _day(line: Line, usd: Decimal, share: Decimal, pools: Mapping[str, str]) -> 
 
 
 def _horizon(lines: Iterable[tuple[Line, Decimal]], end: datetime) -> datetime | None:
-    """How far the bill reaches: every service of every account that goes on is in it up to there."""
+    """Reach of the bill: every service of every account that goes on is in it up to there."""
     reach: dict[tuple[str, str], datetime] = {}
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for line, usd in lines:

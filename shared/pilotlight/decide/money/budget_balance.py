@@ -1,4 +1,4 @@
-"""What the budgets leave while a plan is made."""
+"""Balances of the budgets while a plan is made."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Purse:
         return msgspec.structs.replace(terms_, stretch_s=stretch_s)
 
     def room(self, terms_: Terms) -> list[tuple[int, str]]:
-        """How many more nodes each meter allows, and why not one more."""
+        """Count of further nodes that each meter allows, and why not one more."""
         if nobody := unpaid({b.meter.budget.name: b.meter.budget for b in self.money.balances}.values(), terms_):
             return [(0, nobody)]
         hold = open_hold("", "", terms_, self.now)

@@ -49,7 +49,7 @@ def figures(spent: Spent) -> str:
 
 
 def rule(step: LadderStep) -> str:
-    """What a step means: "only spot is bought from 80 % on"."""
+    """Meaning of a step: "only spot is bought from 80 % on"."""
     return f"{_RULES[step.do]} from {percent(step)} on"
 
 

@@ -1,4 +1,4 @@
-"""What a budget allows: its windows, what a node takes of them, and the figures of a refusal.
+"""Limits of a budget: its windows, what a node takes of them, and the figures of a refusal.
 
 A node is bought only when what is held for it fits in every window it touches, beside all that is settled and held
 there: its first stretch where its class may be stopped at a hard cap, else all it can cost: price x (boot + longest
@@ -91,12 +91,12 @@ def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter,
 
 
 def applies(meter: Meter, terms: Terms) -> bool:
-    """Whether a node of such terms counts against a meter."""
+    """True where a node of such terms counts against a meter."""
     return counts(meter.budget, terms)
 
 
 def counts(budget: Budget, terms: Terms) -> bool:
-    """Whether a budget counts a node of such terms."""
+    """True where a budget counts a node of such terms."""
     scope = budget.scope
     if not isinstance(scope, BudgetScope):
         return True
@@ -119,7 +119,7 @@ def unpaid(budgets: Iterable[Budget], terms: Terms) -> str:
 
 
 def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy: Policy) -> tuple[Seconds, str]:
-    """How long a pod may run at most, and where the figure comes from: its own deadline, else its class's.
+    """Longest run of a pod, and where the figure comes from: its own deadline, else its class's.
 
     A ``max_runtime`` that the policy writes bounds what a pod says of itself. Of a pod nobody knows yet
     (``workload_class`` None) it is the longest of all classes.
@@ -133,7 +133,7 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
 
 
 def stops(workload_class: WorkloadClass | None, policy: Policy) -> bool:
-    """Whether a node of a class may be stopped at a hard cap; of one nobody knows yet, whether any might be."""
+    """True where a node of a class may be stopped at a hard cap; of one nobody knows yet, where any might be."""
     return all(policy.of_class(name).stops for name in ([workload_class] if workload_class else DEFAULT_CLASSES))
 
 
@@ -169,7 +169,7 @@ def terms(
     typical: Mapping[str, Seconds] = _NOTHING_LEARNED,
     stop_s: Seconds = 0,
 ) -> Terms:
-    """What a node of an offering is bought for: pods of one team and class that run so long at most.
+    """Terms that a node of an offering is bought on: pods of one team and class that run so long at most.
 
     ``typical`` is the median run by class, where one was learned; ``stop_s`` what the pods take to stop. A first
     stretch is never shorter than a boot and that.
@@ -220,7 +220,7 @@ def covered_until(terms_: Terms, binds_until: datetime) -> datetime:
 
 
 def held_amount(meter: Meter, hold: Hold) -> Decimal:
-    """What a hold takes of a meter: all its node can cost up to its end; of a soft budget, if it runs as is typical."""
+    """Amount that a hold takes of a meter: all its node can cost up to its end; of a soft budget, for a typical run."""
     typical = hold.binds_until + timedelta(seconds=hold.terms.typical_s)
     return used_amount(meter, hold, hold.until if meter.budget.hard else typical)
 
@@ -252,7 +252,7 @@ MAX = datetime(9000, 1, 1, tzinfo=EPOCH.tzinfo)
 
 
 def used_amount(meter: Meter, hold: Hold, until: datetime) -> Decimal:
-    """What a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
+    """Amount that a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
     if meter.end is None:
         return hold.terms.usd_per_hour
     begin, end = max(hold.since, meter.start), min(paid_until(hold, until), meter.end)
@@ -262,7 +262,7 @@ def used_amount(meter: Meter, hold: Hold, until: datetime) -> Decimal:
 
 
 def dollars(earlier: Sequence[Priced], price: UsdPerHour, begin: datetime, end: datetime) -> Usd:
-    """What a node costs from one moment to another, each of them at the price of its time."""
+    """Cost of a node from one moment to another, each of them at the price of its time."""
     total = Decimal(0)
     for old in earlier:
         stop = min(max(old.until, begin), end)

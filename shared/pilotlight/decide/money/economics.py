@@ -17,21 +17,21 @@ CHECKPOINT_S, RESTORE_S = 600.0, 60.0
 
 
 class Stopping(Protocol):
-    """What a pod says of its end, whether it waits or runs."""
+    """A pod's own words on its end, waiting or running."""
 
     @property
     def grace_s(self) -> Seconds:
-        """What it may take to stop."""
+        """Seconds that it may take to stop."""
         ...
 
     @property
     def checkpoint_takes_s(self) -> Seconds:
-        """What a checkpoint takes that it is asked for."""
+        """Seconds that a checkpoint takes that it is asked for."""
         ...
 
 
 class Billing(Protocol):
-    """How a cloud bills a node: at least a minimum, then whole increments."""
+    """A cloud's billing of a node: at least a minimum, then whole increments."""
 
     @property
     def minimum_s(self) -> Seconds:
@@ -45,7 +45,7 @@ class Billing(Protocol):
 
 
 def billed_cost(offering: Offering, seconds: Seconds) -> Usd:
-    """What a node costs that lives so long: at least its minimum, then whole increments."""
+    """Cost of a node that lives so long: at least its minimum, then whole increments."""
     return per_hour(offering.usd_per_hour, billed_seconds(offering, seconds))
 
 
@@ -100,7 +100,7 @@ GRACE_S: Seconds = 30.0
 
 
 def stop_s(pods: Iterable[Stopping] = ()) -> Seconds:
-    """What an orderly stop takes from the look that begins it: signal and checkpoint, grace, drain, looks, the call."""
+    """Seconds of an orderly stop from the look that begins it: signal and checkpoint, grace, drain, looks, the call."""
     found = list(pods)
     checkpoint_s = max((pod.checkpoint_takes_s for pod in found), default=0.0)
     grace_s = max((pod.grace_s for pod in found), default=GRACE_S)
@@ -112,12 +112,12 @@ MOST_CALLS_S: Seconds = HOUR
 
 
 def calls_s(nodes: int) -> Seconds:
-    """How long the calls take that give so many other nodes back first."""
+    """Seconds that the calls take that give so many other nodes back first."""
     return min(max(0, nodes) * CALL_S, MOST_CALLS_S)
 
 
 def counted_stop_s(terms: Terms) -> Seconds:
-    """What stopping a node takes, as it was counted when the node was bought."""
+    """Seconds that stopping a node takes, as it was counted when the node was bought."""
     return max(stop_s(), terms.stop_s)
 
 
@@ -127,5 +127,5 @@ def least_s(terms: Terms) -> Seconds:
 
 
 def after_s(terms: Terms) -> Seconds:
-    """What a node takes beyond a run: it idles until it is given back, or is stopped in order once the run is over."""
+    """Seconds of a node beyond a run: it idles until it is given back, or is stopped in order once the run is over."""
     return max(terms.idle_s, counted_stop_s(terms))

@@ -1,4 +1,4 @@
-"""What a budget's period will end with: what is spent, and as many days more as are left, each like the last ones.
+"""Forecast of a budget's period: its spend, and as many days more as are left, each like the last ones.
 
 The band is the prediction interval for the sum of m further days of which n are known, with mean x and standard
 deviation s: m x +- t s sqrt(m + m^2 / n), with Student's t at n - 1 degrees of freedom (Hahn and Meeker, "Statistical

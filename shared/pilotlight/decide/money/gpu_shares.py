@@ -14,7 +14,7 @@ from pilotlight.units import MILLI_PER_GPU
 
 
 def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
-    """Who holds how many parts of a node's GPUs, and how many parts there are.
+    """Holders of a node's GPUs with their parts, and how many parts there are.
 
     A whole device is one GPU, or less where a GPU is advertised several times. Slices share the GPUs that are no whole
     devices: a MIG profile by its compute slices ("2g" is twice "1g"), a time-sliced share like every other.
@@ -43,7 +43,7 @@ def _as_was(pod: BoundPod, owner: tuple[str, str] | None) -> BoundPod:
 
 
 def shares(node: Node, gpus: int) -> list[tuple[BoundPod, Fraction]]:
-    """How many of a node's GPUs each of its pods holds."""
+    """Shares of a node's GPUs that each of its pods holds."""
     if gpus <= 0:
         return []
     weights = _slice_weights(node, gpus)

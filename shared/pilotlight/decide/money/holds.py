@@ -48,7 +48,7 @@ OF_WORKLOAD = "kueue-"
 
 
 def of_workload(hold: Hold) -> bool:
-    """Whether a hold is a Workload's still. Once a node of its pool is seen it is that node's, as any other."""
+    """True for a hold that is a Workload's still. Once a node of its pool is seen it is that node's, as any other."""
     return hold.decision.startswith(OF_WORKLOAD) and not hold.instance
 
 
@@ -69,7 +69,7 @@ class Lit(NamedTuple):
 
     @property
     def pods(self) -> tuple[BoundPod, ...]:
-        """What keeps it lit."""
+        """Pods that keep it lit."""
         return self.node.gpu_pods if self.node is not None else ()
 
 
@@ -272,7 +272,7 @@ MOST_PRICES = 100
 
 
 def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s: Seconds = 0) -> Hold:
-    """What a node still takes that no GPU pod runs on or can bind to: its time until it is put out, or until the
+    """The hold of a node that no GPU pod runs on or can bind to: its time until it is put out, or until the
     ``others`` on it were made to leave, and the calls before its own. One that is stopped keeps all that is held: a
     disruption budget, or a pod that comes back, may keep it to the end of its stop."""
     nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
@@ -283,7 +283,7 @@ def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s:
 
 
 def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime, calls_s: Seconds = 0) -> bool:
-    """Whether a node that stays until the look after next, and the calls before its own, costs more than is held for
+    """True where a node that stays until the look after next, and the calls before its own, costs more than is held for
     it (``own``)."""
     return meter.end is not None and own < used_amount(meter, hold, now + 2 * TICK + timedelta(seconds=calls_s))
 
@@ -297,7 +297,7 @@ class Short(NamedTuple):
 
 
 def report(meter: Meter, total: Decimal, refused: Sequence[Short]) -> str:
-    """What people should know of a meter: nodes (by name) that cannot be held for, and how far it may be passed."""
+    """Report of a meter for people: nodes (by name) that cannot be held for, and how far it may be passed."""
     beyond = sum((one.beyond for one in refused), max(Decimal(0), total - meter.limit))
     said = [f"{amount(meter, total)} of {limit(meter)} are held or spent"]
     if refused:

@@ -1,4 +1,4 @@
-"""What an hour costs and what is usual then: median and median distance (MAD) of the same hour of the same weekday.
+"""Cost of an hour and the usual one then: median and median distance (MAD) of the same hour of the same weekday.
 
 Until a weekday has enough weeks behind it the same hour of every day counts. Both hold their ground against a few odd
 hours, so one bad night does not make the next one look usual.
@@ -49,12 +49,12 @@ def mark(today: MeterDay) -> HourMark:
 
 
 def hour_ended(was: HourMark, at: datetime) -> bool:
-    """Whether an hour has ended since a mark."""
+    """True where an hour has ended since a mark."""
     return (at.date(), at.hour) > (was.at.date(), was.at.hour)
 
 
 def hour(was: HourMark, days: Sequence[MeterDay], at: datetime) -> HourCost | None:
-    """What an hour cost from a mark up to ``at``; None where nobody looked for longer.
+    """Cost of an hour from a mark up to ``at``; None where nobody looked for longer.
 
     ``days`` are those from the mark's on. What became cheaper meanwhile, as time whose owner is known better, is 0.
     """
@@ -94,7 +94,7 @@ def total(one: HourCost) -> Usd:
 
 
 def anomaly(one: HourCost, past: Iterable[HourCost]) -> Anomaly | None:
-    """What is odd of an hour beside the same hour of other days; None where it is usual, or nothing is known of it."""
+    """Anomaly of an hour beside the same hour of other days; None where it is usual, or nothing is known of it."""
     known, weekday = _alike(one, past)
     if not known:
         return None
@@ -133,7 +133,7 @@ def _alike(one: HourCost, past: Iterable[HourCost]) -> tuple[list[HourCost], int
 
 
 def _rose(known: Sequence[dict[str, Usd]], now: dict[str, Usd]) -> tuple[str, Usd, Usd]:
-    """Who rose most above what is usual for it: the name, its dollars an hour, and what is usual."""
+    """The one that rose most above what is usual for it: the name, its dollars an hour, and what is usual."""
     usual = {name: median([each.get(name, ZERO) for each in known]) for name in now}
     name = max(sorted(now), key=lambda each: now[each] - usual[each])
     return name, now[name], usual[name]

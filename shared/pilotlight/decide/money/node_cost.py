@@ -1,4 +1,4 @@
-"""What a node came to once it is over, and which purchase it came from."""
+"""Cost of a node once it is over, and the purchase that it came from."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""How a node ends in time: until when it is held for, and when it has to be gone.
+"""End of a node in time: until when it is held for, and when it has to be gone.
 
 The cloud's billing steps need no time of their own: what is held up to a moment is what a node costs that ends then,
 its last step whole.
@@ -39,7 +39,7 @@ class Ending(NamedTuple):
 
 
 def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) -> Ending:
-    """How a node ends that its budgets hold no further: when what is held ends, or what was promised to its pods.
+    """End of a node that its budgets hold no further: when what is held ends, or what was promised to its pods.
 
     A pod that may not be stopped and is owed more than is held runs to its whole end: it is stopped after that.
     """
@@ -63,12 +63,12 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
 
 
 def empty_node_end(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:
-    """How a node without GPU work ends whose budgets hold it no further than ``at``, and on which ``others`` are."""
+    """End of a node without GPU work that its budgets hold no further than ``at``, and on which ``others`` are."""
     return Ending(at, True, "hard-cap", min(stop_s(others), counted_stop_s(hold.terms)), 0)
 
 
 def queues(ends: Iterable[tuple[str, datetime, bool]]) -> dict[str, Seconds]:
-    """How much sooner than its own end each node's call begins, so that all have their turn: by id.
+    """Seconds by which each node's call begins sooner than its own end, so that all have their turn: by id.
 
     ``ends`` are (id, when it has to be gone, whether it works). Of those that end together the empty ones go first.
     """
@@ -81,7 +81,7 @@ def queues(ends: Iterable[tuple[str, datetime, bool]]) -> dict[str, Seconds]:
 
 
 def stop_within(hold: Hold, pods: Iterable[BoundPod]) -> Seconds:
-    """What a stop takes, by what the pods say now: no more than was counted at the purchase, or half of a stretch.
+    """Seconds of a stop, by what the pods say now: no more than was counted at the purchase, or half of a stretch.
 
     Whoever says more when the node is lit has no longer a share of what is held, and stops nobody else sooner.
     """

@@ -11,7 +11,7 @@ from pilotlight.facts.money.budgets import Meter
 
 
 class HeldNode(NamedTuple):
-    """What is held for a node of a meter, and until when."""
+    """Amount held for a node of a meter, and until when."""
 
     node: str
     held: Decimal
@@ -19,7 +19,7 @@ class HeldNode(NamedTuple):
 
 
 def comes_to(meter: Meter, total: Decimal, shares: Sequence[HeldNode]) -> str:
-    """What a meter that is passed comes to, by when, and what of that is held for which node; empty of a rate."""
+    """Total of a meter that is passed, by when, and what of that is held for which node; empty of a rate."""
     own = sorted((s for s in shares if s.held > 0), key=lambda s: (s.until, s.node))
     if meter.end is None or not own:
         return ""

@@ -93,7 +93,7 @@ def _together(lines: Iterable[CostLine]) -> defaultdict[str, Usd]:
 
 
 def corrections(days: Iterable[Compared]) -> tuple[Correction, ...]:
-    """What is learnt of each pool from its latest days. What no pool has is no price, and nothing is learnt of it."""
+    """Corrections learnt of each pool from its latest days. No pool is no price, and nothing is learnt of it."""
     by_pool: dict[str, list[Compared]] = defaultdict(list)
     for one in days:
         if one.metered >= SMALLEST and one.billed > 0 and not one.doubt:

@@ -1,4 +1,4 @@
-"""What is spent of a budget: billed by the cloud for whole days that its export covers, metered for the rest.
+"""Spend of a budget: billed by the cloud for whole days that its export covers, metered for the rest.
 
 A bill knows pools, and teams where its export carries their tags; it never knows classes, nor who held a GPU. So for
 a class, for GPU-hours, and for a team that no export names, the meter alone counts. Idle and shared time is no team's.
@@ -27,7 +27,7 @@ DRIFT_SHARE, DRIFT_USD = Decimal("0.05"), Decimal(1)
 
 
 class Books(NamedTuple):
-    """What was metered and billed, by day."""
+    """Days as they were metered and billed."""
 
     metered: Mapping[date, MeterDay]
     billed: Mapping[date, Sequence[BillDay]]
@@ -44,7 +44,7 @@ def books(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> Books:
 
 
 def budget_spend(meter: Meter, known: Books, held: Decimal, now: datetime) -> Spent:
-    """How far a meter with a period is used up, and what it will end with."""
+    """Spend of a meter with a period, and what it will end with."""
     assert meter.end is not None
     billed = metered = Decimal(0)
     day = meter.start.date()
@@ -62,7 +62,7 @@ def budget_spend(meter: Meter, known: Books, held: Decimal, now: datetime) -> Sp
 
 
 def _last_days(meter: Meter, known: Books, today: date) -> list[Decimal]:
-    """What the last whole days took. On the day that the books begin the meter may have begun at any hour."""
+    """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
     first = max(min([*known.metered, *known.billed], default=today) + DAY, today - DAYS * DAY)
     days = [first + n * DAY for n in range((today - first).days)]
     return [_of_day(meter, known, day) for day in days]
@@ -83,7 +83,7 @@ def _a_day(meter: Meter, known: Books, now: datetime) -> Decimal:
 
 
 def _metered(meter: Meter, known: Books, day: date) -> Decimal:
-    """What the meter counted on a day, of the parts that begin inside the period."""
+    """Amount that the meter counted on a day, of the parts that begin inside the period."""
     found = known.metered.get(day)
     if found is None or meter.end is None:
         return ZERO
@@ -104,7 +104,7 @@ def _counts(meter: Meter, line: CostLine) -> bool:
 
 
 def _billed(meter: Meter, known: Books, day: date) -> Usd | None:
-    """What was billed on a whole day for a budget's scope; None where no bill tells, or the meter knows of more than
+    """Dollars billed on a whole day for a budget's scope; None where no bill tells, or the meter knows of more than
     a bill in doubt."""
     bills = known.billed.get(day)
     if not bills or meter.measure != "usd":

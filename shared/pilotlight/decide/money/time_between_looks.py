@@ -19,7 +19,7 @@ Owner = tuple[str, str, str]
 
 
 class Told(NamedTuple):
-    """What a node tells at a look of the time before. ``idle_since`` only while nobody holds it."""
+    """A node's word at a look on the time before. ``idle_since`` only while nobody holds it."""
 
     ready_since: datetime | None
     idle_since: datetime | None
@@ -52,7 +52,7 @@ def spans(
 
 
 def _started(says: Told, by: datetime) -> dict[Owner, Fraction]:
-    """What pods that are there now held at a moment already."""
+    """Shares that pods that are there now held at a moment already."""
     sums: dict[Owner, Fraction] = {}
     for owner, share, start in says.held:
         if start is not None and start <= by:
@@ -61,7 +61,7 @@ def _started(says: Told, by: datetime) -> dict[Owner, Fraction]:
 
 
 def _holders(before: Mapping[Owner, Fraction], now: Mapping[Owner, Fraction]) -> tuple[tuple[Holder, ...], int]:
-    """Who holds how many of how many parts: who holds it now, and in what they leave who held it before."""
+    """Holders with their parts, of how many: those of now, and in what they leave those of before."""
     held = dict(now)
     room = max(Fraction(0), 1 - sum(now.values(), Fraction(0)))
     for owner, share in sorted(before.items()):

@@ -80,7 +80,7 @@ def _given_back(
     taken: set[str],
     now: datetime,
 ) -> list[NodeVerdict]:
-    """What came for a gang that lacks a part: the newest of the pool that began since, without GPU pods."""
+    """Nodes that came for a gang that lacks a part: the newest of the pool that began since, without GPU pods."""
     since = entry.requested_at - CLOUD_SKEW
     booting = [
         b for pool in pools if pool.name == entry.pool for b in pool.booting if b.requested_at >= since and not b.doubt

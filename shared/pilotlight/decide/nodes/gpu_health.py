@@ -35,7 +35,7 @@ class Sick(NamedTuple):
 
 
 def sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now: datetime) -> Sick:
-    """What becomes of the sick nodes of the policy's pools. ``by_pool`` is one offering a pool."""
+    """Verdicts on the sick nodes of the policy's pools. ``by_pool`` is one offering a pool."""
     pools: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
         if node.pool in by_pool:
@@ -71,7 +71,7 @@ def _why(node: Node, others: Sequence[Node], offering: Offering) -> str:
 
 
 def _short(node: Node, offering: Offering | None) -> bool:
-    """Whether a ready node shows fewer whole GPUs than its type has; one that is cut into parts shows others."""
+    """True for a ready node that shows fewer whole GPUs than its type has; one that is cut into parts shows others."""
     if offering is None or not node.ready or node.slices or offering.slices or node.kinds:
         return False
     return node.resource == offering.resource and 0 < node.gpus < len(offering.devices)

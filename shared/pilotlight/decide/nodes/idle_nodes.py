@@ -96,7 +96,7 @@ class IdleNodes:
 
 
 def _selector(node: Node, shape: PodShape) -> tuple[IdleCode, str]:
-    """Whether it is the zone alone that the pod's selector or affinity does not allow."""
+    """Code and reason of a selector or affinity that does not match: the zone alone, or another label."""
     rest = [[r for r in term if r.key != ZONE] for term in shape.terms]
     zones = sorted({v for term in shape.terms for r in term if r.key == ZONE and r.operator == "In" for v in r.values})
     if zones and selects(node.labels, rest):

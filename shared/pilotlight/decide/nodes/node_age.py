@@ -94,13 +94,13 @@ def _consent(pod: BoundPod, policy: Policy) -> str:
 
 
 def moves_on(pod: BoundPod, says: str) -> bool:
-    """Whether a pod's class says that it moves, and it loses nothing: it saves when asked, or serves; no gang's."""
+    """True for a pod whose class moves, and that loses nothing: it saves when asked, or serves; no gang's."""
     serves = pod.workload_class == "serving"
     return says == "move" and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
 
 
 def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:
-    """Whether a ready node beside the one that goes has free GPUs for a pod."""
+    """True where a ready node beside the one that goes has free GPUs for a pod."""
     wants = pod.gpu
     others = (n for n in nodes if n.name != leaving and n.ready and n.schedulable and not n.marked)
     return wants is None or any(
@@ -132,13 +132,13 @@ def _old(
 
 
 def _open(policy: Policy, pool: str, now: datetime) -> bool:
-    """Whether the policy's windows let nodes of a pool be replaced now: any time, where none names it."""
+    """True where the policy's windows let nodes of a pool be replaced now: any time, where none names it."""
     windows = [schedule for schedule in policy.schedules if pool in schedule.renew]
     return not windows or any(in_window(schedule, now) for schedule in windows)
 
 
 def _moves(nodes: Sequence[Node], state: PoolState | None) -> bool:
-    """Whether another node of the pool is on its way."""
+    """True where another node of the pool is on its way."""
     return any(not node.ready for node in nodes) or (state is not None and state.desired > len(nodes))
 
 
@@ -148,6 +148,6 @@ def _idle(node: Node, memory: Memory, now: datetime) -> bool:
 
 
 def _floored(pool: str, lit: int, memory: Memory, now: datetime) -> bool:
-    """Whether the cloud keeps the pool's last node."""
+    """True where the cloud keeps the pool's last node."""
     floor = memory.floors.get(pool)
     return floor is not None and floor > now and lit <= 1

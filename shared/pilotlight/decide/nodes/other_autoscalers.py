@@ -1,4 +1,4 @@
-"""Who else scales a pool, by evidence alone: then nothing is bought or given back there. Tags alone prove nothing.
+"""Other scalers of a pool, by evidence alone: then nothing is bought or given back there. Tags alone prove nothing.
 
 cluster-autoscaler: its status or its Lease, while fresh. Karpenter and EKS Auto Mode: nodes of theirs in the pool. A
 pool that was handed back is another's by our own tag.

@@ -47,7 +47,7 @@ def verdicts(
     coming: Mapping[str, int],
     spares: Mapping[str, Spares],
 ) -> tuple[list[NodeVerdict], datetime | None]:
-    """What becomes of each node, and the next moment an idle one could fall due.
+    """Verdicts on the nodes, and the next moment an idle one could fall due.
 
     ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
     reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of

@@ -1,4 +1,4 @@
-"""What nodes that joined had, kept by pool and type: the next one is predicted by it, also when the pool is at zero."""
+"""Resources of nodes that joined, by pool and type: the next one is predicted by them, also with the pool at zero."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -44,7 +44,7 @@ def _priced(kind: InstanceType, told: Mapping[CapacityType, Price], region: str)
 
 
 def learnt(known: Mapping[str, SpotLearnt], told: Mapping[str, SpotPrices], now: datetime) -> dict[str, SpotLearnt]:
-    """What is known of spot's prices by "type/zone" once these were told."""
+    """Spot's prices by "type/zone", as they are known once these were told."""
     fresh = {name: _learnt(known.get(name), prices, now) for name, prices in told.items()}
     kept = {name: one for name, one in known.items() if now - one.at < FORGOTTEN} | fresh
     return {name: kept[name] for name in sorted(sorted(kept), key=lambda name: kept[name].at, reverse=True)[:MOST_KEPT]}

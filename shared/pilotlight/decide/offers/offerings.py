@@ -1,4 +1,4 @@
-"""What the policy's pools can buy: one offering for each pool and zone, priced and with its predicted allocatable."""
+"""Offerings of the policy's pools: one for each pool and zone, priced and with its predicted allocatable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -105,7 +105,7 @@ TOLD_BY: Mapping[CloudName, str] = {
 
 
 def renewal(policy: Policy, offering: Offering) -> str:
-    """What a person does about an old price."""
+    """Advice to a person on an old price."""
     pool = policy.pools.get(offering.pool)
     own = f'prices.overrides: {{"{offering.instance_type}/{offering.capacity_type}": YOUR-PRICE}}'
     known = TOLD_BY.get(pool.cloud) if pool is not None else None
@@ -113,7 +113,7 @@ def renewal(policy: Policy, offering: Offering) -> str:
 
 
 def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:
-    """Whether a price is so old that nothing is bought at it."""
+    """True for a price so old that nothing is bought at it."""
     at = offering.priced_at
     return at is not None and (now - at).days > NO_BUYS * policy.prices.max_age_days
 
@@ -130,7 +130,7 @@ def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, Po
 def predicted_allocatable(
     machine: InstanceType, daemonsets: Mapping[str, str], slices: Mapping[str, int] = MappingProxyType({})
 ) -> Resources:
-    """What an empty node will offer to pods: the machine less kubelet and system reserves, less its DaemonSets.
+    """Resources that an empty node will offer: the machine less kubelet and system reserves, less its DaemonSets.
 
     Of ``slices`` those that are no GPUs count here.
     """
@@ -165,7 +165,7 @@ def _gpus(machine: InstanceType, pool: PoolPolicy) -> tuple[int, dict[str, int]]
 
 
 def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, whole_share: int) -> int:
-    """What is kept back of an amount, step by step, rounded up."""
+    """The part of an amount that is kept back, step by step, rounded up."""
     kept, left = 0, amount
     for width, share in steps:
         part = left if width is None else min(left, width * unit)

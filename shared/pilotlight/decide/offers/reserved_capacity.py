@@ -1,4 +1,4 @@
-"""What is paid for already: offerings of reserved pools cost nothing more, until their capacity is full or over."""
+"""Capacity that is paid for: offerings of reserved pools cost nothing more, until it is full or over."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -57,7 +57,7 @@ def unused_capacity(
     bought: Mapping[str, int],
     now: datetime,
 ) -> tuple[PaidIdle, ...]:
-    """What is paid for and would still run nowhere with so many nodes ``bought`` of each pool."""
+    """Paid capacity that would still run nowhere with so many nodes ``bought`` of each pool."""
     found = []
     for state, offering, here in _reserved(by_pool, pools, policy, now):
         nodes = sum(p.free for p in here) - bought.get(state.name, 0)

@@ -1,4 +1,4 @@
-"""What to do while a cloud is short of the type that costs least: wait for it, or buy the next. By the one price.
+"""Shortage of the type that costs least: wait for it, or buy the next. By the one price.
 
 A shortage is expected to last as long again as it has lasted, from the next try on. So one that goes on comes to where
 the next type is cheaper than more waiting, and waiting is never worth more than the dollars it was to save.
@@ -48,11 +48,11 @@ def better_waited_for(
 
 
 def _nexts(candidate: Candidate, next_: Candidate) -> bool:
-    """Whether another type costs more a GPU, and is no fall-back."""
+    """True where another type costs more a GPU, and is no fall-back."""
     return candidate.offering.capacity_type == next_.offering.capacity_type and candidate.rate < next_.rate
 
 
 def _usd(candidate: Candidate, count: int, run_s: Seconds) -> Usd:
-    """What one of ``count`` pods that share nodes of a candidate costs for its run and the boot."""
+    """Dollars of one of ``count`` pods that share nodes of a candidate, for its run and the boot."""
     offering, runs_s = candidate.offering, run_s / candidate.throughput
     return per_hour(offering.usd_per_hour, offering.boot_s + runs_s) / Decimal(min(count, candidate.per_node))

@@ -40,7 +40,7 @@ def stretch(rate: float, interval_h: float, checkpoint_h: float, restart_h: floa
 
 
 def usd_per_useful_hour(price: UsdPerHour, factor: float) -> UsdPerHour:
-    """What a useful hour costs: the price, ``factor`` times as long."""
+    """Cost of a useful hour: the price, ``factor`` times as long."""
     return price * Decimal(repr(factor))
 
 
@@ -93,7 +93,7 @@ def spot_case_as_printed() -> SpotCase:
 
 
 class SpotSafety(NamedTuple):
-    """Whether a run may use spot, and why in figures."""
+    """Safety of a run on spot: whether it may use it, and why in figures."""
 
     safe: bool
     why: str
@@ -111,7 +111,7 @@ class TypePrices(NamedTuple):
         return MOST_STRETCH if self.on_demand is None else min(MOST_STRETCH, float(self.on_demand / self.spot))
 
     def sums(self, run_h: float, factor: float) -> str:
-        """What a run costs either way, in words; empty where one side is not known or has no end."""
+        """Costs of a run either way, in words; empty where one side is not known or has no end."""
         if self.on_demand is None or factor == inf:
             return ""
         hours = Decimal(repr(run_h))
@@ -146,7 +146,7 @@ def safe_for_spot(
     restart_s: Seconds = 600,
     age_s: Seconds | None = 0,
 ) -> SpotSafety:
-    """Whether a run of ``run_s`` useful seconds is worth beginning where ``rate`` interruptions an hour are expected.
+    """Safety of a run of ``run_s`` useful seconds that begins where ``rate`` interruptions an hour are expected.
 
     ``checkpoint_s`` 0 is a run that saves nothing. ``age_s`` is the age of the last checkpoint: None is unknown, and
     unknown or older than the interval means that the checkpoints cannot be trusted. What is safe is expected to cost
@@ -177,7 +177,7 @@ def _hours(hours: float) -> str:
 
 
 def spot_verdict(shape: PodShape, offering: Offering, rules: ClassPolicy) -> SpotSafety:
-    """Whether a pod is safe on a spot offering, with the sum, and what its rate rests on where that was learnt."""
+    """Safety of a pod on a spot offering, with the sum, and what its rate rests on where that was learnt."""
     verdict = safe_for_spot(
         shape.max_run_s or rules.longest_run_s,
         offering.interruptions_per_hour,

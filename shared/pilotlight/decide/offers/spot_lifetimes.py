@@ -1,4 +1,4 @@
-"""How long spot nodes live, learnt by type, zone and hour of the day, and what that makes of the offerings.
+"""Lifetimes of spot nodes, learnt by type, zone and hour of the day, and what they make of the offerings.
 
 Losses are taken as a Poisson process whose rate has a Gamma prior: (losses + w) / (hours + w / prior) is the estimate,
 the prior weighs ``WEIGHT`` losses (Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6). Each level leans on
@@ -56,7 +56,7 @@ def place(instance_type: str, zone: str) -> str:
 def learn_from_look(
     known: LivesByZone, nodes: Sequence[Node], offerings: Iterable[Offering], now: datetime
 ) -> LivesByZone:
-    """What is known after a look at a cluster's nodes, of the zones that spot is sold in by name."""
+    """Learn from a look at a cluster's nodes, of the zones that spot is sold in by name."""
     sold = sorted({place(o.instance_type, o.zone) for o in offerings if o.zone and o.capacity_type == "spot"})
     now_s = clock_seconds(now)
     here: dict[str, list[Node]] = {name: [] for name in sold}
@@ -68,7 +68,7 @@ def learn_from_look(
 
 
 def learn_from_purchase(known: LivesByZone, offering: Offering, served: bool, now: datetime) -> LivesByZone:
-    """What is known after a node of an offering was asked for, and whether the cloud had one."""
+    """Learn from a node of an offering that was asked for, and whether the cloud had one."""
     if not offering.zone or offering.capacity_type != "spot":
         return known
     now_s, name = clock_seconds(now), place(offering.instance_type, offering.zone)
@@ -82,14 +82,14 @@ def learn_from_purchase(known: LivesByZone, offering: Offering, served: bool, no
 
 
 def gave_back(known: LivesByZone, node: Node | None) -> LivesByZone:
-    """What is known after we gave a node back: it is not one that was taken."""
+    """Learn from a node that we gave back: it is not one that was taken."""
     name = place(node.instance_type, node.zone) if node is not None and node.capacity_type == "spot" else ""
     old = known.get(name)
     return known if old is None else {**known, name: replace(old, nodes=max(0, old.nodes - 1))}
 
 
 def survival(known: LivesByZone, instance_type: str, zone: str, prior: float, hour: int | None = None) -> Survival:
-    """How often a node of a type is taken in a zone, at an hour of the day or at any. ``prior`` is the catalogue's."""
+    """Rate of a type's nodes taken in a zone, at an hour of the day or at any. ``prior`` is the catalogue's."""
     return _survival(known, _by_zone(known), instance_type, zone, prior, hour)
 
 
@@ -197,7 +197,7 @@ def _looked(old: Lives | None, there: Sequence[Node], now_s: Seconds) -> Lives |
 
 
 def _was_there(node: Node, at_s: Seconds) -> bool:
-    """Whether a node was ready at an earlier look; one that works now and is not ready was."""
+    """True for a node that was ready at an earlier look; one that works now and is not ready was."""
     if not node.ready:
         return bool(node.gpu_pods) or clock_seconds(node.created_at) < at_s
     return clock_seconds(node.ready_since or node.created_at) <= at_s
@@ -216,7 +216,7 @@ def _hour(at_s: Seconds) -> int:
 
 
 def _away_h(old: Lives, now_s: Seconds) -> float:
-    """How long a spell without capacity was, that was over by now."""
+    """Hours of a spell without capacity that was over by now."""
     return min(now_s - old.short_since, max(MOST_AWAY_S, old.at - old.short_since + MOST_AWAY_S)) / HOUR
 
 

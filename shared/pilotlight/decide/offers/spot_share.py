@@ -1,4 +1,4 @@
-"""How much of a team's or a class's work may be on spot: ``max_spot_share`` of the GPUs that its pods ask for.
+"""Share of a team's or a class's work on spot: ``max_spot_share`` of the GPUs that its pods ask for.
 
 Counted are its pods that run, those whose node is on its way, and those that wait. The share is kept where nodes are
 bought: beyond it spot is not bought for them, and nothing that runs is moved.
@@ -39,7 +39,7 @@ class SpotShares:
             self.gangs[shape.gang.key] += shape.gpu.total_milli * pods
 
     def pods(self, shape: PodShape) -> int:
-        """How many more pods of a shape may get spot; of a shape that no share counts, any number."""
+        """Further pods of a shape that may get spot; of a shape that no share counts, any number."""
         left = min((self._left(who) for who in self._of(shape)), default=None)
         if left is None or not shape.gpu.total_milli:
             return 1_000_000
@@ -93,7 +93,7 @@ def limits(policy: Policy) -> dict[Who, Decimal]:
 
 
 def spot_shares(policy: Policy, view: ClusterView) -> SpotShares:
-    """What is asked for and what has spot before a plan, which takes those pods itself whose node is on its way."""
+    """Shares asked for and on spot before a plan, which takes those pods itself whose node is on its way."""
     shares = SpotShares(limits(policy))
     for node in view.nodes:
         for pod in node.gpu_pods:
@@ -110,7 +110,7 @@ def spot_shares(policy: Policy, view: ClusterView) -> SpotShares:
 def limit_to_spot_share(
     shares: SpotShares, able: Eligible, shape: PodShape, off_spot: Callable[[], Eligible]
 ) -> Eligible:
-    """What a shape may be bought within its shares. ``off_spot`` is what it may be bought but spot."""
+    """Limit what a shape may be bought to its shares. ``off_spot`` is what it may be bought but spot."""
     why = shares.full(shape)
     spot = [c for c in able.candidates if c.offering.capacity_type == "spot"]
     if not why or not spot:

@@ -1,4 +1,4 @@
-"""What is said of a pool that nothing is bought from: its type or its price is not known."""
+"""Findings of a pool that nothing is bought from: its type or its price is not known."""
 
 from difflib import get_close_matches
 
@@ -34,14 +34,14 @@ def unknown_price(name: str, pool: PoolPolicy, where: str, machine: InstanceType
 
 
 def _say_region(pool: PoolPolicy) -> str:
-    """What is to be done where price files of several regions differ."""
+    """Advice where price files of several regions differ."""
     names_none = f" (zone {pool.zones[0]} names none)" if pool.zones else ""
     what = "its zones" if pool.cloud in ("eks", "gke") else "its cloud and zones"
     return f"region unknown{names_none}: write {what}, or set PILOTLIGHT_POOLS or "
 
 
 def _name_a_file(pool: PoolPolicy, where: str) -> str:
-    """What is to be done where no file has the price. AWS tells no prices of a local zone by its region."""
+    """Advice where no file has the price. AWS tells no prices of a local zone by its region."""
     if pool.cloud == "eks" and is_local(where):
         return "AWS prices a local zone apart from its region: set "
     if pool.cloud != "eks":

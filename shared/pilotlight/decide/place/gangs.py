@@ -96,7 +96,7 @@ def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None
 
 
 class Savepoint:
-    """What a gang's placement may have to give back: it is all restored, or kept."""
+    """State that a gang's placement may have to give back: it is all restored, or kept."""
 
     def __init__(self, run: Provisioner) -> None:
         self.outcomes = len(run.outcomes)

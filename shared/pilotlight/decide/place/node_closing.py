@@ -71,7 +71,7 @@ class Homes:
         return pools - homes
 
     def welcome(self, bin_: Bin, homes: PoolNames | None, *, lost: bool) -> bool:
-        """Whether a pod may be planned on a node: of its homes, or open to all.
+        """True where a pod may be planned on a node: of its homes, or open to all.
 
         Once it has ``lost`` too often it is not sent to a closed one again.
         """
@@ -82,11 +82,11 @@ class Homes:
         return bin_.pool in homes or bin_.pool not in self._steered
 
     def shuts(self, bin_: Bin) -> bool:
-        """Whether a node is closed now."""
+        """True for a node that is closed now."""
         return bin_.kind == "ready" and bin_.where in self.closed
 
     def strange(self, shape: PodShape, pool: str) -> bool:
-        """Whether a shape belongs elsewhere than in a pool."""
+        """True for a shape that belongs elsewhere than in a pool."""
         homes = self.pools_for(shape)
         return homes is not None and pool not in homes
 
@@ -170,7 +170,7 @@ def strays(
 def placement(
     view: ClusterView, plan: Plan, pools: Collection[str], seen: Mapping[str, datetime], memory: Memory, now: datetime
 ) -> NodeDoors:
-    """What a look does. ``plan`` says who fits where, ``pools`` are steered, ``seen`` are the strays."""
+    """Doors of a look, opened and closed. ``plan`` says who fits where, ``pools`` are steered, ``seen`` the strays."""
     shut = {pool for pool in pools if pool in seen}
     if not shut and not any(node.closed for node in view.nodes):
         return NodeDoors(strays=dict(seen))
@@ -231,7 +231,7 @@ def _for_the_unhelped(view: ClusterView, plan: Plan, pods: Mapping[str, PodDeman
 
 
 def _fits(node: Node, shape: PodShape) -> bool:
-    """Whether the scheduler would bind such a pod to a node, our placement taint ignored."""
+    """True where the scheduler would bind such a pod to a node, our placement taint ignored."""
     return (
         bool(pods_that_fit(shape, node.resource, node.devices, node.slices, node.free))
         and selects(node.labels, shape.terms)
@@ -241,7 +241,7 @@ def _fits(node: Node, shape: PodShape) -> bool:
 
 
 def _failed(opening: Opening, node: Node | None, pod: PodDemand, now: datetime) -> bool:
-    """Whether an opening is over and the pod that it was for still waits. One without an end is nobody's to lose."""
+    """True where an opening is over and its pod still waits. One without an end is nobody's to lose."""
     if opening.until is None:
         return False
     return now >= opening.until or node is None or not _fits(node, pod.shape)

@@ -98,7 +98,7 @@ class Provisioner:
         self.homes = Homes(policy, partial(self.able, offerings), steered, closed) if steered else None
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
-        """What of some offerings a shape may be bought now."""
+        """Candidates of some offerings that a shape may be bought now."""
         if self.elsewhere:
             from pilotlight.decide.limits.policy_rules import elsewhere
 
@@ -141,7 +141,7 @@ class Provisioner:
         return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
 
     def _in_vain(self, pod: PodDemand) -> bool:
-        """Whether only spot is on its way to a pod whose deadline leaves no time for that."""
+        """True where only spot is on its way to a pod whose deadline leaves no time for that."""
         if pod.shape.due is None or not self.able(self.offerings, pod.shape).sure:
             return False
         return all(self._is_spot(entry.pool) for entry in self.memory.in_flight if pod.uid in entry.demands)
@@ -215,7 +215,7 @@ class Provisioner:
         return placed
 
     def _taken_first(self, homes: Homes, bin_: Bin, group: Group) -> bool:
-        """Whether a pod that belongs elsewhere and has waited longer would take a closed node's room as it opens."""
+        """True where a pod that belongs elsewhere and has waited longer would take a closed node's room as it opens."""
         if not homes.shuts(bin_):
             return False
         turn = _turn(group.pods[0]) if group.pods else None
@@ -291,7 +291,7 @@ class Provisioner:
         return done
 
     def _able_now(self, group: Group) -> Eligible:
-        """What is sold now that a group may be bought: its own zones anew where it would go to a dearer type."""
+        """Candidates sold now that a group may be bought: its own zones anew where it would go to a dearer type."""
         able = self.able(self._sold(), group.shape)
         again = self._worth_asking_again(group, able)
         return replace(able, candidates=again) if again else able
@@ -347,7 +347,7 @@ class Provisioner:
         return 0
 
     def _most_on_spot(self, candidate: Candidate, group: Group) -> int:
-        """How many pods of a group may be bought a candidate by their shares of spot: all where that is no spot."""
+        """Pods of a group that may be bought a candidate by their shares of spot: all where that is no spot."""
         shares = self.headroom.spot_shares
         if shares is None or candidate.offering.capacity_type != "spot":
             return len(group.pods)
@@ -370,7 +370,7 @@ class Provisioner:
         return better_waited_for(candidate, short, shape, len(group.pods), run_s, self.policy, self.memory, self.now)
 
     def _sold(self) -> Sequence[Offering]:
-        """What may be bought now: all there is, one offering, or those of one zone."""
+        """Offerings that may be bought now: all there are, one, or those of one zone."""
         if self.only is not None:
             return (self.only,)
         return [o for o in self.offerings if o.zone in ("", self.zone)] if self.zone else self.offerings
@@ -404,7 +404,7 @@ class Provisioner:
         return better_waited_for(next_, short, group.shape, count, run_s, self.policy, self.memory, self.now)
 
     def _has_room(self, candidate: Candidate, shape: PodShape) -> bool:
-        """Whether caps and budgets leave a node of a candidate."""
+        """True where caps and budgets leave a node of a candidate."""
         offering = candidate.offering
         return self.headroom.room(offering, self.headroom.terms(offering, shape))[0] > 0
 
@@ -422,7 +422,7 @@ class Provisioner:
         return terms, self.headroom.room(offering, terms)
 
     def _near_enough(self, able: Eligible, group: Group) -> Eligible:
-        """What is able, with so many pods a node as the pods that are near allow; where they allow none, a finding."""
+        """Candidates with so many pods a node as the pods that are near allow; where they allow none, a finding."""
         candidates: list[Candidate] = []
         broken: list[Rejected] = []
         for one in able.candidates:
@@ -455,7 +455,7 @@ class Provisioner:
         return bins
 
     def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:
-        """What is no candidate, those first that would do."""
+        """Offerings that are no candidates, those first that would do."""
         return (*held_back(able, group.shape, len(group.pods), self.policy), *able.rejected)
 
     def _open(self, candidate: Candidate, nodes: int, group: Group, terms: Terms | None) -> None:
@@ -529,7 +529,7 @@ class Provisioner:
 
 
 def picky(shape: PodShape) -> bool:
-    """Whether pods of a shape mind who else is on or near their node."""
+    """True where pods of a shape mind who else is on or near their node."""
     return shape.near is not None and shape.near.picky
 
 
@@ -542,7 +542,7 @@ def _not_near(rule: NearRule, bin_: Bin) -> str:
 
 
 def _one_host(shape: PodShape) -> bool:
-    """Whether pods of a shape have to be on one node: the first decides how many find a place."""
+    """True where pods of a shape have to be on one node: the first decides how many find a place."""
     rules = shape.near.rules if shape.near is not None else ()
     return any(rule.kind == "with" and rule.own and rule.topology == HOSTNAME for rule in rules)
 

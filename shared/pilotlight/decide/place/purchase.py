@@ -1,4 +1,4 @@
-"""What a plan works with while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
+"""State of a plan while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Headroom:
-    """What the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
+    """Room that the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
 
     ``purse`` is what the budgets leave, or None where there are none; ``paid`` how many more nodes of reserved pools
     are paid for, by pool and zone, under no zone those of the whole pool. ``owed`` are nodes that are counted already
@@ -66,7 +66,7 @@ class Headroom:
     def terms(
         self, offering: Offering, shape: PodShape | None, nodes: int = 1, stop_s: Seconds = 0, others: int = 0
     ) -> Terms | None:
-        """What budgets ask of a node bought for pods of a shape (None: for whatever comes); None without budgets.
+        """Terms of a node bought for pods of a shape (None: for whatever comes); None without budgets.
 
         A first stretch is cut so that all of ``nodes`` find room, which a gang needs. The pods take ``stop_s`` to stop,
         and ``others`` are bought with each node.
@@ -87,7 +87,7 @@ class Headroom:
         return self.purse.fit_terms(asked, nodes, others)
 
     def room(self, offering: Offering, terms_: Terms | None) -> tuple[int, str, Code]:
-        """How many more nodes of an offering the caps allow; the tightest in figures, and whether it is a budget."""
+        """Count of further nodes that the caps allow; the tightest in figures, and whether it is a budget."""
         caps, pool = self.policy.caps, self.policy.pools.get(offering.pool)
         limits: list[tuple[int, str, Code]] = []
         if pool is not None:
@@ -129,7 +129,7 @@ class Headroom:
 
 
 def covers(held: Terms, asked: Terms | None) -> bool:
-    """Whether a node held for on such terms may take pods of others: whose money it is, and for how long."""
+    """True where a node held for on such terms may take pods of others: whose money it is, and for how long."""
     if asked is None:
         return True
     longer = held.run_s >= asked.run_s and held.stop_s >= asked.stop_s
@@ -145,7 +145,7 @@ class Group:
 
     @property
     def stop_s(self) -> Seconds:
-        """What the slowest of them takes to stop in order."""
+        """Seconds that the slowest of them takes to stop in order."""
         return max((stop_s([pod]) for pod in self.pods), default=0.0)
 
 

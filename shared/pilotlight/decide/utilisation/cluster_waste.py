@@ -1,4 +1,4 @@
-"""What a cluster wastes now, by owner, at what its own nodes cost: idle pods, idle devices, replicas beyond need.
+"""Waste of a cluster now, by owner, at what its own nodes cost: idle pods, idle devices, replicas beyond need.
 
 Judged by class where the cluster says it: only serving is asked how few replicas would do, for a training job's pods
 all wait for the slowest. An owner of whose GPUs one has no known price has no dollars here, which is not $0.
@@ -85,12 +85,12 @@ def _sane(telemetry: Telemetry, there: Mapping[str, BoundPod]) -> Telemetry:
 
 
 def _now(one: GpuSeries) -> bool:
-    """Whether it was measured in the last sample."""
+    """True where it was measured in the last sample."""
     return bool(one.activity) and one.activity[-1] == one.activity[-1]
 
 
 def _gpus(pod: BoundPod) -> int:
-    """How many series it has."""
+    """Count of its series."""
     return 0 if pod.gpu is None else pod.gpu.count if pod.gpu.milli >= MILLI_PER_GPU else 1
 
 

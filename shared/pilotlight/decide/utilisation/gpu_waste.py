@@ -34,7 +34,7 @@ EIGHTHS, SEVENTHS = 8, 7
 
 
 class Slice(NamedTuple):
-    """What a pod would need of a device: its most memory x 1.2 in eighths, its P99 of activity in sevenths."""
+    """Part of a device that a pod would need: its most memory x 1.2 in eighths, its P99 of activity in sevenths."""
 
     pod: str
     peak_mib: float
@@ -74,7 +74,7 @@ class Waste(NamedTuple):
 
     @property
     def rest_usd(self) -> UsdPerHour:
-        """What is neither idle, beyond use nor spare."""
+        """Dollars an hour of what is neither idle, beyond use nor spare."""
         return self.usd_per_hour - self.idle_usd - self.beyond_usd - self.spare_usd
 
 

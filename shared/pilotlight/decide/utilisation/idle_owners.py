@@ -64,7 +64,7 @@ def working(telemetry: Telemetry, rules: ReclaimRules, nodes: Iterable[Node], no
 
 
 def _fresh(telemetry: Telemetry, now: datetime) -> bool:
-    """Whether the grid ends now."""
+    """True where the grid ends now."""
     if not telemetry.series or not telemetry.step_s > 0 or not telemetry.samples:
         return False
     end = telemetry.start_s + (telemetry.samples - 1) * telemetry.step_s
@@ -245,7 +245,7 @@ def _allowed(state: OwnerState, rule: ReclaimPolicy) -> bool:
 
 
 def _all_idle(found: Sequence[tuple[SilentPod, OwnerState]]) -> bool:
-    """Whether every pod that the owner asks for is among them."""
+    """True where every pod that the owner asks for is among them."""
     state = found[0][1]
     return state.count > 0 and len(found) >= state.count
 

@@ -76,7 +76,7 @@ def silence(activity: Sequence[float], under: float = UNDER) -> int:
 
 
 def measure_silence(series: Sequence[GpuSeries], silent_s: Seconds, step_s: Seconds, under: float = UNDER) -> Silence:
-    """What silence of that length came to, over all of ``series``; hours that are not over yet do not count."""
+    """Measure silence of that length over all of ``series``; hours that are not over yet do not count."""
     length, ahead = max(1, int(silent_s / step_s)), max(1, int(AHEAD_S / step_s))
     windows = back = 0
     for one in series:

@@ -1,4 +1,4 @@
-"""How much of a pool's GPUs was used, from telemetry: a pool with a pod that was not measured is not known."""
+"""Use of a pool's GPUs, from telemetry: a pool with a pod that was not measured is not known."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How few replicas of a service would do: what it was asked for lately, with room, a boot and a model's load ahead.
+"""Fewest replicas of a service that would do: by its demand lately, with room, a boot and a model's load ahead.
 
 Demand is the activity of all its replicas together: 1 is one GPU at full work. At every moment only what was measured
 until then is used. The advice is the most of the last hours with room for more; with little history there is more room.

@@ -1,4 +1,4 @@
-"""How much more a burst calls for: learned from a pool's own past, by the size that demand had grown to.
+"""Nodes that a burst will call for: learned from a pool's own past, by the size that demand had grown to.
 
 A size is how many nodes are on their way for demands, in powers of two. A window opens at a demand, if none of its size
 is open, and tells a lead time later how many more nodes than fell idle were asked for meanwhile, at most. Of each size
@@ -23,7 +23,7 @@ _NOTHING = Followed(shares=(0.0,) * len(LEVELS))
 
 
 def likely_to_follow(hits: Hits, least: float) -> int:
-    """How many more nodes are asked for within a lead time with a chance of more than ``least``."""
+    """Count of further nodes asked for within a lead time with a chance of more than ``least``."""
     chances = zip(LEVELS, _chances(hits), strict=False)
     return max((level for level, chance in chances if chance > least), default=0)
 
@@ -72,7 +72,7 @@ def _learned(past: Followed, most: int) -> Followed:
 
 
 def _chances(hits: Hits) -> Sequence[float]:
-    """What followed on demand of the present size, or of the largest smaller one that was seen often enough."""
+    """Chances of what follows on demand of this size, or of the largest smaller one that was seen often enough."""
     size = _size(len(hits.coming)) if hits.coming else -1
     return next((past.shares for past in reversed(hits.followed[: size + 1]) if past.count >= ENOUGH), ())
 

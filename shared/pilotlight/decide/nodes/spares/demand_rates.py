@@ -1,4 +1,4 @@
-"""How often the k-th spare node of a pool is asked for: learned at each demand, from its own past alone.
+"""Rates at which the k-th spare node of a pool is asked for: learned at each demand, from its own past alone.
 
 Think of a pool that always has k spares: each one taken is replaced by a node that comes a lead time later. The k-th
 of them is hit by a demand that arrives while k - 1 others are being replaced, and it is there while fewer than k are.
@@ -51,7 +51,7 @@ _ALWAYS = (1.0,) * len(HALF_LIVES_S)
 
 
 def has_learned(hits: Hits | None) -> bool:
-    """Whether a pool was asked for nodes often enough to be judged by its own history."""
+    """True where a pool was asked for nodes often enough to be judged by its own history."""
     return hits is not None and hits.count >= ENOUGH
 
 
@@ -67,7 +67,7 @@ def with_demand(
 
 
 def lead_s(offering: Offering) -> Seconds:
-    """How long a pod waits for a node that is bought for it."""
+    """Seconds that a pod waits for a node that is bought for it."""
     return offering.boot_s + REACTION_S
 
 
@@ -132,7 +132,7 @@ def age_history(hits: Hits, now_s: Seconds) -> Hits:
 
 
 def hit_again_per_hour(hits: Hits) -> float | None:
-    """How often an hour a node that replaces one at work is taken before that one falls idle, while it is there.
+    """Times an hour that a node that replaces one at work is taken before that one falls idle, while it is there.
 
     None where nothing is at work, or too little is known.
     """
@@ -144,7 +144,7 @@ def hit_again_per_hour(hits: Hits) -> float | None:
 
 
 class Outlook:
-    """What a history foretells if nothing more is asked for: as of now, and as of any time ``after_s`` from now."""
+    """Forecast of a history if nothing more is asked for: as of now, and as of any time ``after_s`` from now."""
 
     def __init__(self, hits: Hits) -> None:
         self._hits = hits
@@ -153,11 +153,11 @@ class Outlook:
         self._now = _shares(self._losses)
 
     def weights(self) -> Sequence[float]:
-        """How much each half-life's word counts; they sum to 1."""
+        """Weight of each half-life's word; they sum to 1."""
         return self._now
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
-        """How often an hour the k-th spare would be taken while it is there.
+        """Times an hour that the k-th spare would be taken while it is there.
 
         None for one that is hardly ever there: it costs next to nothing, and says nothing against those behind it.
         """
@@ -214,7 +214,7 @@ def _sums(hits: Hits) -> list[float]:
 
 
 def _fades(for_s: Seconds) -> list[float]:
-    """What is left of each half-life's figure after so long."""
+    """Share of each half-life's figure that is left after so long."""
     return [math.exp(-per_s * for_s) for per_s in _PER_S]
 
 

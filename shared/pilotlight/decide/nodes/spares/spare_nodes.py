@@ -1,4 +1,4 @@
-"""What a pool keeps without work: how long a node may idle, and spares that are worth their price.
+"""Nodes that a pool keeps without work: how long one may idle, and spares that are worth their price.
 
 The k-th spare pays while (hits an hour of the k-th) x (worth of the wait that a hit saves) is more than its price an
 hour. Both sides count only while it is there. A pool keeps and buys up to the largest k for which each spare up to the
@@ -45,7 +45,7 @@ LIKELY = 0.25
 
 
 class Spares:
-    """How many spare nodes of a pool pay for themselves now, by its own history: ``count``.
+    """Spare nodes of a pool that pay for themselves now, by its own history: ``count``.
 
     ``wait`` is what counts of an hour's wait for one of its nodes, ``usd_per_hit`` what a spare that is taken saves:
     the wait for a boot, and the boot itself, which is paid without being used. ``steady`` of them pay by their rate
@@ -88,14 +88,14 @@ class Spares:
         return most
 
     def pays(self, k: int, after_s: Seconds = 0.0) -> bool:
-        """Whether the k-th spare pays for itself, now or so much later if nothing is asked for."""
+        """True where the k-th spare pays for itself, now or so much later if nothing is asked for."""
         if self.hits.at + after_s >= self._ends_s:
             return False
         rate = self.hits_per_hour(k, after_s)
         return rate is None or rate > self._least
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
-        """How often the k-th spare is taken while it is there; None for one that hardly ever is."""
+        """Times an hour that the k-th spare is taken while it is there; None for one that hardly ever is."""
         return self._outlook.hits_per_hour(k, after_s)
 
     def paying_until(self, kept: int) -> datetime:
@@ -142,7 +142,7 @@ class Spares:
 
 
 class _Sums(NamedTuple):
-    """What a hit saves, what a boot costs; the least hits an hour and the least chance that pay; the longest idling."""
+    """Saving of a hit and cost of a boot; the least hits an hour and the least chance that pay; the longest idling."""
 
     usd_per_hit: Usd
     boot: Usd
@@ -169,7 +169,7 @@ def _sums(price: UsdPerHour, boot_s: Seconds, lead_s: Seconds, wait: UsdPerHour)
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How long a node of a pool may idle, and why so long.
+    """Seconds that a node of a pool may idle, and why so long.
 
     Where ``spares`` says how many pay for themselves, by the pool's own history, those stay and the others go at once.
     That history is its breaker too: what is lit again soon raises the hits.
@@ -197,7 +197,7 @@ def allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares
 def spares_by_pool(
     offerings: Mapping[str, Offering], policy: Policy, memory: Memory, now: datetime
 ) -> dict[str, Spares]:
-    """How many spares pay for themselves, of each pool with a history whose idle time the policy does not name."""
+    """Spares that pay for themselves, of each pool with a history whose idle time the policy does not name."""
     return {
         name: Spares(offerings[name], hits, policy.value_of_wait, now)
         for name, hits in memory.hits.items()

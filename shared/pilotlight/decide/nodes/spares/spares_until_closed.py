@@ -46,7 +46,7 @@ def guards(
     spares: Mapping[str, Spares],
     pools: Collection[str],
 ) -> Guards:
-    """What a look does. ``pools`` are those whose nodes are closed; ``offerings`` and what pays, ``spares``, are by
+    """Guards of a look. ``pools`` are those whose nodes are closed; ``offerings`` and what pays, ``spares``, are by
     pool: where nothing is bought ahead for a pool, this is not either.
     """
     found = Guards({}, {})

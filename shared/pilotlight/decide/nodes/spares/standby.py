@@ -1,4 +1,4 @@
-"""How many stopped nodes of a pool pay for themselves, by the price of waiting.
+"""Stopped nodes of a pool that pay for themselves, by the price of waiting.
 
 Starting a stopped node instead of launching one saves (boot - start) x (V + its price). The n-th node of a pool,
 running or stopped, is worth its disk while (how often it is started) x (what a start saves) > (what its disk costs).
@@ -57,7 +57,7 @@ def as_measured(offerings: Sequence[Offering], memory: Memory) -> list[Offering]
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What standing by costs and saves in one pool. ``saved_usd`` are the dollars that one start saves."""
+    """Cost and saving of standing by in one pool. ``saved_usd`` are the dollars that one start saves."""
 
     offering: Offering
     wake_s: Seconds
@@ -86,13 +86,13 @@ class Worth:
 
 
 def stands_by(offering: Offering, rules: PoolPolicy) -> bool:
-    """Whether nodes of an offering may ever stand by: the policy does not forbid it, and both figures are known."""
+    """True where nodes of an offering may ever stand by: the policy does not forbid it, and both figures are known."""
     known = offering.wake_s is not None and offering.standby_usd_per_hour is not None
     return known and offering.capacity_type == "on-demand" and rules.standby != 0
 
 
 def standby_worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) -> Worth | None:
-    """What standing by is worth in a pool; None where its nodes cannot be stopped or a figure is not known."""
+    """Worth of standing by in a pool; None where its nodes cannot be stopped or a figure is not known."""
     if not state.stops or offering.wake_s is None or offering.standby_usd_per_hour is None:
         return None
     if offering.capacity_type != "on-demand":
@@ -182,5 +182,5 @@ class _Pool:
 
 
 def _idle(verdict: NodeVerdict) -> bool:
-    """Whether a node goes because it idles: one that failed or goes by force is no good to have again."""
+    """True for a node that goes because it idles: one that failed or goes by force is no good to have again."""
     return verdict.verdict == "release" and verdict.registered and not (verdict.failed or verdict.forced)
