@@ -9,7 +9,6 @@ that changes counts from a moment on: time is cut there, and what was counted ke
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -18,20 +17,19 @@ import msgspec
 from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.node_prices import at_held, change_price, price_at, prices_after
+from pilotlight.decide.money.node_prices import at_held, change_price, prices_after
 from pilotlight.decide.money.time_between_looks import Told, node_times, spans
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.money.bill import CostLine, Life, LineKind, MeteredNode, MeterPart, Stretch
+from pilotlight.facts.money.bill import Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.budgets import HeldPrice
-from pilotlight.units import EPOCH, UsdPerHour
+from pilotlight.units import EPOCH
 
 MICRO = timedelta(microseconds=1)
-MICROS_PER_HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen at a moment, by instance: nodes that are lit, and those that are known to have stopped.
+    """Nodes seen at a moment, by instance: those that are lit, and those that are known to have stopped.
 
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
     the time since the look before, which was at ``last``. Nodes ``apart`` (by name, one that never
@@ -166,7 +164,7 @@ def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: fro
 
 
 def news(was: MeterPart, now: MeterPart) -> bool:
-    """Whether a look brought more than time: a node that is new, gone, held by others, or has its price."""
+    """True where a look brought more than time: a node that is new, gone, held by others, or has its price."""
     if was.nodes.keys() != now.nodes.keys():
         return True
     pairs = ((was.nodes[instance], node) for instance, node in now.nodes.items())
@@ -202,7 +200,7 @@ def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: 
 
 
 def _lives_again(node: MeteredNode, seen: MeteredNode | None) -> bool:
-    """Whether an instance that stopped was started again: it is as young as that start. It costs nothing in between."""
+    """True for an instance that was started again: it is as young as that start. It costs nothing in between."""
     return seen is not None and node.gone_at is not None and seen.since > node.gone_at
 
 
@@ -344,31 +342,3 @@ def _shares(node: MeteredNode, micros: int, gone: bool) -> Iterator[tuple[LineKi
         left -= share
         yield "used", holder.team, holder.project, holder.workload_class, share
     yield "idle" if node.ready and not gone else "shared", "", "", "", left
-
-
-def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str, ...]]:
-    """What nodes cost, a line an owner, and the names of those whose price is not known."""
-    found = list(nodes)
-    priced = [(node, stretch, price_at(node, stretch.begin)) for node in found for stretch in node.stretches]
-    return (
-        tuple(_line(node, price, stretch) for node, stretch, price in priced if price is not None),
-        tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
-    )
-
-
-def _line(node: MeteredNode, price: UsdPerHour, stretch: Stretch) -> CostLine:
-    hours = Decimal(stretch.micros) / MICROS_PER_HOUR
-    return CostLine(
-        kind=stretch.kind,
-        pool=node.pool,
-        node=node.name,
-        instance_type=node.instance_type,
-        capacity_type=node.capacity_type,
-        gpu_model=node.gpu_model,
-        team=stretch.team,
-        project=stretch.project,
-        workload_class=stretch.workload_class,
-        begin=stretch.begin,
-        gpu_hours=hours * node.gpus,
-        usd=hours * price,
-    )

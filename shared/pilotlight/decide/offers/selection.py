@@ -7,20 +7,18 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Generic, TypeVar
 
-from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
-from pilotlight.decide.offers.no_pool import beyond_reach, missing, no_pool, offered_gpus, resource_in_words
+from pilotlight.decide.offers.no_pool import misfit, no_pool, per_node
 from pilotlight.decide.offers.offerings import renewal, too_old
 from pilotlight.decide.offers.spot_economics import retreat, spot_refusal
 from pilotlight.facts.capacity import CapacityType, Offering
-from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import NAMES_A_GPU
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import StepInForce
 from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape, clash, unlisted_amount
+from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, cents, human
 
 T = TypeVar("T")
@@ -45,7 +43,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """What one shape may be bought, and why the rest may not. ``finding`` is (code, message) when nothing ever can.
+    """Candidates for one shape, and why the rest are none. ``finding`` is (code, message) when nothing ever can.
 
     ``held`` would do, but may not be bought now, each with (code, reason). ``barred`` says which step of a budget's
     ladder rules offerings out. ``why`` says what a job's deadline asks for, ``look_again_at`` when it asks for more;
@@ -63,7 +61,7 @@ class Eligible:
 
 
 class Memo(Generic[T]):
-    """What a pure function answered before about the very same objects.
+    """Answers that a pure function gave before about the very same objects.
 
     It holds on to them, so no other object has their id.
     """
@@ -85,59 +83,6 @@ class Memo(Generic[T]):
 
 
 _ELIGIBLE: Memo[Eligible] = Memo()
-
-
-def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
-    """Why a shape can never run on an offering, as (code, reason), or None."""
-    if not _offers(offering, shape.gpu.resource):
-        return (
-            "device",
-            f"its nodes offer {offered_gpus(offering)}, the pod asks for {resource_in_words(shape.gpu.resource)}",
-        )
-    if shape.reach and (beyond := beyond_reach(shape, offering)):
-        return "volume", beyond
-    if not selects(offering.labels, shape.terms):
-        return "selector", "the pod's node selector or affinity does not match its labels"
-    taint = untolerated_taint(offering.taints, shape.tolerations)
-    if taint is not None:
-        return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
-    if not model_allowed(shape, offering.gpu_model):
-        return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
-    if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
-        return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
-    if shape.other and (lacks := missing(shape, offering)):
-        return "resource", f"its nodes offer no {' and no '.join(lacks)} (pools.{offering.pool}.slices)"
-    if not per_node(shape, offering):
-        ports = shape.near.ports if shape.near is not None else ()
-        if ports and clash(offering.resources.ports, ports):
-            return "neighbours", f"a DaemonSet has host port {' or '.join(ports)} on every node of it"
-        return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
-    return None
-
-
-def per_node(shape: PodShape, offering: Offering) -> int:
-    """How many pods of a shape an empty node holds."""
-    return pods_that_fit(shape, offering.resource, offering.devices, offering.slices, offering.resources)
-
-
-def _offers(offering: Offering, resource: str) -> bool:
-    return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
-
-
-def _lack(shape: PodShape, offering: Offering) -> str:
-    have = offering.resources
-    whole = shape.gpu.resource == offering.resource
-    gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
-    if gpus < shape.gpu.count:
-        return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
-    for name, amount in shape.other:
-        if (room := dict(have.other).get(name, unlisted_amount(name))) < amount:
-            return f"needs {amount} {name}, {room} allocatable"
-    if shape.cpu_milli > have.cpu_milli:
-        return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
-    if shape.memory > have.memory:
-        return f"needs {shape.memory / 2**30:.1f} GiB of memory, {have.memory / 2**30:.1f} allocatable"
-    return "too little ephemeral storage or pod slots"
 
 
 def eligible(
@@ -218,7 +163,7 @@ def _eligible(
 def _retreated(
     shape: PodShape, free: Sequence[Offering], policy: Policy, lit_on_demand: frozenset[str]
 ) -> tuple[list[Offering], list[tuple[Offering, str]]]:
-    """What is left once spot that costs more than on demand is not bought, and why each was left out."""
+    """Offerings that are left once spot that costs more than on demand is not bought, and why each was left out."""
     on_demand = {o.instance_type: o.usd_per_hour for o in free if o.capacity_type == "on-demand"}
     wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
     kept: list[Offering] = []
@@ -235,7 +180,7 @@ def _retreated(
 
 
 def allows(rules: ClassPolicy, kind: CapacityType) -> bool:
-    """Whether a class may use a capacity type: what is reserved wherever it may use what is on demand."""
+    """True where a class may use a capacity type: reserved wherever it may use on demand."""
     return kind in rules.capacity_types or (kind == "reserved" and "on-demand" in rules.capacity_types)
 
 
@@ -340,7 +285,7 @@ def rank_candidates(
 
 
 def short_zones(eligible_: Eligible) -> list[Candidate]:
-    """What would do and rests for want of capacity in its zone, of pools that are sold in several."""
+    """Candidates that rest for want of capacity in their zone, of pools that are sold in several."""
     resting = [c for c, code, _ in eligible_.held if code == "backoff"]
     if not resting:
         return []
@@ -349,7 +294,7 @@ def short_zones(eligible_: Eligible) -> list[Candidate]:
 
 
 def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[Rejected]:
-    """What would do for ``count`` pods and may not be bought, each with its price and the rule that holds it."""
+    """Offerings that would do for ``count`` pods and may not be bought, each with its price and the rule against it."""
     held = list(eligible_.held)
     most = policy.max_stranded_gpus
     for candidate in eligible_.candidates if most is not None else ():

@@ -21,13 +21,13 @@ from pilotlight.decide.money.metering import (
     count_day,
     cuts,
     day_start,
-    lines,
     metered_node,
     news,
     stopped_node,
     upto,
     without_projects,
 )
+from pilotlight.decide.money.node_prices import lines
 from pilotlight.decide.money.time_between_looks import node_times
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Offering
