@@ -12,7 +12,8 @@ from celpy.evaluation import CELEvalError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.fit.cel import Absent, Unknown, Unread, evaluate_selector
+from pilotlight.decide.fit.cel import evaluate_selector
+from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 
 GPU = "gpu.nvidia.com"

@@ -7,67 +7,32 @@ is known not to be there is an error, as in the scheduler, by the rules of CEL's
 Sources: the CEL language definition; Kubernetes 1.36, ``k8s.io/dynamic-resource-allocation/cel``.
 """
 
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+from pilotlight.decide.fit.cel_values import (
+    FUNCTIONS,
+    METHODS,
+    PRODUCTS,
+    RELATIONS,
+    SUMS,
+    UNARY,
+    Absent,
+    Unknown,
+    Unread,
+    Value,
+    WholeDevice,
+    select_field,
+)
 from pilotlight.facts.fit.claimed_devices import DeviceKind
-from pilotlight.units import quantity
 
-Value = object
 CelStep = Callable[[DeviceKind], Value]
-
 LONGEST, DEEPEST = 10_240, 40
 """Kubernetes takes no longer expression. No selector that people write is nested so deep."""
-LONGEST_NUMBER, LONGEST_MATCHED = 20, 128
-"""Digits of a number, of 64 bits at most; characters that a pattern with repeats is tried on: an attribute has 64."""
-MOST_REPEATS = 3
-"""A pattern with more repeats, or with nested ones, may take Python's matcher too long."""
-
-
-class Unread(ValueError):
-    """An expression that uses what is not read here; ``str()`` says what."""
-
-
-class Unknown(NamedTuple):
-    """An answer that depends on what nobody knows: ``name``."""
-
-    name: str
-
-
-class Absent(NamedTuple):
-    """An answer that cannot be had: ``name`` is not there, or is of another type."""
-
-    name: str
-
-
-class Version(NamedTuple):
-    """A semantic version; ``release`` is False for a prerelease, which comes before its release."""
-
-    numbers: tuple[int, ...]
-    release: bool = True
-    prerelease: str = ""
-
-
-class Measured(NamedTuple):
-    """A quantity."""
-
-    value: Decimal
-
-
-class _Map(NamedTuple):
-    """``device.attributes`` or ``device.capacity``; with a ``domain`` one part of it."""
-
-    kind: DeviceKind
-    of: str
-    domain: str = ""
-
-
-class _Device(NamedTuple):
-    kind: DeviceKind
+LONGEST_NUMBER = 20
+"""Digits of a number, of 64 bits at most."""
 
 
 def evaluate_selector(expression: str, kind: DeviceKind) -> bool | Unknown | Absent:
@@ -178,43 +143,43 @@ class _Parser:
 
     def _relation(self) -> CelStep:
         found = self._sum()
-        while (sign := self._one_of(_RELATIONS)) is not None:
-            found = _binary(_RELATIONS[sign], found, self._sum())
+        while (sign := self._one_of(RELATIONS)) is not None:
+            found = _binary(RELATIONS[sign], found, self._sum())
         return found
 
     def _sum(self) -> CelStep:
         found = self._product()
-        while (sign := self._one_of(_SUMS)) is not None:
-            found = _binary(_SUMS[sign], found, self._product())
+        while (sign := self._one_of(SUMS)) is not None:
+            found = _binary(SUMS[sign], found, self._product())
         return found
 
     def _product(self) -> CelStep:
         found = self._unary()
-        while (sign := self._one_of(_PRODUCTS)) is not None:
-            found = _binary(_PRODUCTS[sign], found, self._unary())
+        while (sign := self._one_of(PRODUCTS)) is not None:
+            found = _binary(PRODUCTS[sign], found, self._unary())
         return found
 
     def _unary(self) -> CelStep:
         signs = []
-        while (sign := self._one_of(_UNARY)) is not None:
+        while (sign := self._one_of(UNARY)) is not None:
             signs.append(sign)
         found = self._member()
         for sign in reversed(signs):
-            found = _call(_UNARY[sign], (found,))
+            found = _call(UNARY[sign], (found,))
         return found
 
     def _member(self) -> CelStep:
         found = self._primary()
         while (sign := self._one_of((".", ".?", "[", "[?"))) is not None:
             if sign in ("[", "[?"):
-                found = _call(_field, (found, self.conditional()))
+                found = _call(select_field, (found, self.conditional()))
                 self._need("]")
                 continue
             name = self._name()
             if sign == "." and self._next("("):
                 found = _method(name, found, self._arguments(")"))
             else:
-                found = _call(_field, (found, _constant(name)))
+                found = _call(select_field, (found, _constant(name)))
         return found
 
     def _primary(self) -> CelStep:
@@ -232,7 +197,7 @@ class _Parser:
         if token in _NAMED:
             return _constant(_NAMED[token])
         if token == "device":
-            return _Device
+            return WholeDevice
         if self._next("("):
             return _function(token, self._arguments(")"))
         raise Unread(f"{token!r} is not read")
@@ -335,140 +300,12 @@ def _binary(function: Callable[..., Value], left: CelStep, right: CelStep) -> Ce
     return _call(function, (left, right))
 
 
-def _alike(function: Callable[[object, object], Value]) -> Callable[[Value, Value], Value]:
-    """A function of two numbers, or of two values of one type."""
-
-    def checked(left: Value, right: Value) -> Value:
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (left, right))
-        if not numbers and (type(left) is not type(right) or isinstance(left, Version | Measured)):
-            raise TypeError
-        return function(left, right)
-
-    return checked
-
-
-def _equal(left: Value, right: Value) -> bool:
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (left, right))
-    return (numbers or type(left) is type(right)) and left == right
-
-
-def _within(one: Value, many: Value) -> Value:
-    if isinstance(many, _Map):
-        found = _look(many, str(one), only_there=True)
-        return found if isinstance(found, Unknown) else not isinstance(found, Absent)
-    if not isinstance(many, list):
-        raise TypeError
-    return any(_equal(one, each) for each in many)
-
-
-def _divided(left: int | float, right: int | float) -> Value:
-    if isinstance(left, float) or isinstance(right, float):
-        return left / right
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-
-
-_RELATIONS: dict[str, Callable[..., Value]] = {
-    "==": _equal,
-    "!=": lambda left, right: not _equal(left, right),
-    "<": _alike(operator.lt),  # type: ignore[arg-type]
-    "<=": _alike(operator.le),  # type: ignore[arg-type]
-    ">": _alike(operator.gt),  # type: ignore[arg-type]
-    ">=": _alike(operator.ge),  # type: ignore[arg-type]
-    "in": _within,
-}
-_SUMS: dict[str, Callable[..., Value]] = {"+": _alike(operator.add), "-": _alike(operator.sub)}
-_PRODUCTS: dict[str, Callable[..., Value]] = {
-    "*": _alike(operator.mul),
-    "/": _alike(_divided),  # type: ignore[arg-type]
-    "%": _alike(lambda left, right: left - right * _divided(left, right)),  # type: ignore[operator, arg-type]
-}
-
-
-def _not(value: Value) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return not value
-
-
-def _minus(value: Value) -> Value:
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.neg(value)  # type: ignore[arg-type]
-
-
-_UNARY: dict[str, Callable[..., Value]] = {"!": _not, "-": _minus}
-
-
-def _field(value: Value, name: Value) -> Value:
-    if isinstance(value, _Device):
-        if name == "driver":
-            return value.kind.driver
-        if name in ("attributes", "capacity"):
-            return _Map(value.kind, str(name))
-        raise Unread(f"device.{name}")
-    if isinstance(value, _Map):
-        return _look(value, str(name))
-    if isinstance(value, list) and isinstance(name, int) and not isinstance(name, bool):
-        return value[name] if 0 <= name < len(value) else Absent(f"[{name}]")
-    raise TypeError
-
-
-def _look(where: _Map, name: str, *, only_there: bool = False) -> Value:
-    """A domain, or what a device has in it. ``only_there`` asks whether a domain has anything."""
-    kind = where.kind
-    if not where.domain:
-        if only_there and not any(key.startswith(f"{name}/") for key in _names(where)):
-            return Absent(name) if kind.seen else Unknown(name)
-        return _Map(kind, where.of, name)
-    full = f"{where.domain}/{name}"
-    if full in kind.differs:
-        return Unknown(full)
-    if where.of == "capacity":
-        if full in kind.capacity:
-            return Measured(quantity(kind.capacity[full]))
-    elif full in kind.versions:
-        return _version(kind.versions[full])
-    elif full in kind.attributes:
-        return kind.attributes[full]
-    return Absent(full) if kind.seen else Unknown(full)
-
-
-def _names(where: _Map) -> Sequence[str]:
-    kind = where.kind
-    return [*kind.capacity] if where.of == "capacity" else [*kind.attributes, *kind.versions, *kind.differs]
-
-
-_SEMVER = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
-
-
-def _version(text: Value) -> Version:
-    match = _SEMVER.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise ValueError
-    return Version(tuple(int(part) for part in match.groups()[:3]), not match[4], match[4] or "")
-
-
-def _amount(text: Value) -> Measured:
-    return Measured(quantity(text)) if isinstance(text, str) else _wrong()
-
-
-def _wrong() -> Measured:
-    raise TypeError
-
-
 def _function(name: str, steps: Sequence[CelStep]) -> CelStep:
     if name == "has" and len(steps) == 1:
         return _has(steps[0])
-    functions: dict[str, Callable[..., Value]] = {"quantity": _amount, "semver": _version, "size": _size}
-    if name not in functions:
+    if name not in FUNCTIONS:
         raise Unread(f"{name}()")
-    return _call(functions[name], steps)
-
-
-def _size(value: Value) -> int:
-    if not isinstance(value, str | list):
-        raise TypeError
-    return len(value)
+    return _call(FUNCTIONS[name], steps)
 
 
 def _has(inner: CelStep) -> CelStep:
@@ -484,9 +321,9 @@ def _method(name: str, on: CelStep, steps: Sequence[CelStep]) -> CelStep:
         return _or_value(on, steps[0])
     if name == "hasValue" and not steps:
         return _has(on)
-    if name not in _METHODS:
+    if name not in METHODS:
         raise Unread(f".{name}()")
-    return _call(_METHODS[name], (on, *steps))
+    return _call(METHODS[name], (on, *steps))
 
 
 def _or_value(on: CelStep, other: CelStep) -> CelStep:
@@ -495,47 +332,3 @@ def _or_value(on: CelStep, other: CelStep) -> CelStep:
         return other(kind) if isinstance(found, Absent) else found
 
     return step
-
-
-def _of_text(function: Callable[..., Value]) -> Callable[..., Value]:
-    def checked(*values: Value) -> Value:
-        if not all(isinstance(value, str) for value in values):
-            raise TypeError
-        return function(*values)
-
-    return checked
-
-
-def _matches(text: str, pattern: str) -> bool:
-    repeats = re.findall(r"(?<!\\)[*+{]", pattern)
-    if re.search(r"\)[*+?{]", pattern) or len(repeats) > MOST_REPEATS or "(?" in pattern:
-        raise Unread(f"the pattern {pattern!r}")
-    if repeats and len(text) > LONGEST_MATCHED:
-        raise Unread(f"a pattern with repeats on {len(text)} characters")
-    try:
-        return re.search(pattern, text, re.ASCII) is not None
-    except re.error:
-        raise Unread(f"the pattern {pattern!r}") from None
-
-
-def _compared(left: Value, right: Value) -> int:
-    if type(left) is not type(right) or not isinstance(left, Version | Measured):
-        raise TypeError
-    return (left > right) - (left < right)  # type: ignore[operator]
-
-
-_METHODS: dict[str, Callable[..., Value]] = {
-    "contains": _of_text(lambda text, part: part in text),
-    "startsWith": _of_text(lambda text, part: text.startswith(part)),
-    "endsWith": _of_text(lambda text, part: text.endswith(part)),
-    "matches": _of_text(_matches),
-    "lowerAscii": _of_text(lambda text: re.sub("[A-Z]", lambda m: m[0].lower(), text)),
-    "upperAscii": _of_text(lambda text: re.sub("[a-z]", lambda m: m[0].upper(), text)),
-    "size": _size,
-    "compareTo": _compared,
-    "isGreaterThan": lambda left, right: _compared(left, right) > 0,
-    "isLessThan": lambda left, right: _compared(left, right) < 0,
-    "major": lambda version: version.numbers[0],
-    "minor": lambda version: version.numbers[1],
-    "patch": lambda version: version.numbers[2],
-}

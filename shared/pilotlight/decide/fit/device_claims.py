@@ -13,7 +13,8 @@ from typing import NamedTuple
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
-from pilotlight.decide.fit.cel import Absent, Unknown, Unread, evaluate_selector
+from pilotlight.decide.fit.cel import evaluate_selector
+from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
 from pilotlight.decide.fit.device_templates import expected_devices
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
