@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import product
 
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, of_offering
-from pilotlight.decide.offers.no_pool import misfit
+from pilotlight.decide.offers.selection import misfit
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.facts.capacity import BoundPod, Node, Offering, Resources
 from pilotlight.facts.cluster_view import ClusterView

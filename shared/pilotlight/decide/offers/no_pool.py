@@ -2,69 +2,15 @@
 
 from collections.abc import Sequence
 
-from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED
-from pilotlight.facts.fit.matching import selects, untolerated_taint
+from pilotlight.facts.fit.matching import selects
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.place.pod_verdicts import Code
-from pilotlight.facts.workload import PodShape, Requirement, clash, unlisted_amount
+from pilotlight.facts.workload import PodShape, Requirement, unlisted_amount
 
 MOST = 4
 """So many values of a label, and so many alternatives, are said at most."""
-
-
-def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
-    """Why a shape can never run on an offering, as (code, reason), or None."""
-    if not _offers(offering, shape.gpu.resource):
-        return (
-            "device",
-            f"its nodes offer {offered_gpus(offering)}, the pod asks for {resource_in_words(shape.gpu.resource)}",
-        )
-    if shape.reach and (beyond := beyond_reach(shape, offering)):
-        return "volume", beyond
-    if not selects(offering.labels, shape.terms):
-        return "selector", "the pod's node selector or affinity does not match its labels"
-    taint = untolerated_taint(offering.taints, shape.tolerations)
-    if taint is not None:
-        return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
-    if not model_allowed(shape, offering.gpu_model):
-        return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
-    if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
-        return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
-    if shape.other and (lacks := missing(shape, offering)):
-        return "resource", f"its nodes offer no {' and no '.join(lacks)} (pools.{offering.pool}.slices)"
-    if not per_node(shape, offering):
-        ports = shape.near.ports if shape.near is not None else ()
-        if ports and clash(offering.resources.ports, ports):
-            return "neighbours", f"a DaemonSet has host port {' or '.join(ports)} on every node of it"
-        return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
-    return None
-
-
-def per_node(shape: PodShape, offering: Offering) -> int:
-    """Pods of a shape that an empty node holds."""
-    return pods_that_fit(shape, offering.resource, offering.devices, offering.slices, offering.resources)
-
-
-def _offers(offering: Offering, resource: str) -> bool:
-    return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
-
-
-def _lack(shape: PodShape, offering: Offering) -> str:
-    have = offering.resources
-    whole = shape.gpu.resource == offering.resource
-    gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
-    if gpus < shape.gpu.count:
-        return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
-    for name, amount in shape.other:
-        if (room := dict(have.other).get(name, unlisted_amount(name))) < amount:
-            return f"needs {amount} {name}, {room} allocatable"
-    if shape.cpu_milli > have.cpu_milli:
-        return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
-    if shape.memory > have.memory:
-        return f"needs {shape.memory / 2**30:.1f} GiB of memory, {have.memory / 2**30:.1f} allocatable"
-    return "too little ephemeral storage or pod slots"
 
 
 def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -> tuple[Code, str]:
@@ -142,3 +88,16 @@ def missing(shape: PodShape, offering: Offering) -> list[str]:
     """The resources beside GPUs, CPU, memory and disk that a pod asks for and no node of an offering has."""
     have = dict(offering.resources.other)
     return [name for name, _ in shape.other if name not in have and not unlisted_amount(name)]
+
+
+def say_which_gpu(workload_class: str) -> str:
+    """The way out for a pod that names no GPU, of a class that may not be guessed for."""
+    return (
+        f"say which GPU: a {workload_class} pod that names none is not guessed for; set the annotation "
+        f"pilotlight.dev/gpu-models, a node selector, or classes.{workload_class}.gpu_models"
+    )
+
+
+def other_gpus(shape: PodShape, offering: Offering) -> str:
+    """The GPUs of an offering beside those that a pod asks for, in words."""
+    return f"its nodes offer {offered_gpus(offering)}, the pod asks for {resource_in_words(shape.gpu.resource)}"

@@ -1,24 +1,25 @@
 """Which offering for which pod: who may run where, and what it costs by the one objective."""
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Generic, TypeVar
 
+from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
-from pilotlight.decide.offers.no_pool import misfit, no_pool, per_node
+from pilotlight.decide.offers.no_pool import beyond_reach, missing, no_pool, other_gpus, say_which_gpu
 from pilotlight.decide.offers.offerings import renewal, too_old
-from pilotlight.decide.offers.spot_economics import retreat, spot_refusal
+from pilotlight.decide.offers.spot_economics import spot_refusal, without_dear_spot
 from pilotlight.facts.capacity import CapacityType, Offering
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import NAMES_A_GPU
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import StepInForce
 from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.facts.workload import PodShape
+from pilotlight.facts.workload import PodShape, clash, unlisted_amount
 from pilotlight.units import MILLI_PER_GPU, cents, human
 
 T = TypeVar("T")
@@ -85,6 +86,56 @@ class Memo(Generic[T]):
 _ELIGIBLE: Memo[Eligible] = Memo()
 
 
+def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
+    """Why a shape can never run on an offering, as (code, reason), or None."""
+    if not _offers(offering, shape.gpu.resource):
+        return "device", other_gpus(shape, offering)
+    if shape.reach and (beyond := beyond_reach(shape, offering)):
+        return "volume", beyond
+    if not selects(offering.labels, shape.terms):
+        return "selector", "the pod's node selector or affinity does not match its labels"
+    taint = untolerated_taint(offering.taints, shape.tolerations)
+    if taint is not None:
+        return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
+    if not model_allowed(shape, offering.gpu_model):
+        return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
+    if shape.min_gpu_memory_gib and offering.gpu_memory_gib < shape.min_gpu_memory_gib:
+        return "gpu-memory", f"{offering.gpu_memory_gib} GiB a GPU, the pod needs {shape.min_gpu_memory_gib}"
+    if shape.other and (lacks := missing(shape, offering)):
+        return "resource", f"its nodes offer no {' and no '.join(lacks)} (pools.{offering.pool}.slices)"
+    if not per_node(shape, offering):
+        ports = shape.near.ports if shape.near is not None else ()
+        if ports and clash(offering.resources.ports, ports):
+            return "neighbours", f"a DaemonSet has host port {' or '.join(ports)} on every node of it"
+        return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
+    return None
+
+
+def per_node(shape: PodShape, offering: Offering) -> int:
+    """Pods of a shape that an empty node holds."""
+    return pods_that_fit(shape, offering.resource, offering.devices, offering.slices, offering.resources)
+
+
+def _offers(offering: Offering, resource: str) -> bool:
+    return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
+
+
+def _lack(shape: PodShape, offering: Offering) -> str:
+    have = offering.resources
+    whole = shape.gpu.resource == offering.resource
+    gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
+    if gpus < shape.gpu.count:
+        return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
+    for name, amount in shape.other:
+        if (room := dict(have.other).get(name, unlisted_amount(name))) < amount:
+            return f"needs {amount} {name}, {room} allocatable"
+    if shape.cpu_milli > have.cpu_milli:
+        return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"
+    if shape.memory > have.memory:
+        return f"needs {shape.memory / 2**30:.1f} GiB of memory, {have.memory / 2**30:.1f} allocatable"
+    return "too little ephemeral storage or pod slots"
+
+
 def eligible(
     shape: PodShape,
     offerings: Sequence[Offering],
@@ -131,11 +182,7 @@ def _eligible(
     if not able:
         return Eligible((), tuple(rejected), finding=no_pool(shape, codes, offerings))
     if _model_unsaid(shape, rules, able):
-        message = (
-            f"say which GPU: a {shape.workload_class} pod that names none is not guessed for; set the annotation "
-            f"pilotlight.dev/gpu-models, a node selector, or classes.{shape.workload_class}.gpu_models"
-        )
-        return Eligible((), tuple(rejected), finding=("which-gpu", message))
+        return Eligible((), tuple(rejected), finding=("which-gpu", say_which_gpu(shape.workload_class)))
     speeds, unknown = _speeds(shape, rules, able, throughput)
     rejected += [Rejected(offering=o.name, code="throughput", why=why) for o, why in unknown]
     free: list[Offering] = []
@@ -151,32 +198,13 @@ def _eligible(
             else:
                 free.append(offering)
     if rules.fallback == "allow" and any(o.survival is not None for o in free):
-        free, left = _retreated(shape, free, policy, lit_on_demand)
+        free, left = without_dear_spot(shape, free, policy, lit_on_demand)
         held += [(Candidate(o, per_node(shape, o), speeds[o.gpu_model]), "spot", why) for o, why in left]
     preferred = [o for o in free if allows(rules, o.capacity_type)]
     falls_back = rules.fallback == "allow"
     chosen = free if falls_back and shape.due else preferred or (free if falls_back else [])
     candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
     return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
-
-
-def _retreated(
-    shape: PodShape, free: Sequence[Offering], policy: Policy, lit_on_demand: frozenset[str]
-) -> tuple[list[Offering], list[tuple[Offering, str]]]:
-    """Offerings that are left once spot that costs more than on demand is not bought, and why each was left out."""
-    on_demand = {o.instance_type: o.usd_per_hour for o in free if o.capacity_type == "on-demand"}
-    wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
-    kept: list[Offering] = []
-    left: list[tuple[Offering, str]] = []
-    for o in free:
-        price = on_demand.get(o.instance_type) if o.capacity_type == "spot" else None
-        lit = o.instance_type in lit_on_demand
-        why = retreat(shape, o, price, wait, lit_on_demand=lit) if price is not None else ""
-        if why:
-            left.append((o, why))
-        else:
-            kept.append(o)
-    return kept, left
 
 
 def allows(rules: ClassPolicy, kind: CapacityType) -> bool:
@@ -282,15 +310,6 @@ def rank_candidates(
         if policy.max_stranded_gpus is None or stranded_gpus(c, shape, count) <= policy.max_stranded_gpus
     ]
     return sorted(pairs, key=key)
-
-
-def short_zones(eligible_: Eligible) -> list[Candidate]:
-    """Candidates that rest for want of capacity in their zone, of pools that are sold in several."""
-    resting = [c for c, code, _ in eligible_.held if code == "backoff"]
-    if not resting:
-        return []
-    zones = Counter(c.offering.pool for c in (*eligible_.candidates, *(c for c, _, _ in eligible_.held)))
-    return [c for c in resting if zones[c.offering.pool] > 1]
 
 
 def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) -> list[Rejected]:

@@ -4,11 +4,12 @@ A shortage is expected to last as long again as it has lasted, from the next try
 the next type is cheaper than more waiting, and waiting is never worth more than the dollars it was to save.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.offers.selection import Candidate
+from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodShape
@@ -56,3 +57,12 @@ def _usd(candidate: Candidate, count: int, run_s: Seconds) -> Usd:
     """Dollars of one of ``count`` pods that share nodes of a candidate, for its run and the boot."""
     offering, runs_s = candidate.offering, run_s / candidate.throughput
     return per_hour(offering.usd_per_hour, offering.boot_s + runs_s) / Decimal(min(count, candidate.per_node))
+
+
+def short_zones(eligible_: Eligible) -> list[Candidate]:
+    """Candidates that rest for want of capacity in their zone, of pools that are sold in several."""
+    resting = [c for c, code, _ in eligible_.held if code == "backoff"]
+    if not resting:
+        return []
+    zones = Counter(c.offering.pool for c in (*eligible_.candidates, *(c for c, _, _ in eligible_.held)))
+    return [c for c in resting if zones[c.offering.pool] > 1]

@@ -9,13 +9,14 @@ is the useful work. Sources:
   ``expected_h``, and e^(rate x restart) times that where each new start costs a boot.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from math import exp, expm1, inf, sqrt
 from typing import NamedTuple
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import CHECKPOINT_S
-from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human
 
@@ -242,3 +243,22 @@ def retreat(
         f"a useful hour costs {cents(spot)} on spot, {waits} of it waits, and {kept} on demand "
         f"({offering.instance_type} in {offering.zone} is taken {offering.survival})"
     )
+
+
+def without_dear_spot(
+    shape: PodShape, free: Sequence[Offering], policy: Policy, lit_on_demand: frozenset[str]
+) -> tuple[list[Offering], list[tuple[Offering, str]]]:
+    """Offerings that are left once spot that costs more than on demand is not bought, and why each was left out."""
+    on_demand = {o.instance_type: o.usd_per_hour for o in free if o.capacity_type == "on-demand"}
+    wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
+    kept: list[Offering] = []
+    left: list[tuple[Offering, str]] = []
+    for o in free:
+        price = on_demand.get(o.instance_type) if o.capacity_type == "spot" else None
+        lit = o.instance_type in lit_on_demand
+        why = retreat(shape, o, price, wait, lit_on_demand=lit) if price is not None else ""
+        if why:
+            left.append((o, why))
+        else:
+            kept.append(o)
+    return kept, left

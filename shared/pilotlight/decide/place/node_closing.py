@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
-from pilotlight.decide.offers.selection import Eligible, Memo, rank_candidates, short_zones
+from pilotlight.decide.offers.selection import Eligible, Memo, rank_candidates
+from pilotlight.decide.offers.shortage import short_zones
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan

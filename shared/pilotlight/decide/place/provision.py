@@ -21,9 +21,8 @@ from pilotlight.decide.offers.selection import (
     eligible,
     held_back,
     rank_candidates,
-    short_zones,
 )
-from pilotlight.decide.offers.shortage import better_waited_for
+from pilotlight.decide.offers.shortage import better_waited_for, short_zones
 from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
