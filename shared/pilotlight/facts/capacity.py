@@ -42,47 +42,37 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Instance type x zone x capacity type, as one pool sells it.
+    """Instance type x zone x capacity type, as one pool sells it."""
 
-    ``usd_per_hour`` covers the node with its disks and public address. A node is billed at least
-    ``minimum_s`` and then by ``increment_s``. ``resources`` is the predicted allocatable of an empty node,
-    that pool's DaemonSets already taken off. ``resource`` is what pods ask for to get a whole GPU of it,
-    ``whole_gpus`` how many they may have so: None is all of ``gpus``. ``slices`` are parts of GPUs a node of it offers
-    (MIG profiles, shared replicas). ``on_demand_usd_per_hour`` is what a spot node's type costs on demand, where known.
-    ``wake_s`` is how long a stopped node takes to start, ``standby_usd_per_hour`` what it costs meanwhile, where known.
-    ``labels`` are those a node of it will carry. ``survival`` is what ``interruptions_per_hour`` rests on where it was
-    learnt; without it that is the catalogue's. ``usual_usd_per_hour`` is what spot was told to cost in its zone lately:
-    zones are compared by it, and nothing is held or metered by it. ``priced_at`` is when its price was
-    read; None for the policy's own figure. A reserved one is paid for already, and ``paid_until`` is when that ends.
-    ``kinds`` are the devices that drivers published of a node of it, where one has joined.
-    """
-
-    pool: str
-    instance_type: str
-    capacity_type: CapacityType
-    gpu_model: str
-    gpus: int
-    usd_per_hour: UsdPerHour
-    zone: str = ""
-    gpu_memory_gib: int = 0
-    minimum_s: Seconds = 60
-    increment_s: Seconds = 1
-    boot_s: Seconds = 180
+    pool: str  # The policy's pool that sells it.
+    instance_type: str  # Its cloud's name of the machine.
+    capacity_type: CapacityType  # How it is paid for.
+    gpu_model: str  # As the catalogue has it, such as "A100".
+    gpus: int  # Devices of one node.
+    usd_per_hour: UsdPerHour  # Of the node with its disks and public address.
+    zone: str = ""  # Empty: any zone of the pool.
+    gpu_memory_gib: int = 0  # GiB of one device; 0 where it is not known.
+    minimum_s: Seconds = 60  # A node is billed for at least so many seconds.
+    increment_s: Seconds = 1  # And then by so many.
+    boot_s: Seconds = 180  # Seconds from the request to a node that takes pods.
+    # Predicted allocatable of an empty node, that pool's DaemonSets already taken off.
     resources: Resources = Resources()
-    resource: str = NVIDIA
-    whole_gpus: int | None = None
-    slices: dict[str, int] = {}
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    interruptions_per_hour: float = 0.0
+    resource: str = NVIDIA  # Pods ask for this to get a whole GPU of it.
+    whole_gpus: int | None = None  # So many may be had whole; None is all of ``gpus``.
+    slices: dict[str, int] = {}  # Parts of GPUs that a node offers (MIG profiles, shared replicas), by resource.
+    labels: dict[str, str] = {}  # Labels that a node of it will carry.
+    taints: tuple[Taint, ...] = ()  # Taints that a node of it will carry.
+    interruptions_per_hour: float = 0.0  # Of spot: the expected rate.
+    # The history that the rate rests on where it was learnt; None: it is the catalogue's.
     survival: Survival | None = None
-    on_demand_usd_per_hour: UsdPerHour | None = None
-    wake_s: Seconds | None = None
-    standby_usd_per_hour: UsdPerHour | None = None
-    priced_at: datetime | None = None
-    paid_until: datetime | None = None
+    on_demand_usd_per_hour: UsdPerHour | None = None  # Of a spot node's type, on demand, where known.
+    wake_s: Seconds | None = None  # Seconds that a stopped node takes to start, where known.
+    standby_usd_per_hour: UsdPerHour | None = None  # Of a stopped node, where known.
+    priced_at: datetime | None = None  # When its price was read; None for the policy's own figure.
+    paid_until: datetime | None = None  # Of a reserved one, which is paid for already: when that ends.
+    # Of spot in its zone lately: zones are compared by it; nothing is held or metered by it.
     usual_usd_per_hour: UsdPerHour | None = None
-    kinds: tuple[DeviceKind, ...] = ()
+    kinds: tuple[DeviceKind, ...] = ()  # Devices that drivers published of a node of it, where one has joined.
 
     @cached_property
     def name(self) -> str:
@@ -101,80 +91,63 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod on a node. ``blocks`` says why it would stop a drain ("PodDisruptionBudget x"), or is empty.
+    """A pod on a node."""
 
-    ``max_run_s`` is 0 where it names no deadline. ``grace_s`` is what it may take to stop. ``checkpoint_s`` are the
-    seconds between its checkpoints, ``checkpoint_takes_s`` what one takes when it is asked for; 0 where it names none.
-    ``checkpointed_at`` is its last checkpoint, where it tells. ``shape`` is what it would need elsewhere, where known.
-    ``works_since`` is when its containers began, read of those whose job names a deadline. ``priority`` is its class's.
-    """
-
-    uid: str
-    namespace: str
-    name: str
-    gpu: GpuRequest | None = None
-    daemonset: bool = False
-    blocks: str = ""
-    workload_class: str = ""
-    team: str = ""
-    gang: str = ""
-    max_run_s: Seconds = 0
-    grace_s: Seconds = 30
-    started_at: datetime | None = None
-    checkpoint_s: Seconds = 0
-    checkpoint_takes_s: Seconds = 0
-    checkpointed_at: datetime | None = None
-    works_since: datetime | None = None
-    priority: int = 0
-    shape: PodShape | None = None
+    uid: str  # Kubernetes' own.
+    namespace: str  # Of the pod.
+    name: str  # Of the pod.
+    gpu: GpuRequest | None = None  # Devices that it holds; None where it holds none.
+    daemonset: bool = False  # It belongs to a DaemonSet, and stays with its node.
+    blocks: str = ""  # Why it would stop a drain ("PodDisruptionBudget x"), or empty.
+    workload_class: str = ""  # Its class, as its claims count.
+    team: str = ""  # The team that pays for it.
+    gang: str = ""  # Key of the pods it starts together with, or empty.
+    max_run_s: Seconds = 0  # Longest run in seconds; 0 where it names no deadline.
+    grace_s: Seconds = 30  # Seconds that it may take to stop.
+    started_at: datetime | None = None  # None where the cluster does not say it.
+    checkpoint_s: Seconds = 0  # Seconds between its checkpoints; 0 where it names none.
+    checkpoint_takes_s: Seconds = 0  # Seconds of a checkpoint that it is asked for; 0 where it cannot be asked.
+    checkpointed_at: datetime | None = None  # Its last checkpoint, where it tells.
+    works_since: datetime | None = None  # When its containers began; read of those whose job names a deadline.
+    priority: int = 0  # That of its priority class.
+    shape: PodShape | None = None  # What it would need elsewhere, where known.
 
 
 _EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A node that has registered. ``ready`` means it takes GPU pods: Ready, and its GPUs are allocatable.
+    """A node that has registered. Of a GPU pod that was deleted the cluster shows nothing."""
 
-    ``devices`` are the free thousandths of each whole device of ``resource``; ``slices`` the free counts of other GPU
-    resources; ``free`` what is left beside GPUs. ``idle_since`` is the later of when it became ready and when its last
-    GPU pod finished, where none is there: of one that was deleted the cluster shows nothing. ``instance`` is the
-    cloud's id, ``cloud`` whose it is, empty where nothing says so. ``schedulable`` is false when somebody cordoned it,
-    or when it carries our taint: ``marked``. ``conditions`` are those that are true and say that it goes.
-    ``attachable`` are the volumes it takes in all, by ``ATTACHABLE`` resource, where that is known.
-    ``closed`` says that it carries our placement taint, which is none of ``taints``; ``unserved`` names DaemonSets that
-    select it and have no pod on it yet. ``ready_since`` is when it last became Ready. ``room`` is its whole allocatable
-    beside GPUs, where it is known. ``kinds`` are the devices that drivers publish of it, for claims.
-    ``sick`` is what a watcher of its driver says is the matter with its GPUs, or empty.
-    """
-
-    name: str
-    pool: str
-    instance_type: str
-    capacity_type: CapacityType
-    created_at: datetime
-    ready: bool
-    devices: tuple[int, ...] = ()
-    resource: str = NVIDIA
-    slices: dict[str, int] = {}
-    free: Resources = Resources()
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    pods: tuple[BoundPod, ...] = ()
-    zone: str = ""
-    instance: str = ""
-    cloud: str = ""
-    schedulable: bool = True
-    marked: bool = False
+    name: str  # As the cluster has it.
+    pool: str  # The policy's pool that it belongs to.
+    instance_type: str  # Its cloud's name of the machine.
+    capacity_type: CapacityType  # How it is paid for.
+    created_at: datetime  # When its node object was made.
+    ready: bool  # It takes GPU pods: Ready, and its GPUs are allocatable.
+    devices: tuple[int, ...] = ()  # Free thousandths of each whole device of ``resource``.
+    resource: str = NVIDIA  # The resource by which its whole devices are asked for.
+    slices: dict[str, int] = {}  # Free counts of other GPU resources.
+    free: Resources = Resources()  # What is left beside GPUs.
+    labels: dict[str, str] = {}  # As the cluster has them.
+    taints: tuple[Taint, ...] = ()  # As the cluster has them, without our placement taint.
+    pods: tuple[BoundPod, ...] = ()  # All that are bound to it.
+    zone: str = ""  # Empty where it is not said.
+    instance: str = ""  # The cloud's id.
+    cloud: str = ""  # Whose instance it is, empty where nothing says so.
+    schedulable: bool = True  # False when somebody cordoned it, or it carries our taint.
+    marked: bool = False  # It carries our taint.
+    # The later of when it became ready and when its last GPU pod finished, where none is there.
     idle_since: datetime | None = None
-    gpu_model: str = ""
-    conditions: tuple[str, ...] = ()
-    attachable: dict[str, int] = {}
-    closed: bool = False
-    unserved: tuple[str, ...] = ()
-    ready_since: datetime | None = None
-    room: Resources | None = None
-    kinds: tuple[DeviceKind, ...] = ()
-    sick: str = ""
+    gpu_model: str = ""  # Empty where no label says it.
+    conditions: tuple[str, ...] = ()  # Those that are true and say that it goes.
+    attachable: dict[str, int] = {}  # Volumes that it takes in all, by ``ATTACHABLE`` resource, where known.
+    closed: bool = False  # It carries our placement taint, which is none of ``taints``.
+    unserved: tuple[str, ...] = ()  # DaemonSets that select it and have no pod on it yet.
+    ready_since: datetime | None = None  # When it last became Ready.
+    room: Resources | None = None  # Its whole allocatable beside GPUs, where known.
+    kinds: tuple[DeviceKind, ...] = ()  # Devices that drivers publish of it, for claims.
+    sick: str = ""  # What a watcher of its driver says is the matter with its GPUs, or empty.
 
     @property
     def gpus(self) -> int:

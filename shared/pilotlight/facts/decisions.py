@@ -18,66 +18,48 @@ from pilotlight.units import Seconds, Usd, UsdPerHour
 
 
 class Buy(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes to ask a pool for: ``count`` more of ``offering``. ``terms`` are one a node, where there are budgets.
+    """Nodes to ask a pool for: ``count`` more of ``offering``."""
 
-    ``approval`` is the decision whose approval it uses up.
-    """
-
-    pool: str
-    offering: str
-    zone: str
-    count: int
-    usd_per_hour: UsdPerHour
-    boot_s: Seconds
-    demands: tuple[str, ...]
-    shapes: tuple[str, ...]
-    why: str
-    workload_class: str = ""
-    gangs: tuple[str, ...] = ()
-    terms: tuple[Terms, ...] = ()
-    approval: str = ""
+    pool: str  # The policy's pool.
+    offering: str  # ``Offering.name``.
+    zone: str  # Empty: any of the pool's.
+    count: int  # Nodes more.
+    usd_per_hour: UsdPerHour  # Of one node.
+    boot_s: Seconds  # Seconds until a node takes pods.
+    demands: tuple[str, ...]  # Uids of the pods that it is for.
+    shapes: tuple[str, ...]  # Keys of their shapes.
+    why: str  # In words.
+    workload_class: str = ""  # That of the pods that lead it.
+    gangs: tuple[str, ...] = ()  # Keys of the gangs that it is for.
+    terms: tuple[Terms, ...] = ()  # One a node, where there are budgets.
+    approval: str = ""  # Decision whose approval it uses up, or empty.
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One node, kept or released. ``blockers`` would stop a drain; ``blocked``: only they keep it lit.
+    """One node, kept or released, with the reasons."""
 
-    ``break_even_s`` is the idle time it may have,
-    ``learned`` where the pool's own history says so.
-
-    ``frozen``: a budget lets nothing bind to it, so it stays cordoned whether it goes or not.
-    ``capped``: a hard budget ends here and it is empty, so that no limit of ten minutes holds it.
-    ``forced``: it goes whatever runs on it, for the cloud takes it or its time is over; ``unless_busy``: unless a GPU
-    pod is bound to it after all. ``taken``: its cloud takes spot
-    back, which counts as the end of its life.
-    ``stop``: a node that is released is stopped and stands by, not given back.
-    ``flight`` names the entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
-    ``failed`` marks capacity that was paid for and did not help: it never became ready, or its gang did not come
-    together. ``registered`` is false for an instance that never joined the cluster. ``spent_usd`` is what one that goes
-    has cost. Of a node whose price is not known both are None.
-    """
-
-    node: str
-    pool: str
-    instance: str
-    verdict: Literal["keep", "release"]
-    why: str
-    usd_per_hour: UsdPerHour | None
-    idle_s: Seconds = 0
-    break_even_s: Seconds = 0
-    blockers: tuple[str, ...] = ()
-    blocked: bool = False
-    learned: bool = False
-    failed: bool = False
-    stop: bool = False
-    registered: bool = True
-    frozen: bool = False
-    capped: bool = False
-    forced: bool = False
-    unless_busy: bool = False
-    taken: bool = False
-    flight: str = ""
-    offering: str = ""
-    spent_usd: Usd | None = Decimal(0)
+    node: str  # Its name; of an instance that never joined the instance's.
+    pool: str  # The policy's pool.
+    instance: str  # The cloud's id.
+    verdict: Literal["keep", "release"]  # Kept, or given back.
+    why: str  # In words.
+    usd_per_hour: UsdPerHour | None  # None where its price is not known.
+    idle_s: Seconds = 0  # Seconds that it has been idle.
+    break_even_s: Seconds = 0  # Idle seconds that it may have.
+    blockers: tuple[str, ...] = ()  # Pods that would stop a drain, with the reason.
+    blocked: bool = False  # Only the blockers keep it lit.
+    learned: bool = False  # The idle time is from the pool's own history.
+    failed: bool = False  # Paid for without help: it never became ready, or its gang did not come together.
+    stop: bool = False  # Released, it is stopped and stands by, not given back.
+    registered: bool = True  # False for an instance that never joined the cluster.
+    frozen: bool = False  # A budget lets nothing bind to it: it stays cordoned whether it goes or not.
+    capped: bool = False  # A hard budget ends here and it is empty: no limit of ten minutes holds it.
+    forced: bool = False  # It goes whatever runs on it: the cloud takes it, or its time is over.
+    unless_busy: bool = False  # Forced, unless a GPU pod is bound to it after all.
+    taken: bool = False  # Its cloud takes spot back, which counts as the end of its life.
+    flight: str = ""  # Entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
+    offering: str = ""  # ``Offering.name`` of what it is, where known.
+    spent_usd: Usd | None = Decimal(0)  # What one that goes has cost; None where its price is not known.
 
 
 BrakeCode = Literal["mode", "paused", "limit", "approval", "settling"]
@@ -130,26 +112,20 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision over one view. ``look_again_at`` is when it could change with no new event, if ever.
+    """One decision over one view: ``buys`` and the nodes to release are what is to be done."""
 
-    ``demands`` are of pods created up to ``counted_to``, which no earlier plan counted.
-
-    ``buys`` and the nodes to release are what is to be done; ``held`` is what would be, but for a brake. ``paid_idle``
-    is what is paid for and would still be unused.
-    """
-
-    buys: tuple[Buy, ...] = ()
-    pods: tuple[PodGroup, ...] = ()
-    nodes: tuple[NodeVerdict, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    usd_per_hour_before: UsdPerHour = Decimal(0)
-    usd_per_hour_after: UsdPerHour = Decimal(0)
-    look_again_at: datetime | None = None
-    held: tuple[Held, ...] = ()
-    placement: NodeDoors = NOTHING_PLACED
-    demands: tuple[Demand, ...] = ()
-    counted_to: datetime | None = None
-    paid_idle: tuple[PaidIdle, ...] = ()
+    buys: tuple[Buy, ...] = ()  # Purchases to make.
+    pods: tuple[PodGroup, ...] = ()  # Groups of pods, each with its verdict.
+    nodes: tuple[NodeVerdict, ...] = ()  # Every node, kept or to release.
+    findings: tuple[Finding, ...] = ()  # Things that a person must mend.
+    usd_per_hour_before: UsdPerHour = Decimal(0)  # Of what is lit, where prices are known.
+    usd_per_hour_after: UsdPerHour = Decimal(0)  # The same with the calls made.
+    look_again_at: datetime | None = None  # When it could change with no new event, if ever.
+    held: tuple[Held, ...] = ()  # What would be done, but for a brake.
+    placement: NodeDoors = NOTHING_PLACED  # Nodes to close and to open.
+    demands: tuple[Demand, ...] = ()  # Of pods created up to ``counted_to``, which no earlier plan counted.
+    counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.
+    paid_idle: tuple[PaidIdle, ...] = ()  # What is paid for and would still be unused.
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:
@@ -185,23 +161,19 @@ its own connection. ``overtaken``: another worker took over. ``late``: it was se
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a decision, and what became of it: number ``n`` of its plan's ``calls``.
+    """One call of a decision, and what became of it: number ``n`` of its plan's ``calls``."""
 
-    ``target`` is an offering or a node. ``to`` is the size a pool is grown to at least. ``count`` is how many nodes it
-    is for: of one that ended, how many came or went. ``sent_at`` is by the store's time.
-    """
-
-    n: int
-    call: Literal["grow", "release"]
-    pool: str
-    target: str
-    instance: str = ""
-    count: int = 1
-    to: int = 0
-    state: StepState = "planned"
-    code: StepCode = ""
-    note: str = ""
-    sent_at: datetime | None = None
+    n: int  # Number of its call in the plan's ``calls``.
+    call: Literal["grow", "release"]  # What is asked of the cloud.
+    pool: str  # The policy's pool.
+    target: str  # An offering or a node.
+    instance: str = ""  # The cloud's id of a node to release.
+    count: int = 1  # Nodes it is for; of one that ended, how many came or went.
+    to: int = 0  # Size that a pool is grown to at least.
+    state: StepState = "planned"  # How far it has come.
+    code: StepCode = ""  # Why it ended without all that it asked for.
+    note: str = ""  # The same in words.
+    sent_at: datetime | None = None  # By the store's time.
 
     @property
     def open(self) -> bool:
@@ -236,23 +208,20 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """The write-ahead record: written before the first call, closed after the last is known.
+    """The write-ahead record: written before the first call, closed after the last is known."""
 
-    ``basis`` is None in records from before there was one. ``left_out`` counts the groups, nodes, findings and messages
-    that are not in it, where all would be too large.
-    """
-
-    id: str
-    cluster: str
-    flow: str
-    trigger: str
-    at: datetime
-    status: Literal["open", "closed"]
-    plan: Plan
-    steps: tuple[Step, ...]
-    messages: tuple[Outgoing, ...] = ()
+    id: str  # Unique in its cluster.
+    cluster: str  # Its name.
+    flow: str  # The flow that decided.
+    trigger: str  # What made the flow look.
+    at: datetime  # When it was decided, by the store's time.
+    status: Literal["open", "closed"]  # Open until its last call is known.
+    plan: Plan  # As it was decided.
+    steps: tuple[Step, ...]  # One for each of the plan's calls.
+    messages: tuple[Outgoing, ...] = ()  # Published once it is carried out.
+    # Groups, nodes, findings and messages that are not in it, counted, where all would be too large.
     left_out: dict[str, int] = {}
-    basis: Basis | None = None
+    basis: Basis | None = None  # None in records from before there was one.
 
     @property
     def made(self) -> tuple[tuple[Buy | NodeVerdict, Step], ...]:

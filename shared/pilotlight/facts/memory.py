@@ -95,20 +95,23 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     ``spare_s`` those that were to replace them would have been there; so it was in ``spells`` stretches.
     """
 
-    at: Seconds
+    at: Seconds  # Seconds from the epoch.
+    # Seconds from the epoch of the last demand; 0 where an earlier version did not write it down.
     asked_at: Seconds = 0.0
+    # Seconds from the epoch at which the spares taken so far are replaced, the soonest first.
     coming: tuple[Seconds, ...] = ()
-    rates: tuple[tuple[float, ...], ...] = ()
+    rates: tuple[tuple[float, ...], ...] = ()  # Hits an hour of the k-th spare, faded by each half-life.
+    # Share of the time that the k-th spare would have been there, faded likewise.
     there: tuple[tuple[float, ...], ...] = ()
-    losses: tuple[float, ...] = ()
-    count: int = 0
-    worth: float = 1.0
-    out: int = 0
-    spells: int = 0
-    again: float = 0.0
-    spare_s: Seconds = 0.0
-    windows: tuple[Window, ...] = ()
-    followed: tuple[Followed, ...] = ()
+    losses: tuple[float, ...] = ()  # How badly each half-life foretold.
+    count: int = 0  # Times that nodes were ever asked for.
+    worth: float = 1.0  # One node's worth in waits of a job of scale 1.
+    out: int = 0  # Nodes asked for that have not fallen idle since.
+    spells: int = 0  # Stretches in which some were out.
+    again: float = 0.0  # Times that more were asked for while some were out.
+    spare_s: Seconds = 0.0  # Seconds of those stretches in which the replacements would have been there.
+    windows: tuple[Window, ...] = ()  # Those that are open, at most one of a size.
+    followed: tuple[Followed, ...] = ()  # What those that ended came to, by size.
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,53 +216,38 @@ class DueJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. ``idle_since`` holds nodes without a GPU pod: the later of what their cluster shows and the last
-    look that saw a GPU pod there.
+    """All that decisions of a cluster remember."""
 
-    ``counted_to`` is when the youngest waiting pod was created whose demand is in ``hits``.
-    ``ran`` is how long pods run, by class, team and GPUs.
-    ``sizes`` are the pools' desired sizes as we left them. ``last_buy`` is by pool; ``pool_class`` is the class a pool
-    was last lit for. ``started`` holds, for pools whose nodes can be stopped, when the first, the second ... node at
-    once was last started, in seconds from the epoch. ``in_flight`` still boots; ``came`` is ready and its pods are not
-    bound yet: nothing more is bought for them; ``overdue`` is what a gang waits for past its deadline. ``floors`` are
-    pools whose cloud keeps their last node, and until when that is believed. ``believing``: there are pods that should
-    fit where they are not bound. ``rests`` are nodes that a person opened while they were given back, and until when
-    they stay. ``openings`` are nodes open for pods that wait, ``lost`` counts by pod the openings that did not help it,
-    ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
-    ``learnt`` is by "pool/type", of nodes that joined; ``lives`` by "type/zone", of spot in zones. ``wakes`` are by
-    pool the seconds that its latest starts of stopped nodes took, the newest last. ``due`` are jobs with a deadline,
-    by ``Due.job``. ``periods`` are those of budgets, by what each is kept under. No decision reads ``tally``: it is for
-    the figures.
-    """
-
-    quarantines: tuple[Quarantine, ...] = ()
-    misfits: tuple[Misfit, ...] = ()
-    believing: bool = False
-    backoffs: tuple[Backoff, ...] = ()
-    idle_since: dict[str, datetime] = {}
-    last_buy: dict[str, datetime] = {}
-    pool_class: dict[str, WorkloadClass] = {}
-    hits: dict[str, Hits] = {}
-    ran: dict[str, Ran] = {}
+    quarantines: tuple[Quarantine, ...] = ()  # Pools that did not help a shape.
+    misfits: tuple[Misfit, ...] = ()  # Nodes that a shape was not bound to.
+    believing: bool = False  # There are pods that should fit where they are not bound.
+    backoffs: tuple[Backoff, ...] = ()  # Offerings that the cloud refused.
+    idle_since: dict[str, datetime] = {}  # Nodes without a GPU pod, since when.
+    last_buy: dict[str, datetime] = {}  # By pool.
+    pool_class: dict[str, WorkloadClass] = {}  # By pool, the class that it was last lit for.
+    hits: dict[str, Hits] = {}  # Demand on spare nodes, by pool.
+    ran: dict[str, Ran] = {}  # Run lengths, by class, team and GPUs.
+    # By pool whose nodes can be stopped: seconds from the epoch of the first, second ... start at once.
     started: dict[str, tuple[Seconds, ...]] = {}
-    counted_to: datetime | None = None
-    sizes: dict[str, int] = {}
-    turns: tuple[Turn, ...] = ()
-    flaps: dict[str, Flaps] = {}
-    in_flight: tuple[InFlight, ...] = ()
-    came: tuple[InFlight, ...] = ()
-    overdue: tuple[InFlight, ...] = ()
-    floors: dict[str, datetime] = {}
-    rests: dict[str, datetime] = {}
-    openings: dict[str, Opening] = {}
-    lost: dict[str, int] = {}
-    strays: dict[str, datetime] = {}
-    learnt: dict[str, Learnt] = {}
-    lives: dict[str, Lives] = {}
+    counted_to: datetime | None = None  # Creation of the youngest pod whose demand is in ``hits``.
+    sizes: dict[str, int] = {}  # The pools' desired sizes as we left them.
+    turns: tuple[Turn, ...] = ()  # Changes of the last ten minutes.
+    flaps: dict[str, Flaps] = {}  # By pool.
+    in_flight: tuple[InFlight, ...] = ()  # Asked for, and still boots.
+    came: tuple[InFlight, ...] = ()  # Ready, and its pods are not bound yet: nothing more is bought for them.
+    overdue: tuple[InFlight, ...] = ()  # What a gang waits for past its deadline.
+    floors: dict[str, datetime] = {}  # Pools whose cloud keeps their last node, and until when that is believed.
+    rests: dict[str, datetime] = {}  # Nodes that a person opened while they were given back, and until when they stay.
+    openings: dict[str, Opening] = {}  # Nodes open for pods that wait, by name.
+    lost: dict[str, int] = {}  # By pod, the openings that did not help it.
+    strays: dict[str, datetime] = {}  # By pool, when a pod was last seen that may run there and belongs elsewhere.
+    learnt: dict[str, Learnt] = {}  # By "pool/type", of nodes that joined.
+    lives: dict[str, Lives] = {}  # By "type/zone", of spot.
+    # By pool, seconds that its latest starts of stopped nodes took, the newest last.
     wakes: dict[str, tuple[Seconds, ...]] = {}
-    due: dict[str, DueJob] = {}
-    periods: dict[str, str] = {}
-    tally: Tally = Tally()
+    due: dict[str, DueJob] = {}  # Jobs with a deadline, by ``Due.job``.
+    periods: dict[str, str] = {}  # Those of budgets, by what each is kept under.
+    tally: Tally = Tally()  # For the figures: no decision reads it.
 
     def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""

@@ -88,17 +88,17 @@ class NearRule(msgspec.Struct, frozen=True, kw_only=True):
     None, ``bears`` allow. ``group`` and ``key`` are digests: rules with one ``key`` count the same. ``says`` names it.
     """
 
-    kind: Literal["with", "apart", "spread"]
-    key: str
-    group: str
-    topology: str
-    own: bool = False
-    max_skew: int = 1
-    min_domains: int = 1
-    keys: tuple[str, ...] = ()
-    nodes: tuple[tuple[Requirement, ...], ...] = ()
-    bears: tuple[Toleration, ...] | None = None
-    says: str = ""
+    kind: Literal["with", "apart", "spread"]  # "with" is affinity, "apart" anti-affinity, "spread" topology spread.
+    key: str  # Digest: rules with one key count the same.
+    group: str  # Digest of the pods that it counts.
+    topology: str  # Label whose values are the domains.
+    own: bool = False  # The pod is one of the group itself.
+    max_skew: int = 1  # Of "spread".
+    min_domains: int = 1  # Of "spread".
+    keys: tuple[str, ...] = ()  # Labels that nodes of its domains carry.
+    nodes: tuple[tuple[Requirement, ...], ...] = ()  # Terms that nodes of its domains meet.
+    bears: tuple[Toleration, ...] | None = None  # Tolerations that decide which nodes count; None: all do.
+    says: str = ""  # Its name for people.
 
 
 class Near(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,39 +148,33 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodShape(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a pod that decides where it can run: pods of equal shape are interchangeable to a plan.
-
-    ``terms`` are alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
-    ``reach`` is the part of them that its volumes ask for, terms for each volume.
-    ``gpu_models`` and ``min_gpu_memory_gib`` come from annotations; empty and 0 mean the class decides.
-    ``other`` are amounts of further resources by name (hugepages in bytes, "rdma/hca"), sorted.
-    ``memory``, ``ephemeral`` are bytes. ``max_run_s`` is 0 where the pod names no deadline, ``checkpoint_s`` the
-    seconds between its checkpoints, 0 where it names none. ``near`` is None where no pod near by matters to it,
-    ``due`` where its job names no deadline.
-    ``key`` is a digest of all the rest: equal shapes have equal keys. Build with ``shape()``.
+    """All of a pod that decides where it can run: pods of equal shape are interchangeable to a plan. Build with
+    ``shape()``.
     """
 
-    gpu: GpuRequest
-    cpu_milli: int = 0
-    memory: int = 0
-    ephemeral: int = 0
-    other: tuple[tuple[str, int], ...] = ()
+    gpu: GpuRequest  # Devices that it asks for.
+    cpu_milli: int = 0  # Thousandths of a CPU.
+    memory: int = 0  # Bytes.
+    ephemeral: int = 0  # Bytes.
+    other: tuple[tuple[str, int], ...] = ()  # Further resources by name (hugepages in bytes, "rdma/hca"), sorted.
+    # Alternatives (OR) of requirements that must all hold (AND); empty means anywhere.
     terms: tuple[tuple[Requirement, ...], ...] = ()
+    # The part of them that its volumes ask for, terms for each volume.
     reach: tuple[tuple[tuple[Requirement, ...], ...], ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
-    gpu_models: tuple[str, ...] = ()
-    min_gpu_memory_gib: int = 0
-    workload_class: WorkloadClass = "batch"
-    class_reason: str = ""
-    team: str = ""
-    priority: int = 0
-    max_run_s: Seconds = 0
-    checkpoint_s: Seconds = 0
-    gang: Gang | None = None
-    near: Near | None = None
-    due: Due | None = None
-    claimed: Claimed | None = None
-    key: str = ""
+    tolerations: tuple[Toleration, ...] = ()  # Taints that it bears.
+    gpu_models: tuple[str, ...] = ()  # From its annotation; empty: the class decides.
+    min_gpu_memory_gib: int = 0  # GiB of one device, from its annotation; 0: the class decides.
+    workload_class: WorkloadClass = "batch"  # As its claims count.
+    class_reason: str = ""  # Why it is of that class.
+    team: str = ""  # The team that pays.
+    priority: int = 0  # As its claims count.
+    max_run_s: Seconds = 0  # Seconds; 0 where it names no deadline.
+    checkpoint_s: Seconds = 0  # Seconds between its checkpoints; 0 where it names none.
+    gang: Gang | None = None  # Pods that it starts together with.
+    near: Near | None = None  # None where no pod near by matters to it.
+    due: Due | None = None  # None where its job names no deadline.
+    claimed: Claimed | None = None  # Devices that it asks for by claim.
+    key: str = ""  # Digest of all the rest.
 
 
 def clash(taken: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
@@ -205,24 +199,19 @@ def shape(**fields: object) -> PodShape:
 
 
 class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that waits for a GPU. ``owner`` is the object that made it, as "Job/train".
+    """A pod that waits for a GPU."""
 
-    ``grace_s`` is what it may take to stop, ``checkpoint_takes_s`` what a checkpoint takes that it is asked for; 0 for
-    a pod that cannot be asked. ``said`` is what the scheduler last said of it. ``never_preempts``: its priority class
-    has preemptionPolicy Never. ``refused`` are its claims that do not count, each a sentence.
-    """
-
-    uid: str
-    namespace: str
-    name: str
-    shape: PodShape
-    created_at: datetime
-    owner: str = ""
-    grace_s: Seconds = 30
-    checkpoint_takes_s: Seconds = 0
-    said: str = ""
-    never_preempts: bool = False
-    refused: tuple[str, ...] = ()
+    uid: str  # Kubernetes' own.
+    namespace: str  # Of the pod.
+    name: str  # Of the pod.
+    shape: PodShape  # All that decides where it can run.
+    created_at: datetime  # When the pod was made.
+    owner: str = ""  # Object that made it, as "Job/train".
+    grace_s: Seconds = 30  # Seconds that it may take to stop.
+    checkpoint_takes_s: Seconds = 0  # Seconds of a checkpoint that it is asked for; 0 where it cannot be asked.
+    said: str = ""  # What the scheduler last said of it.
+    never_preempts: bool = False  # Its priority class has preemptionPolicy Never.
+    refused: tuple[str, ...] = ()  # Its claims that do not count, each a sentence.
 
     @property
     def full_name(self) -> str:

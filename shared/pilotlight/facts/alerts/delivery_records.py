@@ -19,21 +19,21 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     up, and is tried now and then while it matters.
     """
 
-    channel: str
-    alert: Alert
-    status: Literal["claimed", "waits", "told", "gave up", "over"]
-    since: datetime
-    at: datetime
-    due: datetime | None = None
-    held: bool = False
-    attempts: int = 0
-    unsure: int = 0
-    grouped: int = 0
-    receipt: str = ""
-    why: str = ""
-    began: "Telling | None" = None
-    after: str = ""
-    late: bool = False
+    channel: str  # The policy's name of it.
+    alert: Alert  # As it is shown.
+    status: Literal["claimed", "waits", "told", "gave up", "over"]  # How far it has come.
+    since: datetime  # When the alert came.
+    at: datetime  # When it last moved on.
+    due: datetime | None = None  # Until when a claim holds, or when it is tried next.
+    held: bool = False  # A burst holds it back, to be told as one of ``grouped``.
+    attempts: int = 0  # Deliveries that failed.
+    unsure: int = 0  # Those of them that may have been shown all the same.
+    grouped: int = 0  # Alerts that it is told together with.
+    receipt: str = ""  # The provider's proof.
+    why: str = ""  # Why it was given up.
+    began: "Telling | None" = None  # What an end put an end to, as it was told before.
+    after: str = ""  # Channel that it comes from: told there and not acknowledged, or given up.
+    late: bool = False  # It was given up, and is tried now and then while it matters.
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):

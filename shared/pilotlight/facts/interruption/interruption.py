@@ -79,45 +79,37 @@ class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
-    """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from.
+    """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from."""
 
-    ``said_at`` is the notice's own time, ``begin`` when to start, ``deadline`` when the instance goes, None after the
-    fact and for a mere probability. ``until`` is when a cordon ends that no deadline does. ``ours`` is whether we act,
-    ``why`` says so in words; ``outcome`` how it ended, empty while it goes on. ``asked``, ``evicted`` and ``lost`` are
-    by pod uid. Where it is not ``priced``, its price is not known, and dollars mean nothing. ``cloud`` is who is said
-    to take it; ``named``: the notice itself said the deadline. ``truth`` is what is known of the notice, ``proof`` by
-    what, ``asked_cloud_at`` when its cloud was last asked. ``cordoned``: it takes no pods for our sake.
-    ``confirmed`` is what was verified before an earlier end was said, which nobody has confirmed yet.
-    """
-
-    cluster: str
-    instance: str
+    cluster: str  # Its name.
+    instance: str  # The cloud's id.
+    # A notice's kind, or a stop or move of our own.
     kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot", "sick-gpu"]
-    cloud: str = ""
-    received_at: datetime
-    said_at: datetime | None = None
-    begin: datetime
-    deadline: datetime | None = None
-    named: bool = True
-    until: datetime | None = None
-    pool: str = ""
-    node: str = ""
-    ours: bool = False
-    why: str = ""
-    outcome: RescueOutcome | Literal[""] = ""
-    ended_at: datetime | None = None
-    replaced: bool = False
-    decision: str = ""
-    asked: dict[str, datetime] = {}
-    evicted: dict[str, datetime] = {}
-    lost: dict[str, Lost] = {}
-    priced: bool = True
-    messages: tuple[Outgoing, ...] = ()
-    truth: Truth = "verified"
-    proof: str = ""
-    asked_cloud_at: datetime | None = None
-    cordoned: bool = False
-    confirmed: Confirmed | None = None
+    cloud: str = ""  # Who is said to take it.
+    received_at: datetime  # When its notice came in.
+    said_at: datetime | None = None  # The notice's own time.
+    begin: datetime  # When to start.
+    deadline: datetime | None = None  # When the instance goes; None after the fact and for a mere probability.
+    named: bool = True  # The notice itself said the deadline.
+    until: datetime | None = None  # When a cordon ends that no deadline does.
+    pool: str = ""  # The policy's pool, where known.
+    node: str = ""  # Its name, where known.
+    ours: bool = False  # We act on it.
+    why: str = ""  # In words.
+    outcome: RescueOutcome | Literal[""] = ""  # How it ended; empty while it goes on.
+    ended_at: datetime | None = None  # When it ended.
+    replaced: bool = False  # A replacement was asked for.
+    decision: str = ""  # The decision that is behind it, or empty.
+    asked: dict[str, datetime] = {}  # When each pod (by uid) was asked to save.
+    evicted: dict[str, datetime] = {}  # When each pod (by uid) was evicted.
+    lost: dict[str, Lost] = {}  # Work to be done again, by pod uid.
+    priced: bool = True  # False where its price is not known: dollars mean nothing then.
+    messages: tuple[Outgoing, ...] = ()  # Alerts still to be published.
+    truth: Truth = "verified"  # What is known of the notice.
+    proof: str = ""  # By what it is known.
+    asked_cloud_at: datetime | None = None  # When its cloud was last asked.
+    cordoned: bool = False  # It takes no pods for our sake.
+    confirmed: Confirmed | None = None  # Verified before an earlier end was said, which nobody has confirmed yet.
 
     @property
     def over(self) -> bool:

@@ -24,18 +24,18 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     node would not fit one record.
     """
 
-    kind: LineKind
-    pool: str
-    node: str
-    instance_type: str
-    capacity_type: str
-    gpu_model: str = ""
-    team: str = ""
-    project: str = ""
-    workload_class: str = ""
-    begin: datetime | None = None
-    gpu_hours: Decimal = Decimal(0)
-    usd: Usd = Decimal(0)
+    kind: LineKind  # Whose the time was.
+    pool: str  # The policy's pool.
+    node: str  # Empty where a day's lines by node would not fit one record.
+    instance_type: str  # Its cloud's name of the machine.
+    capacity_type: str  # How it was paid for.
+    gpu_model: str = ""  # Empty where it is not known.
+    team: str = ""  # Empty for idle and shared time.
+    project: str = ""  # The pods' namespace.
+    workload_class: str = ""  # Empty for idle and shared time.
+    begin: datetime | None = None  # Where the line's part of the day begins.
+    gpu_hours: Decimal = Decimal(0)  # Hours of one GPU.
+    usd: Usd = Decimal(0)  # Dollars.
 
 
 class MeterDay(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,25 +83,25 @@ class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
     offerings say.
     """
 
-    name: str
-    pool: str
-    instance_type: str
-    capacity_type: CapacityType
-    gpu_model: str = ""
-    gpus: int = 0
-    usd_per_hour: UsdPerHour | None = None
-    minimum_s: Seconds = 0
-    increment_s: Seconds = 1
-    since: datetime
-    until: datetime
-    gone_at: datetime | None = None
-    ready: bool = False
-    parts: int = 1
-    holders: tuple[Holder, ...] = ()
-    owners: dict[str, tuple[str, str]] = {}
-    stretches: tuple[Stretch, ...] = ()
-    earlier: tuple[Priced, ...] = ()
-    held: bool = False
+    name: str  # As the cluster had it.
+    pool: str  # The policy's pool.
+    instance_type: str  # Its cloud's name of the machine.
+    capacity_type: CapacityType  # How it is paid for.
+    gpu_model: str = ""  # Empty where it is not known.
+    gpus: int = 0  # Devices.
+    usd_per_hour: UsdPerHour | None = None  # None where its price is not known.
+    minimum_s: Seconds = 0  # Seconds that are billed at least.
+    increment_s: Seconds = 1  # Seconds by which it is billed then.
+    since: datetime  # When it began to be paid for.
+    until: datetime  # Up to here its time is counted.
+    gone_at: datetime | None = None  # When it stopped; it is paid up to the end of its minimum or increment.
+    ready: bool = False  # While it is not, its time is shared.
+    parts: int = 1  # Parts of its GPUs that can be held.
+    holders: tuple[Holder, ...] = ()  # Who holds how many of them from ``until`` on.
+    owners: dict[str, tuple[str, str]] = {}  # Team and class that each pod (by uid) had when it was first seen there.
+    stretches: tuple[Stretch, ...] = ()  # Time counted so far, by owner.
+    earlier: tuple[Priced, ...] = ()  # The day's prices before ``usd_per_hour``, the oldest first.
+    held: bool = False  # The prices are its hold's, whatever offerings say.
 
 
 class MeterPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,18 +134,18 @@ class NodeCost(msgspec.Struct, frozen=True, kw_only=True):
     the price of each day: ``usd`` is metered. ``billed_usd`` and its ``source`` are of a bill that names the instance.
     """
 
-    decision: str
-    instance: str
-    node: str
-    pool: str
-    instance_type: str
-    capacity_type: CapacityType
-    since: datetime
-    ended_at: datetime
-    paid_until: datetime
-    usd: Usd
-    billed_usd: Usd | None = None
-    source: str = ""
+    decision: str  # The one that bought it; empty where none of ours did, or its record is gone.
+    instance: str  # The cloud's id.
+    node: str  # Its name.
+    pool: str  # The policy's pool.
+    instance_type: str  # Its cloud's name of the machine.
+    capacity_type: CapacityType  # How it was paid for.
+    since: datetime  # When it began to be paid for.
+    ended_at: datetime  # When it stopped.
+    paid_until: datetime  # The end of its minimum or increment.
+    usd: Usd  # Metered dollars, by the price of each day.
+    billed_usd: Usd | None = None  # Of a bill that names the instance; None where none does.
+    source: str = ""  # That bill's.
 
 
 class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,19 +234,19 @@ class Anomaly(msgspec.Struct, frozen=True, kw_only=True):
     of the same ``weekday``, or of every day's where it is None. ``decision`` is the last purchase of that pool.
     """
 
-    at: datetime
-    usd: Usd
-    usual: Usd
-    spread: Usd
-    hours: int
-    weekday: int | None
-    pool: str
-    pool_usd: Usd
-    pool_usual: Usd
-    team: str
-    team_usd: Usd
-    team_usual: Usd
-    decision: str = ""
+    at: datetime  # The end of the hour.
+    usd: Usd  # Dollars of the hour.
+    usual: Usd  # The median of such hours, in dollars.
+    spread: Usd  # The median distance from it, in dollars.
+    hours: int  # Hours that the median is of.
+    weekday: int | None  # 0 is Monday; None: hours of every day.
+    pool: str  # The one that rose most.
+    pool_usd: Usd  # Its dollars of the hour.
+    pool_usual: Usd  # Its median.
+    team: str  # The one that rose most.
+    team_usd: Usd  # Its dollars of the hour.
+    team_usual: Usd  # Its median.
+    decision: str = ""  # The last purchase of that pool.
 
     @property
     def more(self) -> Usd:

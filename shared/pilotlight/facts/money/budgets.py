@@ -61,30 +61,23 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """Terms on which a node is bought, as far as budgets ask.
+    """Terms on which a node is bought, as far as budgets ask."""
 
-    ``run_s`` is the longest run of that, ``run_source`` where the figure comes from; ``typical_s`` is the run that
-    budgets with ``hard: false`` hold. ``stretch_s`` is what hard budgets hold at first where the node may be stopped at
-    their cap; 0 where it may not, and the whole run is held. ``stop_s`` is what its pods take to stop in order, where
-    that is known; what they say later makes it no more. ``calls_s`` is what the calls take, beside a whole run, of
-    nodes that may end with it. ``minimum_s`` and ``increment_s`` are the cloud's billing steps.
-    """
-
-    pool: str
-    team: str = ""
-    workload_class: str = ""
-    usd_per_hour: UsdPerHour
-    gpus: int
-    boot_s: Seconds
-    idle_s: Seconds
-    run_s: Seconds
-    run_source: str
-    typical_s: Seconds
-    stretch_s: Seconds = 0
-    stop_s: Seconds = 0
-    calls_s: Seconds = 0
-    minimum_s: Seconds = 0
-    increment_s: Seconds = 1
+    pool: str  # The policy's pool.
+    team: str = ""  # The team that pays.
+    workload_class: str = ""  # That of its pods.
+    usd_per_hour: UsdPerHour  # Of the node.
+    gpus: int  # Devices of the node.
+    boot_s: Seconds  # Seconds until it takes pods.
+    idle_s: Seconds  # Seconds that it may idle.
+    run_s: Seconds  # Longest run, in seconds.
+    run_source: str  # Where that figure comes from.
+    typical_s: Seconds  # Run that budgets with ``hard: false`` hold, in seconds.
+    stretch_s: Seconds = 0  # Held at first by hard budgets whose cap may stop the node; 0: the whole run is held.
+    stop_s: Seconds = 0  # Seconds that its pods take to stop in order, where known.
+    calls_s: Seconds = 0  # Seconds of the calls, beside a whole run, of nodes that may end with it.
+    minimum_s: Seconds = 0  # Seconds that are billed at least.
+    increment_s: Seconds = 1  # Seconds by which it is billed then.
 
 
 class Priced(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,23 +100,23 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     ``told``: the meter was told of its prices, as they are.
     """
 
-    id: str
-    decision: str
-    terms: Terms
-    since: datetime
-    binds_until: datetime
-    until: datetime
-    instance: str = ""
-    matched_at: datetime | None = None
-    accounts: tuple[str, ...] = ()
-    ended_at: datetime | None = None
-    void: bool = False
-    closed: bool = False
-    frozen: bool = False
-    stopping: bool = False
-    earlier: tuple[Priced, ...] = ()
-    classes: dict[str, str] = {}
-    told: bool = False
+    id: str  # "<decision>.<call>.<node>".
+    decision: str  # The one that buys it.
+    terms: Terms  # What it is bought for.
+    since: datetime  # When it was held.
+    binds_until: datetime  # A pod that binds before is covered for its whole run.
+    until: datetime  # Hard budgets hold its node up to here.
+    instance: str = ""  # Empty until it is bought.
+    matched_at: datetime | None = None  # The look that matched it to its instance.
+    accounts: tuple[str, ...] = ()  # Each is listed before anything is held there.
+    ended_at: datetime | None = None  # When its node stopped.
+    void: bool = False  # Nothing was bought for it: it costs nothing.
+    closed: bool = False  # All of its accounts have settled it.
+    frozen: bool = False  # It could not be moved on: the node is cordoned.
+    stopping: bool = False  # Its node is being stopped in order.
+    earlier: tuple[Priced, ...] = ()  # Prices before that of its terms, the oldest first.
+    classes: dict[str, str] = {}  # Class that each pod (by uid) had when it was first seen there.
+    told: bool = False  # The meter was told of its prices, as they are.
 
 
 class HeldPrice(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,27 +51,19 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
-    """A node pool as the cloud tells it: ``desired`` size, and the instances still on their way.
+    """A node pool as the cloud tells it. Instances that stand by are no nodes and no part of its size."""
 
-    ``standby`` are instances that stand stopped beside it and are started first; they are no nodes and no part of
-    its size. ``stops``: a node may be stopped to stand by (``StandbyPools``); ``stopped`` are the instances that
-    were, whether they can be started yet or not. ``refusal`` is why it is smaller than its desired size, where the
-    cloud's last launch failed, and ``owed`` by how many nodes: the cloud may launch them at any time, or never.
-    ``rules`` are None where the cloud tells none. ``paid`` is what its nodes may run on at no further cost.
-    ``drifted`` are instances that an older version of its launch template made.
-    """
-
-    name: str
-    desired: int
-    booting: tuple[Booting, ...] = ()
-    standby: int = 0
-    stops: bool = False
-    stopped: tuple[str, ...] = ()
-    refusal: LateRefusal | None = None
-    owed: int = 0
-    rules: PoolRules | None = None
-    paid: tuple[Paid, ...] = ()
-    drifted: tuple[str, ...] = ()
+    name: str  # The policy's name of it.
+    desired: int  # Its size, as it was asked for.
+    booting: tuple[Booting, ...] = ()  # Instances on their way.
+    standby: int = 0  # Instances that stand stopped and are started first.
+    stops: bool = False  # Its nodes may be stopped to stand by.
+    stopped: tuple[str, ...] = ()  # Instances that were stopped, whether they can be started yet or not.
+    refusal: LateRefusal | None = None  # Why it is smaller than desired, where the last launch failed.
+    owed: int = 0  # Nodes that are missing so: the cloud may launch them at any time, or never.
+    rules: PoolRules | None = None  # None where the cloud tells none.
+    paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
+    drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,20 +82,16 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InFlight(msgspec.Struct, frozen=True, kw_only=True):
-    """Capacity asked for and not yet ready, and the demands (pod uids) and gangs it was asked for.
+    """Capacity asked for and not yet ready, and the demands and gangs it was asked for."""
 
-    ``n`` is the number of its step. ``broken``: a part of its gangs could not be had, so all of it goes back.
-    ``woken``: as many nodes stood by in its pool, so all of it was to be started.
-    """
-
-    decision: str
-    offering: str
-    pool: str
-    count: int
-    requested_at: datetime
-    ready_by: datetime
-    demands: tuple[str, ...] = ()
-    gangs: tuple[str, ...] = ()
-    n: int = 0
-    broken: bool = False
-    woken: bool = False
+    decision: str  # The one that asked for it.
+    offering: str  # ``Offering.name``.
+    pool: str  # The policy's pool.
+    count: int  # Nodes.
+    requested_at: datetime  # When it was asked for.
+    ready_by: datetime  # Past this it has failed.
+    demands: tuple[str, ...] = ()  # Uids of the pods that it was asked for.
+    gangs: tuple[str, ...] = ()  # Keys of the gangs that it was asked for.
+    n: int = 0  # Number of its step.
+    broken: bool = False  # A part of its gangs could not be had, so all of it goes back.
+    woken: bool = False  # As many nodes stood by in its pool, so all of it was to be started.

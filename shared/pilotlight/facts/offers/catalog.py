@@ -57,38 +57,30 @@ class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One machine a cloud rents. ``memory`` and ``ephemeral`` are Kubernetes quantities of the bare machine.
+    """One machine a cloud rents. One without ``wake_s`` and a price of standing by is never stopped."""
 
-    ``gpu_memory_gib`` is that of one device. ``gpu_product`` is the label NVIDIA's feature discovery sets.
-    ``minimum_s`` and ``increment_s`` are the cloud's billing steps. ``extra_usd_per_hour`` is disks and address.
-    ``resource`` is what pods ask for to get one of its GPUs, as "amd.com/gpu"; empty goes by the model.
-    ``wake_s`` is how long a stopped one takes to start, and ``standby_usd_per_hour`` what it costs meanwhile: one
-    without both is never stopped. Left out, it is what ``disk_gib`` of the kind ``disk`` cost.
-    ``arch`` is its nodes' label kubernetes.io/arch. ``region`` is where its prices hold; empty: its catalogue's.
-    """
-
-    cloud: str
-    gpu_model: str
-    gpus: int
-    gpu_memory_gib: int = 0
-    gpu_product: str = ""
-    resource: str = ""
-    arch: Literal["amd64", "arm64"] = "amd64"
-    cpu: str = "1000000"
-    memory: str = "1Ei"
-    ephemeral: str = "1Ei"
-    pods: int = 110
-    prices: dict[CapacityType, Price]
-    minimum_s: Seconds = 60
-    increment_s: Seconds = 1
-    boot_s: Seconds = 180
-    extra_usd_per_hour: Decimal = Decimal(0)
-    wake_s: Seconds | None = None
-    standby_usd_per_hour: Decimal | None = None
-    disk: str = "gp3"
-    disk_gib: int = 0
-    region: str = ""
-    interruptions_per_hour: float = 0.0
+    cloud: str  # That rents it.
+    gpu_model: str  # Such as "A100".
+    gpus: int  # Devices.
+    gpu_memory_gib: int = 0  # GiB of one device.
+    gpu_product: str = ""  # Label that NVIDIA's feature discovery sets.
+    resource: str = ""  # Pods ask for it to get a GPU, as "amd.com/gpu"; empty goes by the model.
+    arch: Literal["amd64", "arm64"] = "amd64"  # Label kubernetes.io/arch of its nodes.
+    cpu: str = "1000000"  # Kubernetes quantity of the bare machine.
+    memory: str = "1Ei"  # Kubernetes quantity of the bare machine.
+    ephemeral: str = "1Ei"  # Kubernetes quantity of the bare machine.
+    pods: int = 110  # Most pods of a node.
+    prices: dict[CapacityType, Price]  # Dollars an hour, by capacity type.
+    minimum_s: Seconds = 60  # Seconds that are billed at least.
+    increment_s: Seconds = 1  # Seconds by which it is billed then.
+    boot_s: Seconds = 180  # Seconds from the request to a node that takes pods.
+    extra_usd_per_hour: Decimal = Decimal(0)  # Disks and address.
+    wake_s: Seconds | None = None  # Seconds that a stopped one takes to start.
+    standby_usd_per_hour: Decimal | None = None  # Of a stopped one; left out, what its disk costs.
+    disk: str = "gp3"  # Kind of its disk.
+    disk_gib: int = 0  # GiB of its disk.
+    region: str = ""  # Where its prices hold; empty: its catalogue's.
+    interruptions_per_hour: float = 0.0  # Of spot.
 
     @property
     def gpu_resource(self) -> str:

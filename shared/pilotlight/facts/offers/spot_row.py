@@ -16,27 +16,22 @@ class SpotJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpotRow(msgspec.Struct, frozen=True, kw_only=True):
-    """``usd_per_hour`` is a node's now; ``least`` and ``most`` are of the last 7 days, where they are known.
+    """One row: spot of a type in a zone, its price, how long it stays, and the verdict for a job."""
 
-    ``up`` is the share of the time that it is to be had, None where nobody asked. It stays ``life_h`` hours (median),
-    by ``sample`` ends seen, from ``source``. ``usd_per_useful_hour`` is None where the job would never end. ``safe`` is
-    the verdict for the job, ``why`` its sum.
-    """
-
-    pool: str
-    instance_type: str
-    zone: str
-    usd_per_hour: UsdPerHour
-    least: UsdPerHour | None = None
-    most: UsdPerHour | None = None
-    on_demand_usd_per_hour: UsdPerHour | None = None
-    up: float | None = None
-    life_h: float = 0.0
-    sample: int = 0
-    source: str = ""
-    usd_per_useful_hour: UsdPerHour | None = None
-    safe: bool = False
-    why: str = ""
+    pool: str  # The policy's pool.
+    instance_type: str  # Its cloud's name of the machine.
+    zone: str  # Of the cloud.
+    usd_per_hour: UsdPerHour  # A node's now.
+    least: UsdPerHour | None = None  # Of the last 7 days, where known.
+    most: UsdPerHour | None = None  # Of the last 7 days, where known.
+    on_demand_usd_per_hour: UsdPerHour | None = None  # The same type on demand, where known.
+    up: float | None = None  # Share of the time that it is to be had; None where nobody asked.
+    life_h: float = 0.0  # Median hours that it stays.
+    sample: int = 0  # Ends seen that the median is of.
+    source: str = ""  # Where those were seen.
+    usd_per_useful_hour: UsdPerHour | None = None  # None where the job would never end.
+    safe: bool = False  # The verdict for the job.
+    why: str = ""  # The verdict's sum.
 
 
 class SpotShare(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,16 +109,16 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True):
     ``unnamed`` counts pods beyond those named, in a record that would else be too large.
     """
 
-    verdict: Verdict
-    pods: tuple[str, ...]
-    uids: tuple[str, ...]
-    where: str
-    why: str
-    code: Code = ""
-    rejected: tuple[Rejected, ...] = ()
-    usd_per_useful_hour: Decimal | None = None
-    workload_class: str = ""
-    class_reason: str = ""
-    team: str = ""
-    unnamed: int = 0
-    idle: tuple[IdleNode, ...] = ()
+    verdict: Verdict  # What becomes of them.
+    pods: tuple[str, ...]  # As "namespace/name".
+    uids: tuple[str, ...]  # Kubernetes' own of them.
+    where: str  # A node, an offering, or empty.
+    why: str  # In words.
+    code: Code = ""  # Rule that keeps them from a node, where one does; a finding's too.
+    rejected: tuple[Rejected, ...] = ()  # Offerings that were not chosen.
+    usd_per_useful_hour: Decimal | None = None  # Of the chosen offering, per pod.
+    workload_class: str = ""  # Theirs.
+    class_reason: str = ""  # Why they are of that class.
+    team: str = ""  # The team that pays.
+    unnamed: int = 0  # Pods beyond those named, in a record that would else be too large.
+    idle: tuple[IdleNode, ...] = ()  # Nodes without work that do not do, a few of them.

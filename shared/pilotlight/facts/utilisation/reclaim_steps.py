@@ -73,19 +73,19 @@ class Reclaim(msgspec.Struct, frozen=True, kw_only=True):
     ``noticed_at`` is when whoever it is of was told.
     """
 
-    owner: PodOwner
-    stage: Stage
-    at: datetime
-    noticed_at: datetime
-    workload_class: str
-    team: str
-    pool: str
-    pods: tuple[str, ...]
-    count: int
-    due_at: datetime
-    evidence: str
-    usd_per_hour: UsdPerHour | None = None
-    snoozed_until: datetime | None = None
+    owner: PodOwner  # The one that makes the pods.
+    stage: Stage  # How far it has come.
+    at: datetime  # When it last moved on.
+    noticed_at: datetime  # When the people whose it is were told.
+    workload_class: str  # Its pods'.
+    team: str  # The team that pays.
+    pool: str  # Pool of its pods.
+    pods: tuple[str, ...]  # Their names.
+    count: int  # Pods that it is woken to.
+    due_at: datetime  # When it rests at the earliest.
+    evidence: str  # In words, of ``at``.
+    usd_per_hour: UsdPerHour | None = None  # Of its GPUs; None where no price is known.
+    snoozed_until: datetime | None = None  # Until then it is left alone.
 
 
 class ReclaimStep(msgspec.Struct, frozen=True, kw_only=True):
