@@ -1,1 +1,5 @@
-"""Placement as values: which nodes are closed, and for whom they are open."""
+"""Placement as values: nodes that are closed, those that are open for some pods, and verdicts on pods that wait.
+
+A verdict names the rule that keeps pods from a node by a stable code, beside the words for people. ``decide.place``
+writes these, and records, ``why`` and the pages read them.
+"""
