@@ -186,7 +186,7 @@ def crew(
     with (home / "log").open("wb") as log:
         words = ["serve", "--workers", str(workers), "--port", str(port), "--tick", str(tick_s)]
         serve = subprocess.Popen([PILOTLIGHT, *words], env=environment, stdout=log, stderr=log)
-    here = Fleet(WorldClient(world), App(Settings.of(environment)).state, port, serve, home, workers)
+    here = Fleet(WorldClient(world), App(Settings.from_environ(environment)).state, port, serve, home, workers)
     try:
         until(lambda: "/world/pods" in here.log or serve.poll() is not None)
         assert serve.poll() is None, here.log

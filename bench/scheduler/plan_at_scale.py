@@ -123,7 +123,7 @@ def _tell(made: Bed) -> bool:
     """True where any pod has an Event twice."""
     given = {"API": f"kubeconfig:{made.kubeconfig}", "POLICY": str(_policy(made)), "STATE": "memory:"}
     given |= {"CATALOG": str(made.folder / "catalog.yaml"), "OUTBOX": "memory:", "CLUSTER": "scale", "POOLS": "advisor"}
-    settings = Settings.of({f"PILOTLIGHT_{name}": value for name, value in given.items()})
+    settings = Settings.from_environ({f"PILOTLIGHT_{name}": value for name, value in given.items()})
     plain = App(settings)
     pools = [WorldPool(name=n, instance_type=p.instance_type) for n, p in plain.policy.pools.items()]
     world = World(plain.catalog, pools, clock=VirtualClock(datetime.now(UTC)))

@@ -107,7 +107,7 @@ def export(file: Path, record: Record, records: int) -> None:
         for n in range(records):
             id = f"{n:014d}-bench"
             written = DECISION.format.write(msgspec.structs.replace(record, id=id))
-            link = head.after("decision", id, record.at, sha256(written).hexdigest())
+            link = head.next_link("decision", id, record.at, sha256(written).hexdigest())
             head = Chain(links=(link,))
             opened.write(line_of(link, written) + b"\n")
 

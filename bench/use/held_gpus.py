@@ -79,7 +79,7 @@ def idle(telemetry: Telemetry) -> dict[str, Any]:
 def sharing(telemetry: Telemetry, device_mib: float) -> dict[str, Any]:
     """Devices chosen on the first half for pods present all day, and what they came to in the second."""
     half = telemetry.samples // 2
-    whole = [one for one in telemetry.series if one.measured >= WHOLE * telemetry.samples]
+    whole = [one for one in telemetry.series if one.measured_samples >= WHOLE * telemetry.samples]
     rows = {one.pod: one for one in whole}
     names = {one.pod for one in whole}
     devices = share_devices([one for one in until(telemetry, half).series if one.pod in names], device_mib)

@@ -144,7 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str] = {}
 
     @staticmethod
-    def of(environ: Mapping[str, str]) -> "Settings":
+    def from_environ(environ: Mapping[str, str]) -> "Settings":
         """The settings in an environment. Raises ``BadInput``, which names the variable."""
         cluster = environ.get("PILOTLIGHT_CLUSTER", "")
         clusters = _clusters(environ.get("PILOTLIGHT_CLUSTERS", ""))
@@ -213,7 +213,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def deployed_settings() -> Settings:
     """The settings of this process's environment. Raises ``BadInput``."""
-    return Settings.of(_opened(os.environ))
+    return Settings.from_environ(_opened(os.environ))
 
 
 def _opened(environ: Mapping[str, str]) -> Mapping[str, str]:

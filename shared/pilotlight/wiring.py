@@ -172,7 +172,7 @@ class App:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         return offered
 
-    def priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    def price_offerings(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
         """Offerings of the policy's pools, and findings on their types and prices, without the cluster."""
         from pilotlight.connections import prices_at
         from pilotlight.errors import PilotlightError

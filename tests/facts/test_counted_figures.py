@@ -11,7 +11,7 @@ def test_every_duration_is_counted_once(seconds: list[float]) -> None:
     """Up to a bound are those that are no longer than it; what two clocks make negative is zero."""
     tally = Tally()
     for each in seconds:
-        tally = tally.took("boot", each)
+        tally = tally.count_duration("boot", each)
     if seconds:
         counts = tally.durations["boot"].counts
         for n, bound in enumerate(BOUNDS):
@@ -22,12 +22,22 @@ def test_every_duration_is_counted_once(seconds: list[float]) -> None:
 
 def test_calls_and_refusals_are_counted_by_name() -> None:
     """Each name has its own sum."""
-    tally = Tally().called("grow", "done").called("grow", "done").called("release", "denied").refused("Budget")
+    tally = (
+        Tally()
+        .count_call("grow", "done")
+        .count_call("grow", "done")
+        .count_call("release", "denied")
+        .count_refusal("Budget")
+    )
     assert (tally.calls, tally.refusals) == ({"grow/done": 2, "release/denied": 1}, {"Budget": 1})
 
 
 def test_a_decision_counts_once_for_each_verdict_in_it() -> None:
     """Ten pods that wait are one decision that lets pods wait; what was asked of the state adds up."""
-    tally = Tally().decided(["waiting"] * 10 + ["bought"], {"read": 3}).decided(["waiting"], {"read": 1, "write": 2})
+    tally = (
+        Tally()
+        .count_decision(["waiting"] * 10 + ["bought"], {"read": 3})
+        .count_decision(["waiting"], {"read": 1, "write": 2})
+    )
     assert tally.verdicts == {"waiting": 2, "bought": 1}
     assert tally.operations == {"read": 4, "write": 2}

@@ -91,7 +91,7 @@ def deployed(tmp_path: Path, rules: str, paid: int = 0) -> Iterator[Stand]:
     world = World(catalog, pools, clock=VirtualClock(START))
     aws = Aws(world)
     with served(world) as outside, serving(aws) as environ:
-        settings = Settings.of(
+        settings = Settings.from_environ(
             {
                 "PILOTLIGHT_HOME": str(tmp_path),
                 "PILOTLIGHT_POLICY": str(tmp_path / "policy.yaml"),
@@ -256,7 +256,7 @@ def test_what_the_cloud_tells_of_prices_is_kept_in_the_state(stand: Stand) -> No
     assert (asked.count("GetProducts"), asked.count("DescribeSpotPriceHistory")) == (1, 1)
     later = App(stand.app.settings)
     (offering,) = later.at("prod").deps.offerings
-    assert App(stand.app.settings).priced() == ((offering,), ())
+    assert App(stand.app.settings).price_offerings() == ((offering,), ())
     assert (offering.usd_per_hour, offering.priced_at) != (stand.app.deps.offerings[0].usd_per_hour, None)
     assert offering.usd_per_hour == Decimal("0.71")
 

@@ -54,7 +54,7 @@ def _imported(case: cold_start.Case, folder: Path) -> list[str]:
     (folder / "empty.py").write_text(cold_start.EMPTY)
     main = cold_start.ROOT / "functions" / case.function / "main.py"
     with cold_start.stand_ins(folder / "home") as environ:
-        first = App(Settings.of(environ)).receive(case.function, json.dumps(case.before).encode(), {})
+        first = App(Settings.from_environ(environ)).receive(case.function, json.dumps(case.before).encode(), {})
         assert first.status == 200, first.body
         done = subprocess.run(
             [sys.executable, "-c", PROBE, folder / "empty.py", main, case.function],

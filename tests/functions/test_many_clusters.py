@@ -211,7 +211,7 @@ def test_alerts_and_bad_bodies_need_no_cluster(fleet: Fleet, capsys: pytest.Capt
 
 
 def _of(clusters: Any, **more: str) -> Settings:
-    return Settings.of({"PILOTLIGHT_CLUSTERS": json.dumps(clusters), **more})
+    return Settings.from_environ({"PILOTLIGHT_CLUSTERS": json.dumps(clusters), **more})
 
 
 def test_each_cluster_has_its_own_settings_over_the_deployments() -> None:
@@ -243,7 +243,7 @@ def test_the_map_may_be_a_file(tmp_path: Path) -> None:
     """A path stands for what is in it."""
     file = tmp_path / "clusters.json"
     file.write_text('{"eu": {}}')
-    assert list(Settings.of({"PILOTLIGHT_CLUSTERS": str(file)}).clusters) == ["eu"]
+    assert list(Settings.from_environ({"PILOTLIGHT_CLUSTERS": str(file)}).clusters) == ["eu"]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_the_map_may_be_a_file(tmp_path: Path) -> None:
 def test_a_bad_map_is_named(environ: dict[str, str], says: str) -> None:
     """What is set wrongly is one line with the variable and what to write."""
     with pytest.raises(BadInput, match=says):
-        Settings.of(environ)
+        Settings.from_environ(environ)
 
 
 def test_many_clusters_have_no_ports_in_common(fleet: Fleet) -> None:

@@ -55,8 +55,10 @@ def receiver() -> Iterator[Receiver]:
 def tick(clock: VirtualClock, **environ: str) -> Any:
     """What billing_tick answers, of a deployment whose memory has counted a boot."""
     state = MemoryState(clock)
-    app = App(Settings.of({"PILOTLIGHT_HOME": "gone", **environ}), state=state, outbox=MemoryOutbox(), clock=clock)
-    counted = Tally().took("boot", 90.0).called("grow", "done")
+    app = App(
+        Settings.from_environ({"PILOTLIGHT_HOME": "gone", **environ}), state=state, outbox=MemoryOutbox(), clock=clock
+    )
+    counted = Tally().count_duration("boot", 90.0).count_call("grow", "done")
     MEMORY.put(state, app.settings.cluster_name, Memory(tally=counted))
     return app.receive("billing_tick", TICK, {})
 

@@ -36,7 +36,7 @@ class House:
         calls = Api(source_of("kubeconfig-env:K", environ), patience=QUICK, pause=lambda _: None)
         deps = stage.deps
         self.app = App(
-            Settings.of(environ),
+            Settings.from_environ(environ),
             cluster=KubernetesCluster(calls, deps.policy, deps.clock, pause=lambda _: None),
             pools=deps.pools,
             state=deps.state,
@@ -156,16 +156,18 @@ def _advised(api: ApiServer) -> App:
         "PILOTLIGHT_OUTBOX": "memory:",
         "K": api.kubeconfig(token=SECRET),
     }
-    return App(Settings.of(environ))
+    return App(Settings.from_environ(environ))
 
 
 def test_a_real_api_without_pools_says_what_to_name() -> None:
     """Who sells the nodes is never guessed."""
     environ: dict[str, Any] = {"PILOTLIGHT_API": "kubeconfig-env:K", "K": "{}"}
-    answer = App(Settings.of(environ)).receive("capacity_reconcile", encode(Tick(cluster="local"), id="t"), {})
+    answer = App(Settings.from_environ(environ)).receive(
+        "capacity_reconcile", encode(Tick(cluster="local"), id="t"), {}
+    )
     assert "PILOTLIGHT_POOLS" in str(answer.body)
 
 
 def test_a_real_api_is_advised_until_a_mode_is_set() -> None:
     """Naming an API server alone changes nothing in it."""
-    assert Settings.of({"PILOTLIGHT_API": "in-cluster"}).mode == "advise"
+    assert Settings.from_environ({"PILOTLIGHT_API": "in-cluster"}).mode == "advise"

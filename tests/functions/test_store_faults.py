@@ -39,7 +39,9 @@ class Site:
     def __init__(self, address: str, environ: dict[str, str] | None = None) -> None:
         self.stage = Doomed(pods=[SAVES])
         self.outbox = MemoryOutbox()
-        self._settings = Settings.of({"PILOTLIGHT_STATE": address, "PILOTLIGHT_MODE": "act", **(environ or {})})
+        self._settings = Settings.from_environ(
+            {"PILOTLIGHT_STATE": address, "PILOTLIGHT_MODE": "act", **(environ or {})}
+        )
         self.fresh()
         for _ in range(5):
             self.stage.wait(60)
@@ -216,7 +218,7 @@ def test_work_is_saved_whatever_a_store_on_the_network_answers(
     with answering(lambda *_: answer) as host:
         keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"), "us-east-1")
         environ = {"FIRESTORE_EMULATOR_HOST": host, "AWS_ENDPOINT_URL": f"http://{host}", **keys}
-        site._settings = Settings.of({"PILOTLIGHT_STATE": store, "PILOTLIGHT_MODE": "act", **environ})
+        site._settings = Settings.from_environ({"PILOTLIGHT_STATE": store, "PILOTLIGHT_MODE": "act", **environ})
         site.fresh()
         site.judge()
 

@@ -31,7 +31,9 @@ def _read(settings: Settings, policy: str) -> Bill:
 def _settings(tmp_path: Path, cluster: str) -> Settings:
     file = tmp_path / "bill.csv"
     file.write_text(HEAD + LINE.format(usd="7.50", cluster="ml") + LINE.format(usd="2.25", cluster="web"))
-    return Settings.of({"PILOTLIGHT_BILLS": f"focus:{file}", "PILOTLIGHT_CLUSTERS": TWO, "PILOTLIGHT_CLUSTER": cluster})
+    return Settings.from_environ(
+        {"PILOTLIGHT_BILLS": f"focus:{file}", "PILOTLIGHT_CLUSTERS": TWO, "PILOTLIGHT_CLUSTER": cluster}
+    )
 
 
 def test_two_clusters_of_a_deployment_count_its_bill_once(tmp_path: Path) -> None:
@@ -50,4 +52,4 @@ def test_a_bill_of_two_clusters_without_a_scope_is_not_read(tmp_path: Path) -> N
 def test_civos_bill_without_prices_is_not_read() -> None:
     """It would come to $0: the key that is missing is named."""
     with pytest.raises(BadInput, match=r"prices\.charges"):
-        _read(Settings.of({"PILOTLIGHT_BILLS": "civo:LON1", "CIVO_TOKEN": "t" * 20}), "")
+        _read(Settings.from_environ({"PILOTLIGHT_BILLS": "civo:LON1", "CIVO_TOKEN": "t" * 20}), "")

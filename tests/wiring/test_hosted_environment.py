@@ -25,7 +25,7 @@ def hosted() -> App:
     """A function's app, with no secret in its environment."""
     stores = {"PILOTLIGHT_STATE": "memory:", "PILOTLIGHT_OUTBOX": "memory:", "PILOTLIGHT_MODE": "advise"}
     clusters = {"PILOTLIGHT_CLUSTERS": json.dumps({"ml": CLUSTER})}
-    return App(Settings.of({**stores, **clusters, "PILOTLIGHT_POLICY": str(POLICY)}))
+    return App(Settings.from_environ({**stores, **clusters, "PILOTLIGHT_POLICY": str(POLICY)}))
 
 
 def _push(data: dict[str, Any], **attributes: str) -> bytes:

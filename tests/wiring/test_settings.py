@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_embedded_default_acts() -> None:
     """With nothing set, state and outbox lie in .pilotlight and the world is acted upon."""
-    settings = Settings.of({})
+    settings = Settings.from_environ({})
     assert (settings.state, settings.outbox) == ("sqlite:.pilotlight/state.db", "local:.pilotlight/outbox")
     assert (settings.mode, settings.cluster_name) == ("act", "local")
     assert settings == Settings(environ={})
@@ -35,7 +35,7 @@ def test_the_embedded_default_acts() -> None:
 )
 def test_the_mode_is_advise_until_set(environ: dict[str, str], mode: str) -> None:
     """Only the embedded default acts unasked."""
-    assert Settings.of(environ).mode == mode
+    assert Settings.from_environ(environ).mode == mode
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_bad_setting_is_named(environ: dict[str, str], says: str) -> None:
     """What is set wrongly is one line with the variable or the file."""
     memory = {"PILOTLIGHT_STATE": "memory:", "PILOTLIGHT_OUTBOX": "memory:"}
     with pytest.raises(BadInput, match=says):
-        _ = App(Settings.of({**memory, **environ})).deps
+        _ = App(Settings.from_environ({**memory, **environ})).deps
 
 
 def test_a_bad_policy_is_named(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_a_web_hooks_url_comes_from_the_environment(tmp_path: Path) -> None:
     policy.write_text("version: 1\nalerts: {channels: {ops: {kind: webhook, url_env: OPS_URL}}}\n")
     settings = {"PILOTLIGHT_POLICY": str(policy)}
     with pytest.raises(BadInput, match="OPS_URL"):
-        _ = App(Settings.of(settings)).channels
-    channels = App(Settings.of({**settings, "OPS_URL": "https://hooks.example.com/1"})).channels
+        _ = App(Settings.from_environ(settings)).channels
+    channels = App(Settings.from_environ({**settings, "OPS_URL": "https://hooks.example.com/1"})).channels
     assert isinstance(channels["ops"], WebhookChannel)
 
 
@@ -172,7 +172,7 @@ def gs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_policy_is_read_from_gs_with_the_prices_beside_it(gs: None) -> None:
     """gs://bucket/object is the object's bytes, and the policy's price files are in the same folder."""
-    app = App(Settings.of({"PILOTLIGHT_POLICY": "gs://acme/policy/1/policy.yaml"}))
+    app = App(Settings.from_environ({"PILOTLIGHT_POLICY": "gs://acme/policy/1/policy.yaml"}))
     assert "g4g.40.kube.small" in app.catalog.instance_types
 
 

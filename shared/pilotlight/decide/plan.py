@@ -240,7 +240,7 @@ def _to_be_closed(
 ) -> set[str]:
     """The pools whose nodes are closed when they come: those that are grown now, and that others stray into."""
     able = {pool for pool in shut if pool in memory.strays and pool not in unsettled and pool in by_pool}
-    return {pool for pool in able if memory.backing_off(by_pool[pool].name, now) is None}
+    return {pool for pool in able if memory.live_backoff(by_pool[pool].name, now) is None}
 
 
 def _plan_pods(run: Provisioner, view: ClusterView) -> None:

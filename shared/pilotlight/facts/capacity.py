@@ -165,7 +165,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple([p for p in self.pods if p.gpu is None and not p.daemonset])
 
     @cached_property
-    def due(self) -> bool:
+    def has_due_job(self) -> bool:
         """True where a pod on it has a deadline."""
         return any(pod.shape is not None and pod.shape.due is not None for pod in self.gpu_pods)
 

@@ -81,7 +81,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
 
     @property
-    def of(self) -> Buy | NodeVerdict:
+    def action(self) -> Buy | NodeVerdict:
         """The purchase or the release that is held."""
         held = self.buy or self.node
         assert held is not None
@@ -224,7 +224,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     basis: Basis | None = None  # None in records from before there was one.
 
     @property
-    def made(self) -> tuple[tuple[Buy | NodeVerdict, Step], ...]:
+    def calls_with_steps(self) -> tuple[tuple[Buy | NodeVerdict, Step], ...]:
         """Every step with the purchase or the release that it carries out."""
         calls = self.plan.calls
         return tuple((calls[step.n], step) for step in self.steps)
@@ -233,7 +233,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         """Verdict on a group's pods after its steps, and why: what was not bought is never called bought."""
         if group.verdict != "bought":
             return group.verdict, group.why
-        steps = [step for call, step in self.made if step.call == "grow" and step.target == group.where]
+        steps = [step for call, step in self.calls_with_steps if step.call == "grow" and step.target == group.where]
         missed = next((step for step in steps if step.state not in ("planned", "done")), None)
         if missed is None or any(step.state == "done" for step in steps):
             return group.verdict, group.why
@@ -268,7 +268,7 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
 
     links: tuple[Link, ...] = ()
 
-    def after(self, kind: LinkKind, id: str, at: datetime, digest: str) -> Link:
+    def next_link(self, kind: LinkKind, id: str, at: datetime, digest: str) -> Link:
         """The link that goes on from here."""
         last = self.links[-1] if self.links else None
         seq, prev = (last.seq + 1, last.hash) if last else (1, "")

@@ -165,7 +165,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     operations: dict[str, int] = {}
     again: int = 0
 
-    def took(self, phase: Phase, seconds: Seconds) -> "Tally":
+    def count_duration(self, phase: Phase, seconds: Seconds) -> "Tally":
         """With one more. Two clocks are read: what would be below zero is zero."""
         was, took = self.durations.get(phase, Durations()), max(0.0, seconds)
         place = bisect_left(BOUNDS, took)
@@ -173,12 +173,12 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         one = Durations(counts=counts, total_s=round(was.total_s + took, 3))
         return msgspec.structs.replace(self, durations={**self.durations, phase: one})
 
-    def called(self, call: str, outcome: str) -> "Tally":
+    def count_call(self, call: str, outcome: str) -> "Tally":
         """With one more call that ended so."""
         name = f"{call}/{outcome}"
         return msgspec.structs.replace(self, calls={**self.calls, name: self.calls.get(name, 0) + 1})
 
-    def decided(self, verdicts: Iterable[str], operations: Mapping[str, int]) -> "Tally":
+    def count_decision(self, verdicts: Iterable[str], operations: Mapping[str, int]) -> "Tally":
         """With one more decision, by its verdicts, and what was asked of the state since the one before."""
         return msgspec.structs.replace(
             self,
@@ -186,7 +186,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
             operations=dict(Counter(self.operations) + Counter(operations)),
         )
 
-    def refused(self, kind: str) -> "Tally":
+    def count_refusal(self, kind: str) -> "Tally":
         """With one more purchase that was refused."""
         return msgspec.structs.replace(self, refusals={**self.refusals, kind: self.refusals.get(kind, 0) + 1})
 
@@ -249,7 +249,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     periods: dict[str, str] = {}  # Those of budgets, by what each is kept under.
     tally: Tally = Tally()  # For the figures: no decision reads it.
 
-    def quarantined(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
+    def live_quarantine(self, shape: str, pool: str, now: datetime) -> Quarantine | None:
         """The live quarantine of a shape in a pool, if any."""
         return next((q for q in self.quarantines if q.shape == shape and q.pool == pool and q.until > now), None)
 
@@ -257,6 +257,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         """True where a shape is known not to be bound to a node."""
         return any(m.shape == shape and m.node == node and m.until > now for m in self.misfits)
 
-    def backing_off(self, offering: str, now: datetime) -> Backoff | None:
+    def live_backoff(self, offering: str, now: datetime) -> Backoff | None:
         """The live back-off of an offering, if any."""
         return next((b for b in self.backoffs if b.offering == offering and b.until > now), None)

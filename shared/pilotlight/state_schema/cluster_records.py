@@ -76,7 +76,7 @@ class NodeMark(msgspec.Struct, frozen=True, kw_only=True):
     owners: dict[MarkOwner, Ownership]
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True where anyone keeps it closed."""
         return any(owner != "person" for owner in self.owners)
 

@@ -69,7 +69,7 @@ BACKENDS: dict[str, Backend] = {"sqlite": _sqlite, "dynamodb": _dynamodb, "fires
 
 def _worker(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, wrong_s: Seconds) -> App:
     """A worker whose wall clock is wrong by so much."""
-    worker = app(Settings.of(environ))
+    worker = app(Settings.from_environ(environ))
     clock = SystemClock()
     clock.now = lambda: datetime.now(UTC) + timedelta(seconds=wrong_s)  # type: ignore[method-assign]
     worker.__dict__["clock"] = clock

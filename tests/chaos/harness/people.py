@@ -110,7 +110,7 @@ class People:
             nodes: dict[str, int] = {}
             for held in record.plan.held:
                 if held.code == "approval":
-                    nodes[held.of.pool] = nodes.get(held.of.pool, 0) + held.count
+                    nodes[held.action.pool] = nodes.get(held.action.pool, 0) + held.count
             if nodes:
                 with suppress(BadInput):
                     brake_records.approve(self._state, self._cluster, record.id, nodes, now)

@@ -20,7 +20,7 @@ def chain(records: Sequence[bytes], first: Chain | None = None) -> list[bytes]:
     head, out = first or Chain(), list[bytes]()
     for n, record in enumerate(records, 1):
         kind: LinkKind = "cost" if n % 3 == 0 else "decision"
-        link = head.after(kind, f"d{n}", START + timedelta(minutes=n), sha256(record).hexdigest())
+        link = head.next_link(kind, f"d{n}", START + timedelta(minutes=n), sha256(record).hexdigest())
         out.append(line_of(link, record))
         head = Chain(links=(link,))
     return out
@@ -113,7 +113,7 @@ def rewrite_the_tail(lines: list[bytes], k: int, _: random.Random) -> int:
     head = Chain(links=(before,)) if k else Chain()
     for n in range(k, len(lines)):
         other = record(n + 9000)
-        link = head.after("decision", f"d{n + 1}", START, sha256(other).hexdigest())
+        link = head.next_link("decision", f"d{n + 1}", START, sha256(other).hexdigest())
         lines[n], head = line_of(link, other), Chain(links=(link,))
     return k + 1
 
@@ -179,7 +179,7 @@ def test_a_beginning_that_was_dropped_needs_a_checkpoint() -> None:
     assert (found.seq, found.how) == (1, "cut")
     tenth, last = msgspec.json.decode(LINES[9]), msgspec.json.decode(LINES[-1])
     head = Chain(links=(msgspec.convert(last["link"], Link),))
-    checkpoint = line_of(head.after("checkpoint", "10", START, tenth["hash"]), b"")
+    checkpoint = line_of(head.next_link("checkpoint", "10", START, tenth["hash"]), b"")
     assert verify([*LINES[10:], checkpoint]).tampered is None
     assert verify([*LINES[11:], checkpoint]).tampered is not None
 
@@ -188,7 +188,7 @@ def test_a_decision_that_was_filed_twice_has_its_record_once() -> None:
     """Whichever of two workers wrote last, the other's link stands without a record."""
     head, lines = Chain(), list[bytes]()
     for body in (record(1), record(2)):
-        link = head.after("decision", "d1", START, sha256(body).hexdigest())
+        link = head.next_link("decision", "d1", START, sha256(body).hexdigest())
         head = Chain(links=(*head.links, link))
         lines.append(line_of(link, body))
     links = head.links

@@ -170,7 +170,7 @@ def test_every_node_is_bought_or_held_and_money_adds_up(calls: list[Buy], nodes:
     for pool in "abc":
         asked = sum(b.count for b in calls if b.pool == pool)
         assert asked == sum(b.count for b in made.buys if b.pool == pool) + sum(
-            h.count for h in made.held if h.of.pool == pool
+            h.count for h in made.held if h.action.pool == pool
         )
     assert made.usd_per_hour_after == 3 + sum((b.count * b.usd_per_hour for b in made.buys), Decimal(0))
 

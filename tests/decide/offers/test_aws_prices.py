@@ -78,7 +78,7 @@ def test_spot_of_a_file_is_planned_with_and_not_bought_at_when_it_is_old(region:
         f"\n  p{n}: {{cloud: eks, instance_type: {name}, capacity_type: spot}}" for n, name in enumerate(kinds)
     )
     policy = read_policy(f"version: 1\npools:{pools}\n".encode(), "policy")
-    found, findings = offerings(policy, of(region).resolved(), region)
+    found, findings = offerings(policy, of(region).resolve(), region)
     assert ([one.instance_type for one in found], findings) == (list(kinds), ())
     for one in found:
         day = datetime.fromisoformat(kinds[one.instance_type].prices["spot"].date).replace(tzinfo=UTC)
@@ -112,7 +112,7 @@ prices: {overrides: {g6.xlarge/on-demand: 0.9}}
 def test_another_regions_price_is_no_price() -> None:
     """A pool that is elsewhere by its zones, or by the deployment's region, has an error with its type and region."""
     policy = read_policy(ELSEWHERE, "policy")
-    found, findings = offerings(policy, CATALOG.resolved(), "eu-central-1")
+    found, findings = offerings(policy, CATALOG.resolve(), "eu-central-1")
     assert [(one.pool, one.usd_per_hour) for one in found] == [("near", Decimal("1.006")), ("own", Decimal("0.9"))]
     said = {each.subject: each.message for each in findings}
     assert "no price for g5.xlarge/on-demand in eu-west-1 (the price file is of us-east-1)" in said["pool far"]
@@ -235,7 +235,7 @@ def test_where_all_regions_agree_none_need_be_known() -> None:
 
 def test_one_regions_file_is_that_of_pools_that_say_none() -> None:
     """There is no other that could be meant."""
-    found, findings = offerings(read_policy(BOTH, "policy"), CATALOG.resolved())
+    found, findings = offerings(read_policy(BOTH, "policy"), CATALOG.resolve())
     assert {one.pool: str(one.usd_per_hour) for one in found} == {"east": "27.1988", "unsaid": "27.1988"}
     assert [each.subject for each in findings] == ["pool west"]
 
@@ -265,7 +265,7 @@ def test_a_zone_says_its_region(zone: str, region: str, usd: str) -> None:
 def test_the_usual_remedy_is_named_with_its_region() -> None:
     """The command that writes a file of the type's prices."""
     policy = read_policy(ELSEWHERE, "policy")
-    _, (far, _) = offerings(policy, CATALOG.resolved(), "eu-central-1")
+    _, (far, _) = offerings(policy, CATALOG.resolve(), "eu-central-1")
     assert "pilotlight sizes g5.xlarge --region eu-west-1 --catalog" in far.message
     assert 'prices.overrides["g5.xlarge/on-demand"]' in far.message
 
@@ -282,10 +282,10 @@ def test_what_a_type_costs_while_it_stands_by_is_its_disks() -> None:
     text = FILE.read_text(encoding="utf-8")
     types = text.index("  g5.xlarge:")
     own = text[:types] + text[types:].replace("cloud: eks", "cloud: eks\n    disk_gib: 100\n    wake_s: 60", 1)
-    kind = read_catalog(own, "own").resolved().instance_types["g5.xlarge"]
+    kind = read_catalog(own, "own").resolve().instance_types["g5.xlarge"]
     assert kind.standby_usd_per_hour == Decimal("0.011112")
     hand = own.replace("disk_gib: 100", "disk_gib: 100\n    standby_usd_per_hour: 0.02")
-    assert read_catalog(hand, "own").resolved().instance_types["g5.xlarge"].standby_usd_per_hour == Decimal("0.02")
+    assert read_catalog(hand, "own").resolve().instance_types["g5.xlarge"].standby_usd_per_hour == Decimal("0.02")
 
 
 def test_a_disk_without_a_price_is_an_error() -> None:

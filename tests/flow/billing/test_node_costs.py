@@ -52,7 +52,9 @@ def cost_links(state: State) -> list[Link]:
 
 def purchases(on: Stage) -> dict[str, int]:
     """How many nodes each decision bought."""
-    made = ((record.id, step) for record in ledger.filed_records(on.deps.state, "c") for _, step in record.made)
+    made = (
+        (record.id, step) for record in ledger.filed_records(on.deps.state, "c") for _, step in record.calls_with_steps
+    )
     return {id: step.count for id, step in made if step.call == "grow"}
 
 

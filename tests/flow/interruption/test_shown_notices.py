@@ -75,7 +75,7 @@ def test_a_condition_is_a_notice_too(condition: str, cloud: str, kind: str) -> N
     """The node is closed and its pod saved, as by the cloud's own event."""
     stage, [found] = _shown(conditions=(condition,), cloud=cloud)
     assert (found.kind, found.truth) == (kind, "verified")
-    assert found.over or stage.world.nodes[found.node].cordoned
+    assert found.is_over or stage.world.nodes[found.node].cordoned
 
 
 @pytest.mark.parametrize(

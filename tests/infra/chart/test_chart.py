@@ -208,7 +208,7 @@ def test_the_limit_lists_the_policys_pools() -> None:
 def test_its_settings_and_tokens_are_read() -> None:
     """The variables of ConfigMap and Secret together are settings: who may post what, and that nothing is changed."""
     secret = found("advises", "Secret")["stringData"]
-    given = Settings.of({**found("advises", "ConfigMap", "pilotlight-settings")["data"], **secret})
+    given = Settings.from_environ({**found("advises", "ConfigMap", "pilotlight-settings")["data"], **secret})
     assert (given.mode, given.pools, given.api, given.cluster_name) == ("advise", "advisor", "in-cluster", "ml")
     assert {name: (*each.roles, each.by) for name, each in given.callers.items()} == {
         "heartbeat": ("send", "header"), "events": ("send", "header"), "knative": ("send", "path"),

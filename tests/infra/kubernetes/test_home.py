@@ -42,7 +42,7 @@ def test_the_settings_are_settings() -> None:
     """Every variable is one that is read, and together they are a deployment that changes nothing."""
     given = _data("pilotlight-settings")
     assert all(name in (settings.__doc__ or "") for name in given)
-    found = settings.Settings.of(given)
+    found = settings.Settings.from_environ(given)
     assert (found.mode, found.pools, found.api, found.cluster_name) == ("advise", "advisor", "in-cluster", "ml")
 
 

@@ -14,7 +14,7 @@ def tally(*waits_s: float) -> Tally:
     """So many pods, each seen in a second, its node booted in these and bound in ten."""
     found = Tally()
     for boot_s in waits_s:
-        found = found.took("detect", 1).took("boot", boot_s).took("bind", 10)
+        found = found.count_duration("detect", 1).count_duration("boot", boot_s).count_duration("bind", 10)
     return found
 
 

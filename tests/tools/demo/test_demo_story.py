@@ -171,7 +171,7 @@ def _shown(
 ) -> None:
     """Gather what a Prometheus and a browser see until serve ends. A pool that the story does not use is paused."""
     [home] = temporary.iterdir()
-    deps = App(Settings.of({"PILOTLIGHT_HOME": str(home)}))
+    deps = App(Settings.from_environ({"PILOTLIGHT_HOME": str(home)}))
     brake_records.pause(deps.state, "local", "spare", "trying", datetime.now(UTC))
     queries = panels("pilotlight-money", "pilotlight-health")
     while demo.poll() is None:

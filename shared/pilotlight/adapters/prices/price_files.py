@@ -15,5 +15,5 @@ class FilePrices:
         self._files, self._read = files, read
 
     def catalog(self) -> Catalog:
-        catalogs = [read_catalog(self._read(path), path).resolved() for path in self._files]
+        catalogs = [read_catalog(self._read(path), path).resolve() for path in self._files]
         return reduce(Catalog.followed_by, catalogs)

@@ -60,7 +60,7 @@ def _of_pods(advice: Advised, bound: set[str], waiting: set[str]) -> End:
 
 def _advised(held: Held, known: set[str], boots: Mapping[str, Seconds], now: datetime) -> Advised | None:
     """The advice in what a mode held; None where it is followed already."""
-    boot_s = boots.get(held.of.pool, 0.0)
+    boot_s = boots.get(held.action.pool, 0.0)
     if held.node is not None:
         node = held.node
         return Advised(

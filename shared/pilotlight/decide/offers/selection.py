@@ -274,10 +274,10 @@ def _not_now(
     misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now]
     if len(misfits) > 1:
         return "quarantine", f"not before {misfits[-1].until:%H:%M}: on {len(misfits)} nodes it {misfits[-1].why}"
-    quarantine = memory.quarantined(shape.key, offering.pool, now)
+    quarantine = memory.live_quarantine(shape.key, offering.pool, now)
     if quarantine:
         return "quarantine", f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"
-    backoff = memory.backing_off(offering.name, now)
+    backoff = memory.live_backoff(offering.name, now)
     return ("backoff", f"not before {backoff.until:%H:%M:%S}: {backoff.why}") if backoff else None
 
 

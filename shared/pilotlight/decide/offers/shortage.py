@@ -33,7 +33,7 @@ def better_waited_for(
     """
     wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
     for candidate in short if wait else ():
-        resting = memory.backing_off(candidate.offering.name, now)
+        resting = memory.live_backoff(candidate.offering.name, now)
         if resting is None or resting.short_since is None or not _nexts(candidate, next_):
             continue
         to_the_next_try, so_far = resting.until - now, now - resting.short_since

@@ -196,7 +196,7 @@ def _alone(members: Sequence[_Held], samples: int) -> list[GpuSeries]:
     return [
         one.series
         for one in members
-        if one.series.measured >= WHOLE * samples
+        if one.series.measured_samples >= WHOLE * samples
         and any(not isnan(value) for value in one.series.memory)
         and each[one.series.pod] == 1
         and not one.series.part

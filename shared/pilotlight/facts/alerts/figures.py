@@ -18,7 +18,7 @@ class Family(NamedTuple):
     kind: Kind = "gauge"
 
     @property
-    def exported(self) -> tuple[str, ...]:
+    def exported_names(self) -> tuple[str, ...]:
         """The names under which its values are found."""
         ends = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}[self.kind]
         return tuple(f"{self.name}{end}" for end in ends)

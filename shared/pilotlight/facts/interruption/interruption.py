@@ -112,7 +112,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     confirmed: Confirmed | None = None  # Verified before an earlier end was said, which nobody has confirmed yet.
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True where nothing is left to do."""
         return bool(self.outcome)
 

@@ -150,7 +150,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             elsewhere=stay,
         )
 
-    def resolved(self) -> "Catalog":
+    def resolve(self) -> "Catalog":
         """With each type's own region, and what it costs while it stands by where its disks say that."""
         types = {name: self._resolved(kind) for name, kind in self.instance_types.items()}
         return msgspec.structs.replace(self, instance_types=types)

@@ -27,7 +27,7 @@ class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):
         return self.device.rpartition("/")[0] if self.part else self.device
 
     @property
-    def measured(self) -> int:
+    def measured_samples(self) -> int:
         """Samples of its activity."""
         return sum(value == value for value in self.activity)
 

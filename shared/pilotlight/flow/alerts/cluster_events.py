@@ -60,7 +60,7 @@ def _of_group(record: Record, group: PodGroup, new: set[str]) -> Said | None:
     if group.code == "deadline" and mark("deadline", group.pods) in new:
         return Said("", WAITS, group.why, "deadline")
     held = next((h for h in record.plan.held if h.buy is not None and h.target == group.where), None)
-    stopped = held is not None and any(key.startswith(f"stopped/grow/{held.of.pool}/{held.target}") for key in new)
+    stopped = held is not None and any(key.startswith(f"stopped/grow/{held.action.pool}/{held.target}") for key in new)
     if group.verdict == "waiting" and held is not None and stopped:
         return Said("", NO_GPU_NODE, f"{why}; {_next_try(record)}", held.code)
     return None
@@ -81,7 +81,7 @@ def _next_try(record: Record) -> str:
 
 
 def _on_nodes(record: Record) -> Iterator[Said]:
-    for call, step in record.made:
+    for call, step in record.calls_with_steps:
         if isinstance(call, Buy) or not call.registered:
             continue
         if step.state == "done":

@@ -35,7 +35,7 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
     Ids are by step, so that a message sent again after a crash carries the id it had.
     """
     out: list[Outgoing] = []
-    for call, step in record.made:
+    for call, step in record.calls_with_steps:
         if step.code == "there":
             continue
         if step.state == "done" or (step.count and step.state in ("denied", "unknown")):
@@ -50,10 +50,10 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             out += _news(deps, alert, f"{record.id}.{step.n}.{ended}")
     for n, held in enumerate(record.plan.held):
         if held.code != "settling":
-            change = _change(deps, held.of, held.count, record)
+            change = _change(deps, held.action, held.count, record)
             stays: NotDone = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
-            alert = not_done(change, stays, held.call, held.target, why, call_worth(deps, held.of, held.count))
+            alert = not_done(change, stays, held.call, held.target, why, call_worth(deps, held.action, held.count))
             if held.code == "approval":
                 alert = msgspec.structs.replace(alert, fingerprint=_asks(alert.fingerprint, held))
             if held.node is not None and held.node.capped:  # From here on it passes a budget: that is news.

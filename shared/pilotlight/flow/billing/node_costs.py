@@ -190,7 +190,7 @@ def _calls(deps: Deps, first: datetime, last: datetime) -> Iterator[Bought]:
         record = entry.value
         if record.at > last:
             return
-        for call, step in record.made:
+        for call, step in record.calls_with_steps:
             if isinstance(call, Buy) and step.state == "done" and step.count:
                 yield Bought(record.id, step.pool, step.count, step.sent_at or record.at)
 

@@ -47,7 +47,7 @@ def _begin(deps: Deps, one: Behind | Back, snapshot: Snapshot) -> None:
     instance = node.instance or node.name
     known = interruption_records.find(deps, instance)
     offering = next((o for o in deps.offerings if o.pool == node.pool), None)
-    if offering is None or (known and not known.found.over):
+    if offering is None or (known and not known.found.is_over):
         return
     if isinstance(one, Back) and known and known.found.kind == BACK and now - known.found.received_at < AGAIN:
         return

@@ -27,7 +27,7 @@ def begin(deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now:
     deadline = max(end.at - timedelta(seconds=LATE_S + calls_s), earliest)
     instance = node.instance or node.name
     known = interruption_records.find(deps, instance)
-    former = known.found if known and not known.found.over else None
+    former = known.found if known and not known.found.is_over else None
     if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
         return former.kind in STOP_KINDS
     found = Interruption(

@@ -30,7 +30,7 @@ def settle_decision(deps: Deps, record: Record) -> None:
         return
     gone = {
         call.instance or call.node
-        for call, step in record.made
+        for call, step in record.calls_with_steps
         if isinstance(call, NodeVerdict) and step.state == "done"
     }
     nothing = _unsold(record)
@@ -51,7 +51,7 @@ def unsold(deps: Deps, holds: Iterable[Hold], unresolved: AbstractSet[str]) -> s
 def _unsold(record: Record) -> set[str]:
     return {
         f"{record.id}.{step.n}.{n}"
-        for call, step in record.made
+        for call, step in record.calls_with_steps
         if isinstance(call, Buy) and step.state in ("denied", "unknown", "revoked")
         for n in range(step.count, call.count)
     }

@@ -133,7 +133,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         fingerprint=_fingerprint(found),
         what=f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it",
         why=found.why + risk,
-        next=_ENDED[found.outcome] if found.over or not found.ours else _next(found),
+        next=_ENDED[found.outcome] if found.is_over or not found.ours else _next(found),
         how=f"pilotlight why {found.instance}",
         subject=found.node or found.instance,
         usd_per_hour=str(price) if found.priced else "",

@@ -75,7 +75,7 @@ class Act:
         if self.ran:
             asked = state.operations() if isinstance(state, CountsOperations) else {}
             verdicts = (*(group.verdict for group in plan.pods), *(node.verdict for node in plan.releases))
-            tally = tally.took("cycle", self.ran()).decided(verdicts, asked)
+            tally = tally.count_duration("cycle", self.ran()).count_decision(verdicts, asked)
         memory = msgspec.structs.replace(self.memory, tally=tally)
         ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, memory)
 
@@ -98,7 +98,7 @@ class Act:
             self._grow(call, sending)
         else:
             self._release(call, sending)
-        self.tally = self.tally.called(step.call, sending.step.state)
+        self.tally = self.tally.count_call(step.call, sending.step.state)
         if sending.step.count and sending.step.state in ("done", "denied") and sending.step.code != "there":
             nodes, limits = sending.step.count, self.deps.policy.limits
             self.memory = remember_call(self.memory, call, nodes, self.record.at, limits)
@@ -118,7 +118,7 @@ class Act:
         if deps.policy.budgets:
             refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
         if refused:
-            self.tally = self.tally.refused("Budget")
+            self.tally = self.tally.count_refusal("Budget")
             sending.end("denied", code="budget", note=refused, count=0)
             return
         key = ledger.flight_name(deps.name, self.record.id, n)
@@ -190,7 +190,7 @@ class Act:
         if isinstance(no, NoCapacity):
             self._asked(buy, served=False)
             self.elsewhere = self.elsewhere or several
-        self.tally = self.tally.refused(type(no).__name__)
+        self.tally = self.tally.count_refusal(type(no).__name__)
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.note_size(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))

@@ -164,7 +164,7 @@ class Cycle:
             answer = Answer(decision="", did=again, why=summary(plan, ()), outcome=_without_record(plan))
         else:
             done = self.act(snapshot, record, purchases(left) if left else ())
-            lines, why = (*again, *did(done)), summary(done.plan, done.made)
+            lines, why = (*again, *did(done)), summary(done.plan, done.calls_with_steps)
             answer = Answer(decision=done.id, did=lines, why=why, released=released_nodes(done))
         self.held.forget_loss()
         if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):

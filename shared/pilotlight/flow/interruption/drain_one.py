@@ -56,7 +56,7 @@ class Rescue(Saving):
         """Every step that is due."""
         node = node_of(self.view, self.found.instance, self.found.node)
         self._step(node)
-        if node is not None and not self.found.over:
+        if node is not None and not self.found.is_over:
             told = interruption_records.retold(self.found, len(node.gpu_pods), self.price)
             self._note(messages=told)
 
@@ -129,12 +129,12 @@ class Rescue(Saving):
                 self._replace(node)
             elif move.do in ("cordon", "checkpoint", "evict"):
                 self._try(partial(self._gently, move, pods))
-            elif not self.found.over:
+            elif not self.found.is_over:
                 self._last(move, node)
         if (
             self.found.truth == "verified"
             and any(move.do == "evict" for move in due)
-            and not self.found.over
+            and not self.found.is_over
             and self._empty(node)
             and self._drained(node)
         ):
@@ -142,7 +142,7 @@ class Rescue(Saving):
         later = [move.at for move in self.steps(node) if move.at > self.now]
         later += [found for found in (self.found.deadline,) if found is not None and found > self.now]
         later += [self.now + ASK_AGAIN] if self.found.confirmed else []
-        self.again = min(later, default=None) if not self.found.over else None
+        self.again = min(later, default=None) if not self.found.is_over else None
 
     def _last(self, move: Move, node: Node) -> None:
         if move.do == "uncordon":
@@ -183,7 +183,7 @@ class Rescue(Saving):
     def needs_room(self) -> bool:
         """True where a verified order, which nobody holds, asks for room now."""
         found = self.found
-        if found.over or found.replaced or found.truth != "verified" or not found.deadline or self.now < found.begin:
+        if found.is_over or found.replaced or found.truth != "verified" or not found.deadline or self.now < found.begin:
             return False
         node = node_of(self.view, found.instance, found.node)
         acts = self.deps.mode_of(found.pool) in ("scale-up", "act")
@@ -194,7 +194,7 @@ class Rescue(Saving):
     @property
     def holds_room(self) -> bool:
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
-        return self.found.replaced and not self.found.over and self.found.kind not in STOP_KINDS
+        return self.found.replaced and not self.found.is_over and self.found.kind not in STOP_KINDS
 
     def _who_hold_room(self) -> "Sequence[Rescue]":
         others = self.beside or [
@@ -288,7 +288,7 @@ class Rescue(Saving):
 
     def answer(self, why: str = "") -> Answer:
         """The answer of this look: what was done now, and when to look again."""
-        done = f"over: {self.found.outcome}" if self.found.over else "goes on"
+        done = f"over: {self.found.outcome}" if self.found.is_over else "goes on"
         told = self.found.proof if self.found.truth != "verified" else self.found.why
         return Answer(
             decision=self.found.decision,
@@ -308,7 +308,7 @@ def advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
 
 def do_due_steps(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
     """One look's steps of a rescue, done and written; people are told once it is over."""
-    if not kept.found.over:
+    if not kept.found.is_over:
         run.go()
     if run.found != kept.found:
         try:
@@ -318,7 +318,7 @@ def do_due_steps(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
     if kept.found.messages:
         deps.outbox.publish(kept.found.messages)
         kept = Versioned(msgspec.structs.replace(kept.found, messages=()), kept.version)
-    if kept.found.over:
+    if kept.found.is_over:
         interruption_records.close(deps, kept)
     elif not kept.found.messages and run.found.messages:
         interruption_records.write(deps, kept)

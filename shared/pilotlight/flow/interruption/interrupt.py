@@ -48,7 +48,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
         if known is not None and not news(known.found, notice):
             return _again(deps, known, dry_run)
         view = view or deps.observe()
-        before = known.found if known and not known.found.over else None
+        before = known.found if known and not known.found.is_over else None
         version = known.version if known else ABSENT
         kept = Versioned(_opened(deps, view, notice, before, now), version)
         if known and before and kept.found.truth == "disproved":
@@ -79,7 +79,7 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
     """
     if known.kind in AT_LEISURE:  # Ours, and of no end: whatever a cloud says then is more.
         return known.outcome in ("", *STILL_THERE)
-    if known.over:
+    if known.is_over:
         same = (notice.kind, notice.at) == (known.kind, known.said_at)
         if same or known.outcome == "disproved":  # After a false one there may come a true one.
             return not same
@@ -112,7 +112,7 @@ def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> An
 
 
 def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:
-    if known.found.over or dry_run:
+    if known.found.is_over or dry_run:
         why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
         return Answer(decision=known.found.decision, did=(), why=why)
     return _advance(deps, known, deps.observe())
@@ -210,7 +210,7 @@ def _told(
         found = msgspec.structs.replace(found, why=figures or "its node is gone", outcome="" if worth else "stayed")
     if found.ours and notice.action in STAYS:
         found = msgspec.structs.replace(found, why=STAYS[notice.action], outcome="stayed")
-    found = msgspec.structs.replace(found, ended_at=now if found.over else None)
+    found = msgspec.structs.replace(found, ended_at=now if found.is_over else None)
     return msgspec.structs.replace(found, messages=(interruption_records.opening(found, len(pods), price, now),))
 
 
@@ -226,7 +226,7 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     if found.truth == "disproved":
         return Answer(decision="", did=(), why=f"dry run: disproved: {found.proof}")
     run = Rescue(deps, found, view)
-    steps = run.steps(node) if node and not found.over and (found.deadline or found.until) else ()
+    steps = run.steps(node) if node and not found.is_over and (found.deadline or found.until) else ()
     lines = [f"{move.at:%H:%M:%S} {move.do} {move.subject}: {move.why}" for move in steps]
     known = f"{found.truth}, {found.proof}" if found.proof else found.why
     return Answer(decision="", did=(), why="; ".join([f"dry run: {found.outcome or known}", *lines]))
@@ -251,7 +251,7 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
                 named=notice.deadline is not None, pool=node.pool, node=node.name, ours=True,
             )  # fmt: skip
             found = _judged(found, node, now, deps.pools.cloud)
-            if not found.over and notice.action not in STAYS:
+            if not found.is_over and notice.action not in STAYS:
                 Saving(deps, found, view).save(node)
     except (Retry, Denied):
         return  # The store's silence is what is told; the notice comes again.

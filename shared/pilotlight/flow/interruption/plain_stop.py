@@ -23,7 +23,9 @@ AHEAD = timedelta(seconds=60)
 def carry_on(deps: Deps) -> None:
     """Carry on the stops at a cap that are set apart. A refusal is met again at the next look."""
     names = deps.set_apart("rescue")
-    stops = [one for one in interruption_records.every(deps.state, deps.name) if one.instance in names and not one.over]
+    stops = [
+        one for one in interruption_records.every(deps.state, deps.name) if one.instance in names and not one.is_over
+    ]
     for found in stops:
         acts = deps.mode_of(found.pool) == "act" and not brake_records.pause_reason(deps.state, deps.name, found.pool)
         node = node_of(deps.observe(), found.instance, found.node) if found.kind in STOP_KINDS and acts else None

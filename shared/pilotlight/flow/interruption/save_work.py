@@ -153,7 +153,7 @@ class Saving:
             from pilotlight.decide.nodes.node_age import room_for
 
             if self.found.kind == BACK:
-                in_time = self.found.until is not None and self.now < self.found.until and not self.found.over
+                in_time = self.found.until is not None and self.now < self.found.until and not self.found.is_over
                 return in_time and self.found.replaced and self.room_on_spot(pod)
             return self.found.replaced and room_for(pod, self.found.node, self.view.nodes)
         return self.found.replaced or (move.by is not None and self.now >= move.by)

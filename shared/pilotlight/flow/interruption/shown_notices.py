@@ -59,7 +59,7 @@ def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> 
     """
     if known.kind == "rebalance":
         return False
-    if known.over:
+    if known.is_over:
         return known.outcome not in STILL_THERE and known.received_at >= node.created_at
     if known.truth == "verified" and known.kind in (notice.kind, *_ORDERS):
         return True  # A mark says that a node goes, and not when.

@@ -24,7 +24,7 @@ def note_ended(deps: Deps, *lives: Life) -> None:
 
 def note_released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     """Note the instances that a decision has just given back."""
-    gone = [node for node, step in record.made if isinstance(node, NodeVerdict) and step.state == "done"]
+    gone = [node for node, step in record.calls_with_steps if isinstance(node, NodeVerdict) and step.state == "done"]
     if not gone:
         return
     now = deps.now()

@@ -168,7 +168,7 @@ def with_promised_jobs(snapshot: Snapshot, plan: Plan) -> Snapshot:
     return replace(snapshot, memory=taken_on(snapshot.memory, promised, snapshot.now))
 
 
-_DUE = attrgetter("due")
+_DUE = attrgetter("has_due_job")
 
 
 def any_due(view: ClusterView) -> bool:

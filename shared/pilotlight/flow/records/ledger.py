@@ -155,7 +155,7 @@ def chain(state: State, cluster: str, kind: LinkKind, id: str, at: datetime, dig
         newest = head.links if kind != "cost" else (*_links_before(state, cluster, head), *head.links)
         if any((link.id, link.digest) == (id, digest) for link in newest):
             return
-        link, kept = head.after(kind, id, at, digest), head.links
+        link, kept = head.next_link(kind, id, at, digest), head.links
         if len(kept) >= LINKS_AT_HEAD:
             with suppress(Conflict):  # Then one that died before it moved the head has written the same.
                 LINKS.put(state, f"{cluster}/{kept[0].seq:012d}", head, if_version=ABSENT)

@@ -84,8 +84,8 @@ def count_waits(
     own = set(demands)
     for pod in pending:
         if pod.uid in own:
-            tally = tally.took("detect", (now - pod.created_at).total_seconds())
-    return tally.took("decide", (sent_at - now).total_seconds()) if sent_at else tally
+            tally = tally.count_duration("detect", (now - pod.created_at).total_seconds())
+    return tally.count_duration("decide", (sent_at - now).total_seconds()) if sent_at else tally
 
 
 def count_arrival(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
@@ -98,10 +98,10 @@ def count_arrival(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally
         held = [pod for pod in node.pods if pod.uid in own]
         if not held:
             continue
-        tally = tally.took("boot", (began - entry.requested_at).total_seconds())
+        tally = tally.count_duration("boot", (began - entry.requested_at).total_seconds())
         for pod in held:
             if pod.started_at is not None:
-                tally = tally.took("bind", (pod.started_at - began).total_seconds())
+                tally = tally.count_duration("bind", (pod.started_at - began).total_seconds())
     return tally
 
 

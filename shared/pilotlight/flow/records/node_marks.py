@@ -71,7 +71,7 @@ def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
         owners = {name: claim for name, claim in mark.owners.items() if name != owner}
         if _put(deps, NodeMark(node=node, owners=owners), version):
             break
-    if not NodeMark(node=node, owners=owners).closed:
+    if not NodeMark(node=node, owners=owners).is_closed:
         open_node(deps, node)
 
 
@@ -108,7 +108,7 @@ def in_doubt(found: Iterable[NodeMark]) -> frozenset[str]:
     return frozenset(
         mark.node
         for mark in found
-        if mark.closed and all(claim.doubted for owner, claim in mark.owners.items() if owner != "person")
+        if mark.is_closed and all(claim.doubted for owner, claim in mark.owners.items() if owner != "person")
     )
 
 
@@ -156,7 +156,7 @@ def settle(
             continue
         if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
             lift(deps, node.name, "release", by=release.by)
-        elif mark.closed and not node.marked and _settled(mark, now):
+        elif mark.is_closed and not node.marked and _settled(mark, now):
             mark = _opened_by_hand(deps, mark, now)
             findings += [_told(node.name)] if "person" in mark.owners else []
         elif release is not None and node.name not in leaving and _over(release, now):
@@ -200,7 +200,7 @@ def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
     if owners != mark.owners:
         _, version = _read(deps, mark.node)
         _put(deps, changed, version)
-    if changed.closed:
+    if changed.is_closed:
         deps.cluster.cordon(mark.node)
     return changed
 

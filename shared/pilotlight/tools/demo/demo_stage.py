@@ -110,7 +110,7 @@ def stage(home: Path, speed: float) -> Iterator[Stage]:
         port = _free_port()
         try:
             with _serve(home, port, environ) as serve:
-                yield Stage(world_at.url, serve, App(Settings.of(environ)), log, hook.told)
+                yield Stage(world_at.url, serve, App(Settings.from_environ(environ)), log, hook.told)
         finally:
             lines = "".join(json.dumps(record) + "\n" for record in log)
             (home / "world.jsonl").write_text(lines, "utf-8")

@@ -142,7 +142,7 @@ def _to_approve(plan: Plan) -> dict[str, list[Held]]:
     found: dict[str, list[Held]] = {}
     for one in plan.held:
         if one.code == "approval" and one.buy is not None:
-            found.setdefault(one.of.pool, []).append(one)
+            found.setdefault(one.action.pool, []).append(one)
     return found
 
 

@@ -204,7 +204,7 @@ def _line(record: Record) -> Decided:
         id=record.id,
         at=record.at,
         flow=record.flow,
-        why=summary(record.plan, record.made),
+        why=summary(record.plan, record.calls_with_steps),
         did=(*lines[:LINES], *more),
         open=record.status == "open",
         command=f"pilotlight why {record.id}",

@@ -37,7 +37,7 @@ def test_the_card_comes_from_the_state_and_says_what_is_not_measured(
     )
     tally = Tally()
     for _ in range(20):
-        tally = tally.took("boot", 150)
+        tally = tally.count_duration("boot", 150)
     MEMORY.put(state, "local", Memory(tally=tally))
 
     def run(*words: str) -> str:

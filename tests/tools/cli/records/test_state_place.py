@@ -36,7 +36,7 @@ HOMES = {
 @pytest.mark.parametrize(("environ", "state"), HOMES.values(), ids=HOMES.keys())
 def test_the_state_lies_in_one_place_for_each_person(environ: dict[str, str], state: str) -> None:
     """The folder in which a command runs does not decide what is known."""
-    settings = Settings.of(environ)
+    settings = Settings.from_environ(environ)
     assert settings.state == state
     assert settings.outbox == state.replace("sqlite:", "local:").replace("state.db", "outbox")
 

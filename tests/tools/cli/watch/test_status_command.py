@@ -252,7 +252,7 @@ def test_a_watch_is_a_screen_that_follows_and_leaves_the_terminal_as_it_was(tmp_
     with watching(tmp_path) as watch:
         first = watch.until("\x1b[?1049h", "needs a person: capacity_reconcile has never ticked")
         assert "paused:" not in first
-        state = App(Settings.of({**os.environ, "PILOTLIGHT_HOME": str(tmp_path)})).state
+        state = App(Settings.from_environ({**os.environ, "PILOTLIGHT_HOME": str(tmp_path)})).state
         brake_records.pause(state, "local", "", "month end", state.now(), "ada")
         watch.until("paused: all pools since", "by ada: month end")
         watch.process.send_signal(signal.SIGINT)

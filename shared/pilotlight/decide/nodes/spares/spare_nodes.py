@@ -252,7 +252,7 @@ def spare_buys(
         if offering is None or not (pool.warm or pool.min or name in memory.hits):
             continue
         offering = _in_its_best_zone(offering, run, memory)
-        if memory.backing_off(offering.name, run.now) or too_old(policy, offering, run.now):
+        if memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now):
             continue
         if run.steps and barring_step(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
             continue
@@ -277,7 +277,7 @@ def spare_buys(
 def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> Offering:
     """Of a pool's zones that do not rest the cheapest, whose nodes live longest; the first where all rest."""
     zones = [o for o in run.offerings if o.pool == offering.pool]
-    able = [o for o in zones if not memory.backing_off(o.name, run.now)] if len(zones) > 1 else []
+    able = [o for o in zones if not memory.live_backoff(o.name, run.now)] if len(zones) > 1 else []
     return min(able, key=lambda o: (o.compared_usd_per_hour, o.interruptions_per_hour, o.name), default=offering)
 
 

@@ -92,7 +92,7 @@ def _waiting(record: Record) -> dict[str, int]:
     waiting: dict[str, int] = {}
     for held in record.plan.held:
         if held.code == "approval":
-            waiting[held.of.pool] = waiting.get(held.of.pool, 0) + held.count
+            waiting[held.action.pool] = waiting.get(held.action.pool, 0) + held.count
     return waiting
 
 

@@ -91,7 +91,7 @@ def _drilled(wired: "App", client: "WorldClient", instance: str, notice_s: Secon
         zone=doomed.zone, at=deps.clock.now(), deadline=doomed.deadline,
     )  # fmt: skip
     wired.receive("spot_interruption", encode(notice, id=f"drill-{instance}"), {})
-    while (kept := find(deps, instance)) is not None and not kept.found.over:
+    while (kept := find(deps, instance)) is not None and not kept.found.is_over:
         if (deps.clock.now() - doomed.deadline).total_seconds() > notice_s:
             raise Failed(f"{instance} is still being rescued long after its deadline: see pilotlight why {instance}")
         sleep(LOOK_S)

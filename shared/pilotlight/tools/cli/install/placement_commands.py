@@ -45,7 +45,7 @@ def affinity(
 
     settings = deployed_settings()
     site = App(msgspec.structs.replace(settings, policy=policy or settings.policy), state=MemoryState(SystemClock()))
-    offered, unbuyable = site.priced()
+    offered, unbuyable = site.price_offerings()
     for finding in unbuyable:
         typer.echo(f"{finding.subject}: {finding.message}", err=True)
     if not offered:

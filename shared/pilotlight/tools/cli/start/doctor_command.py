@@ -66,7 +66,7 @@ def examine(site: "App", *, ready: bool = False) -> Sequence[Check]:
     from pilotlight.tools.checkup.deployment import checkup
 
     now = datetime.now(UTC)
-    offered, unbuyable = site.priced()
+    offered, unbuyable = site.price_offerings()
     prices = (*unbuyable, *stale_prices(site.policy, offered, now))
     seen = look(site, now)
     clouds, told = at_the_cloud(site, offered)

@@ -94,7 +94,7 @@ def source_of(
 
 def _prices(dry: "App") -> dict[str, Decimal]:
     """Dollars an hour of every offering, by its name."""
-    return {offering.name: offering.usd_per_hour for offering in dry.priced()[0]}
+    return {offering.name: offering.usd_per_hour for offering in dry.price_offerings()[0]}
 
 
 def _settings(policy: str, catalog: str) -> Settings:
@@ -138,7 +138,7 @@ def decide(dry: "App") -> "tuple[Snapshot, Plan]":
     from pilotlight.flow.cycle.preview import preview
 
     snapshot, decided = preview(_as_if_it_may_act(dry.deps), releases=True)
-    _, unbuyable = dry.priced()
+    _, unbuyable = dry.price_offerings()
     return snapshot, msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
 
 

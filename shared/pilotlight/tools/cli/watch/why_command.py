@@ -238,7 +238,7 @@ def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
         yield f"    paid for and unused then: {unused}"
     for node in _nodes(record, subject):
         yield from _node_lines(node)
-    for call, step in record.made:
+    for call, step in record.calls_with_steps:
         price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
         yield f"  {line(step)}{price}"
     for held in record.plan.held:
