@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, TooLarge
 from pilotlight.codec.kubernetes.pages import ListOf
+from pilotlight.codec.kubernetes.typed_objects import Pod, PodSpec
 from pilotlight.facts.workload import Finding
 
 T = TypeVar("T")
@@ -86,3 +89,24 @@ class Lists:
 def pod_path(namespace: str, name: str) -> str:
     """Where a pod is."""
     return f"{NAMESPACES}/{quote(namespace)}/pods/{quote(name)}"
+
+
+class SharedTemplates:
+    """Pods of one owner are alike: what its template gives to all of them is kept once, whatever their number.
+
+    Of a pod on a node its conditions go too: they only tell why a pod waits.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str, str], PodSpec] = {}
+
+    def __call__(self, pod: Pod) -> Pod:
+        """The same pod, in less room."""
+        spec, status, owner = pod.spec, pod.status, pod.metadata.owner
+        if spec.node_name:
+            status = msgspec.structs.replace(status, conditions=())
+        if owner is not None:
+            like = self._seen.setdefault((pod.metadata.namespace, owner.kind, owner.name), spec)
+            if like is not spec and (like.containers, like.tolerations) == (spec.containers, spec.tolerations):
+                spec = msgspec.structs.replace(spec, containers=like.containers, tolerations=like.tolerations)
+        return msgspec.structs.replace(pod, spec=spec, status=status)

@@ -27,6 +27,7 @@ from pilotlight.adapters.cluster.kubernetes.listing import (
     STORAGE_CLASSES,
     VOLUMES,
     Lists,
+    SharedTemplates,
     pod_path,
 )
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
@@ -201,7 +202,7 @@ class Reads(Lists):
 
     def everywhere(self, wanted: Callable[[Pod], bool] = lambda pod: True, selector: str = "") -> list[Pod]:
         """The pods of the whole cluster that are wanted; the others go with their page."""
-        share = _Sharing()
+        share = SharedTemplates()
         return self.all(PODS, _POD_LIST, lambda pod: share(pod) if wanted(pod) else None, fieldSelector=selector)
 
     def waiting(self) -> list[Pod]:
@@ -324,27 +325,6 @@ class Reads(Lists):
                 raise
             return {}
         return {f"{o.metadata.namespace}/{o.metadata.name}" if scoped else o.metadata.name: o for o in found}
-
-
-class _Sharing:
-    """Pods of one owner are alike: what its template gives to all of them is kept once, whatever their number.
-
-    Of a pod on a node its conditions go too: they only tell why a pod waits.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, str, str], PodSpec] = {}
-
-    def __call__(self, pod: Pod) -> Pod:
-        """The same pod, in less room."""
-        spec, status, owner = pod.spec, pod.status, pod.metadata.owner
-        if spec.node_name:
-            status = msgspec.structs.replace(status, conditions=())
-        if owner is not None:
-            like = self._seen.setdefault((pod.metadata.namespace, owner.kind, owner.name), spec)
-            if like is not spec and (like.containers, like.tolerations) == (spec.containers, spec.tolerations):
-                spec = msgspec.structs.replace(spec, containers=like.containers, tolerations=like.tolerations)
-        return msgspec.structs.replace(pod, spec=spec, status=status)
 
 
 _NEWER = (KAI_GROUPS, OWN_GROUPS, LEADER_WORKER_SETS)
