@@ -85,13 +85,14 @@ def question_lines() -> Figure:
 
 
 def bare_names() -> Figure:
-    """Public functions and methods of which only a participle or a preposition is told."""
+    """Public functions and methods whose name is a participle or a preposition alone; properties are no functions."""
     found = [
         f"{name_of(path)}:{node.lineno} {node.name}"
         for path, tree in modules().items()
         for body in (tree.body, *(each.body for each in tree.body if isinstance(each, ast.ClassDef)))
         for node in body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _bare(node.name)
+        if not any("property" in ast.unparse(each) for each in node.decorator_list)
     ]
     counted = Counter(place.rpartition(" ")[2] for place in found)
     return Figure(
