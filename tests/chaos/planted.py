@@ -50,13 +50,13 @@ BUGS = {
         test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
     ),
     "what a stopped node cost is not settled": Bug(
-        "decide.money.account:settled",
+        "decide.money.account:settle_hold",
         "settled=account.settled + cost",
         "settled=account.settled",
         _kinds("leaked_holds"),
     ),
     "a hold is settled twice": Bug(
-        "decide.money.account:settled",
+        "decide.money.account:settle_hold",
         "settled=account.settled + cost",
         "settled=account.settled + cost + cost",
         _kinds("leaked_holds"),

@@ -34,22 +34,22 @@ NAMED = (
     Named(
         "flow/records/node_marks.py",
         "settle",
-        "mark.closed and not node.marked and",
+        "mark.is_closed and not node.marked and",
         "not node.marked and",
         "tests/flow/records/test_node_marks.py::test_that_a_person_opened_a_node_is_said_by_one_look",
     ),
     Named(
         "flow/records/node_marks.py",
         "settle",
-        "mark.closed and not node.marked and",
-        "mark.closed and",
+        "mark.is_closed and not node.marked and",
+        "mark.is_closed and",
         "tests/flow/records/test_node_marks.py::test_a_release_that_is_still_marked_was_opened_by_nobody",
     ),
     Named(
         "flow/records/node_marks.py",
         "settle",
-        "mark.closed and not node.marked and _settled(mark, now)",
-        "mark.closed and not node.marked",
+        "mark.is_closed and not node.marked and _settled(mark, now)",
+        "mark.is_closed and not node.marked",
         "tests/flow/records/test_node_marks.py::test_a_look_from_before_a_node_was_closed_opens_nothing",
     ),
     Named(
