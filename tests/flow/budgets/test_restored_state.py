@@ -174,7 +174,7 @@ def test_a_worker_that_dies_before_it_notes_that_it_counted_counts_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dead:
-        dead.setattr(Lease, "counted", die)
+        dead.setattr(Lease, "forget_loss", die)
         with pytest.raises(KeyboardInterrupt):
             on.tick()
     counted = _settled(on)
