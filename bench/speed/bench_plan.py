@@ -14,6 +14,7 @@ from itertools import product
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, of_offering
 from pilotlight.decide.offers.selection import misfit
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import BoundPod, Node, Offering, Resources
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
@@ -47,7 +48,7 @@ def main() -> int:
     speeds = {"batch": dict.fromkeys(MODELS, 1.0)}
 
     def ours() -> tuple[int, int]:
-        plan = plan_cluster(view, pools, offered, policy, Memory(), NOW, throughput=speeds, explain=False)
+        plan = plan_cluster(Look(view, pools, offered, policy, Memory(), NOW, throughput=speeds, explain=False))
         placed = sum(len(g.pods) for g in plan.pods if g.verdict in ("fits", "bought"))
         return placed, sum(b.count for b in plan.buys)
 

@@ -18,7 +18,7 @@ from pilotlight.decide.money.metering import count_day
 from pilotlight.decide.nodes import scale_down
 from pilotlight.decide.place import gangs
 from pilotlight.errors import Busy
-from pilotlight.facts.decisions import NodeVerdict, Step
+from pilotlight.facts.decisions import CallStep, NodeVerdict
 from pilotlight.facts.money.bill import MeterPart
 from pilotlight.facts.money.budgets import Ladder
 from pilotlight.flow.billing import meter_nodes
@@ -95,7 +95,7 @@ def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
 class _Sending(call_steps.Sending):
     """A step that lies nowhere."""
 
-    def _put(self, step: Step) -> None:
+    def _put(self, step: CallStep) -> None:
         self.step = step
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -114,14 +115,16 @@ def plan(
     lit = {o.pool: sum(n.pool == o.pool for n in nodes) for o in offerings}
     states = [PoolState(name=name, desired=have + (booting or {}).get(name, 0)) for name, have in lit.items()]
     return plan_cluster(
-        ClusterView(pending=tuple(pending), nodes=tuple(nodes)),
-        states,
-        offerings,
-        rules or policy(offerings),
-        replace(known, idle_since=idle | known.idle_since),
-        now,
-        throughput=options.pop("throughput", SAME_SPEED),
-        **options,
+        Look(
+            ClusterView(pending=tuple(pending), nodes=tuple(nodes)),
+            states,
+            offerings,
+            rules or policy(offerings),
+            replace(known, idle_since=idle | known.idle_since),
+            now,
+            throughput=options.pop("throughput", SAME_SPEED),
+            **options,
+        )
     )
 
 

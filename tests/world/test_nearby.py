@@ -14,6 +14,7 @@ from pilotlight.decide.fit.fit import of_node, pods_that_fit
 from pilotlight.decide.fit.neighbours import Neighbours
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
@@ -172,7 +173,7 @@ def outcome(draw: Random) -> tuple[str, str]:
         here.submit(each, 1e9)
     sold, _ = offerings(POLICY, CATALOG)
     view, states = WorldCluster(here).observe(), WorldPools(here).describe()
-    plan = plan_cluster(view, states, sold, POLICY, Memory(), here.clock.now(), throughput=SPEED, releases=False)
+    plan = plan_cluster(Look(view, states, sold, POLICY, Memory(), here.clock.now(), throughput=SPEED, releases=False))
     for buy in plan.buys:
         here.launch(buy.pool, buy.count, buy.zone)
     with pytest.MonkeyPatch.context() as standing_still:

@@ -160,7 +160,7 @@ its own connection. ``overtaken``: another worker took over. ``late``: it was se
 """
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class CallStep(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a decision, and what became of it: number ``n`` of its plan's ``calls``."""
 
     n: int  # Number of its call in the plan's ``calls``.
@@ -217,14 +217,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime  # When it was decided, by the store's time.
     status: Literal["open", "closed"]  # Open until its last call is known.
     plan: Plan  # As it was decided.
-    steps: tuple[Step, ...]  # One for each of the plan's calls.
+    steps: tuple[CallStep, ...]  # One for each of the plan's calls.
     messages: tuple[Outgoing, ...] = ()  # Published once it is carried out.
     # Groups, nodes, findings and messages that are not in it, counted, where all would be too large.
     left_out: dict[str, int] = {}
     basis: Basis | None = None  # None in records from before there was one.
 
     @property
-    def calls_with_steps(self) -> tuple[tuple[Buy | NodeVerdict, Step], ...]:
+    def calls_with_steps(self) -> tuple[tuple[Buy | NodeVerdict, CallStep], ...]:
         """Every step with the purchase or the release that it carries out."""
         calls = self.plan.calls
         return tuple((calls[step.n], step) for step in self.steps)

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from pilotlight.codec.record_format import Format
-from pilotlight.facts.decisions import Chain, Record, Step
+from pilotlight.facts.decisions import CallStep, Chain, Record
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.table import Part, Parted, Table
@@ -18,7 +18,7 @@ IN_FLIGHT = Table("inflight", Format(InFlight))
 OPEN = Table("open", Format(Record, 2))
 """``<cluster>/<id>``: a decision from before its first call until after its last is known."""
 
-STEP = Table("step", Format(Step), 24 * HOUR)
+STEP = Table("step", Format(CallStep), 24 * HOUR)
 """``<cluster>/<decision>/<n>``: one call of an open decision; left behind only where its worker came back too late."""
 
 

@@ -8,6 +8,7 @@ import pytest
 from kubernetes_objects import NOW, pod, unscheduled, view
 
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -152,7 +153,7 @@ def plan(seen: ClusterView, most: int) -> Plan:
     policy = Policy(version=1, pools=pools, classes={"training": either, "batch": either})
     speeds = {name: {"A100": 1.0} for name in ("training", "batch", "serving", "notebook")}
     lit = (PoolState(name="p4d", desired=0),)
-    return plan_cluster(seen, lit, (OFFERING,), policy, Memory(), EPOCH, throughput=speeds)
+    return plan_cluster(Look(seen, lit, (OFFERING,), policy, Memory(), EPOCH, throughput=speeds))
 
 
 Source = Callable[[int], tuple[list[dict[str, Any]], list[dict[str, Any]]]]

@@ -9,6 +9,7 @@ from small_fleet import A100, NOW, SAME_SPEED, T4, V100X4, node, pod, policy
 
 from pilotlight.decide.offers.joined_nodes import as_learnt, with_learnt
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -49,7 +50,7 @@ def plan(
 ) -> Plan:
     """The plan for pods that wait."""
     view = ClusterView(pending=pending, nodes=nodes)
-    return plan_cluster(view, (), offerings, policy(offerings), memory or Memory(), NOW, throughput=SAME_SPEED)
+    return plan_cluster(Look(view, (), offerings, policy(offerings), memory or Memory(), NOW, throughput=SAME_SPEED))
 
 
 def bought(found: Plan) -> dict[str, int]:

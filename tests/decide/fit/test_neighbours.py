@@ -15,6 +15,7 @@ from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Offering, Resources
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import HOSTNAME, ZONE
@@ -98,7 +99,7 @@ def planned(
     texts = [json.dumps({"kind": "List", "items": items}).encode() for items in ([*waiting, *there], [*nodes], objects)]
     read = read_pods(texts[0], "pods"), read_nodes(texts[1], "nodes"), read_objects([(texts[2], "objects")])
     view = view_of(*read, policy=policy, classify=classify, now=NOW)
-    return plan_cluster(view, (), sold, policy, Memory(), NOW, throughput={})
+    return plan_cluster(Look(view, (), sold, policy, Memory(), NOW, throughput={}))
 
 
 def outcome(plan: Plan) -> tuple[dict[str, int], int]:

@@ -14,7 +14,7 @@ from small_fleet import A100, T4, node, offering
 from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.metering import Look, count_day, cuts, day_start, metered_node, stopped_node
+from pilotlight.decide.money.metering import MeterLook, count_day, cuts, day_start, metered_node, stopped_node
 from pilotlight.decide.money.node_prices import lines
 from pilotlight.decide.money.time_between_looks import node_times
 from pilotlight.facts.capacity import BoundPod, Node, Offering
@@ -51,7 +51,7 @@ class Ledger:
         }
         over = {one.instance: stopped_node(one, self.fleet.get(one.pool)) for one in lives}
         says = {n.instance: node_times(n, lit[n.instance].gpus) for n in nodes}
-        look = Look(at, lit, over, self.fleet, says, self.last)
+        look = MeterLook(at, lit, over, self.fleet, says, self.last)
         self.last = max(at, self.last or at)
         day = self.first or at.date()
         before: dict[str, MeteredNode] = {}

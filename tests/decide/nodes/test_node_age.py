@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from small_fleet import NOW, SAME_SPEED, T4, bought, fate, node, pod, policy
 
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -42,7 +43,7 @@ def planned(
     rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", **pool)}, schedules=given_.pop("schedules", ()))
     states = [PoolState(name="t4", desired=len(nodes) + more, drifted=drifted)]
     view = ClusterView(pending=tuple(pending), nodes=tuple(nodes))
-    return plan_cluster(view, states, [T4], rules, Memory(), NOW, throughput=SAME_SPEED, **given_)
+    return plan_cluster(Look(view, states, [T4], rules, Memory(), NOW, throughput=SAME_SPEED, **given_))
 
 
 OLD = (aged("old", 8), aged("older", 9))

@@ -13,6 +13,7 @@ from small_fleet import NOW, SAME_SPEED, T4, bought, node, offering, plan, pod, 
 
 from pilotlight.decide.offers.reserved_capacity import count_unused
 from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
@@ -45,7 +46,7 @@ def planned(
     states = [PoolState(name="paid", desired=size, paid=told), PoolState(name="t4", desired=0)]
     view = ClusterView(pending=tuple(pending), nodes=tuple(nodes))
     seen = Memory(idle_since={each.name: each.idle_since for each in nodes if each.idle_since})
-    return plan_cluster(view, states, BOTH, policy(BOTH, **rules), seen, now, throughput=SAME_SPEED)
+    return plan_cluster(Look(view, states, BOTH, policy(BOTH, **rules), seen, now, throughput=SAME_SPEED))
 
 
 FILLED: dict[str, tuple[Plan, dict[str, int]]] = {

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
+from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import ABSENT
@@ -30,7 +30,8 @@ def test_what_a_worker_did_not_live_to_tell_is_told_whole_though_its_record_was_
         status="open",
         plan=Plan(nodes=tuple(msgspec.structs.replace(node, node=f"n{n}", instance=f"i{n}") for n in range(NODES))),
         steps=tuple(
-            Step(n=n, call="release", pool="one", target=f"n{n}", instance=f"i{n}", state="done") for n in range(NODES)
+            CallStep(n=n, call="release", pool="one", target=f"n{n}", instance=f"i{n}", state="done")
+            for n in range(NODES)
         ),
     )
     ledger.write(stage.deps.state, record, if_version=ABSENT)

@@ -8,7 +8,7 @@ from stage import Stage
 
 from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, open_hold
 from pilotlight.decide.money.holds import TICK, put_out
-from pilotlight.facts.decisions import NodeVerdict, Plan, Record, Step
+from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record
 from pilotlight.facts.money.budgets import Hold, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.workload import Reserving
@@ -44,7 +44,7 @@ def test_a_decision_settles_the_node_that_it_gave_back_by_its_instance() -> None
     now = on.deps.now()
     HOLD.put(on.deps.state, "c/h.0", replace(open_hold("h.0", "h", TERMS, now), instance="i-7"))
     gone = NodeVerdict(node="n7", pool="one", instance="i-7", verdict="release", why="idle", usd_per_hour=None)
-    step = Step(n=0, call="release", pool="one", target="n7", instance="i-7", state="done")
+    step = CallStep(n=0, call="release", pool="one", target="n7", instance="i-7", state="done")
     plan = Plan(nodes=(gone,))
     hold_ends.settle_decision(
         on.deps,

@@ -16,7 +16,7 @@ from stage import START, Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.budget_limits import terms, window
 from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.decisions import Buy, Plan, Record, Step
+from pilotlight.facts.decisions import Buy, CallStep, Plan, Record
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.policy import ClassPolicy
@@ -145,7 +145,7 @@ class Books(RuleBasedStateMachine):
             shapes=(),
             why="",
         )
-        step = Step(n=0, call="grow", pool="one", target="one", count=nodes if sent else 0)
+        step = CallStep(n=0, call="grow", pool="one", target="one", count=nodes if sent else 0)
         step = msgspec.structs.replace(step, state="done" if sent else "revoked")
         record = Record(
             id=decision,

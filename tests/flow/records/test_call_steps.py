@@ -7,7 +7,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.errors import BadRequest, Busy, Unsure
-from pilotlight.facts.decisions import Plan, Record, Step
+from pilotlight.facts.decisions import CallStep, Plan, Record
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger, node_marks
@@ -220,7 +220,7 @@ def test_a_release_that_may_land_is_not_sent_again_where_a_pod_has_bound() -> No
 
 def recorded(stage: Stage) -> Record:
     """A decision with one planned release, as a worker writes it before its first call."""
-    step = Step(n=0, call="release", pool="one", target="n1", instance="n1")
+    step = CallStep(n=0, call="release", pool="one", target="n1", instance="n1")
 
     return Record(
         id="1", cluster="c", flow="f", trigger="t", at=stage.deps.now(), status="open", plan=Plan(), steps=(step,)

@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Corrupt
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, Record, Step
+from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Plan, Record
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.place.pod_verdicts import PodGroup
@@ -37,7 +37,7 @@ def state(clock: VirtualClock) -> State:
     return MemoryState(clock)
 
 
-def record(*, plan: Plan, steps: tuple[Step, ...] = (), messages: tuple[Outgoing, ...] = ()) -> Record:
+def record(*, plan: Plan, steps: tuple[CallStep, ...] = (), messages: tuple[Outgoing, ...] = ()) -> Record:
     """An open record of a plan."""
     return Record(
         id="00001-aa",
@@ -82,7 +82,7 @@ def huge() -> Record:
         for n in range(1000)
     )
     findings = tuple(Finding(code="pvc-missing", subject=name, message="mend it") for name in names)
-    steps = (Step(n=0, call="grow", pool="a100", target=ASKED.offering, count=1250, to=1250),)
+    steps = (CallStep(n=0, call="grow", pool="a100", target=ASKED.offering, count=1250, to=1250),)
     message = Outgoing(id="m", topic="alerts", type="t", key="k", data=msgspec.Raw(b'"%s"' % (b"x" * 500)))
     plan = Plan(buys=(buy,), pods=groups, nodes=nodes, findings=findings)
     return record(plan=plan, steps=steps, messages=(message,) * 10_000)
@@ -120,7 +120,7 @@ def test_a_thousand_releases_become_several_decisions(state: State) -> None:
     assert [node.node for node in plan.nodes] == [node.node for node in idle]
     assert plan.usd_per_hour_after == 2 * (1000 - MOST_RELEASES)
     assert plan.look_again_at == NOON
-    steps = tuple(Step(n=n, call="release", pool="a", target=r.node) for n, r in enumerate(plan.releases))
+    steps = tuple(CallStep(n=n, call="release", pool="a", target=r.node) for n, r in enumerate(plan.releases))
     ledger.write(state, record(plan=plan, steps=steps), if_version=ABSENT)
     ((kept, _),) = ledger.open_records(state, "c")
     assert kept.plan.releases == plan.releases

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,12 +13,20 @@ from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodShape, is_gpu
 from pilotlight.units import quantity
 
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
+
 
 def with_daemons(offerings: Sequence[Offering], daemons: Sequence[Daemon], policy: Policy) -> list[Offering]:
     """The offerings less what DaemonSets take of a new node. What a pool's ``daemonsets`` name is in both: the larger
     of the two counts.
     """
     return [_less(one, daemons, policy.pools.get(one.pool)) for one in offerings]
+
+
+def leave_room_for_daemons(work: "Work") -> None:
+    """Sell each offering without the room that DaemonSets take."""
+    work.offerings = with_daemons(work.offerings, work.view.daemons, work.policy)
 
 
 def _less(offering: Offering, daemons: Sequence[Daemon], pool: PoolPolicy | None) -> Offering:

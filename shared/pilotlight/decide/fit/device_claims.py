@@ -8,7 +8,7 @@ before money ([ADR 41]).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
@@ -22,6 +22,9 @@ from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, De
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
 from pilotlight.units import one_line
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 LABEL = "resource.k8s.io/claims-"
 """A label of this beginning, and a shape's key, is on what has the devices that the shape claims."""
@@ -71,6 +74,11 @@ def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[Cl
     nodes = tuple(_labelled(n, labels.get(f"node {n.name}")) for n in view.nodes)
     view = replace(view, pending=pending, findings=(*view.findings, *findings), nodes=nodes)
     return view, [_sold(sold[o.name], more) if (more := labels.get(o.name)) else o for o in offerings]
+
+
+def claim_devices(work: "Work") -> None:
+    """Make claims into GPUs that nodes and offerings have."""
+    work.view, work.offerings = resolve_claims(work.view, work.offerings)
 
 
 def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -> Offering:

@@ -7,6 +7,7 @@ as bought.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy
 from pilotlight.units import cents
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 WINDOW = timedelta(minutes=10)
 
@@ -81,6 +85,12 @@ def remember_call(memory: Memory, call: Buy | NodeVerdict, nodes: int, now: date
 def pause_reason(brakes: Brakes, pool: str) -> str:
     """Why the calls of a pool are stopped, or nothing."""
     return brakes.paused.get(ALL) or brakes.paused.get(pool, "")
+
+
+def hold_back(work: "Work") -> None:
+    """Hold back what brakes and limits do not allow."""
+    look, lit = work.look, sum(pool.desired for pool in work.look.pools)
+    work.plan = apply_brakes(work.plan, look.brakes, look.unsettled, work.policy, lit, look.now)
 
 
 class _Hand:

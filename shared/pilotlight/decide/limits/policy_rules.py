@@ -6,9 +6,11 @@ node) does not hold. A node with work is never released by one.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -25,6 +27,10 @@ from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, human
+
+if TYPE_CHECKING:
+    from pilotlight.decide.place.provision import Provisioner
+    from pilotlight.decide.work import Work
 
 FOR_EVER: Seconds = 10 * 365 * 86_400.0
 """How long idle nodes of a pool stay that a rule keeps: as long as it holds."""
@@ -90,6 +96,21 @@ def ruled_by(
         pools[name] = _out(pools[name])
     made = Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
     return (replace(policy, pools=pools) if grown or kept or released else policy), made
+
+
+def follow_rules(work: "Work") -> None:
+    """Go by the policy under its rules; pods that a rule moves off a pool are bought nothing there."""
+    look = work.look
+    work.policy, ruled = ruled_by(work.policy, work.view, work.memory, look.money, look.use, look.now)
+    work.ruled = ruled
+    if ruled.elsewhere:
+        work.filters = (*work.filters, partial(_off_moved_pools, ruled.elsewhere))
+
+
+def name_rules(work: "Work") -> None:
+    """Say of every decision that a rule made by which."""
+    if work.ruled is not None:
+        work.plan = work.ruled.name_rules(work.plan)
 
 
 def _out(pool: PoolPolicy) -> PoolPolicy:
@@ -165,14 +186,14 @@ def _spent(name: str, at: float, money: Money, now: datetime) -> str | None:
     return None
 
 
-def elsewhere(
-    away: Elsewhere, shape: PodShape, offerings: Sequence[Offering], able: Callable[[Sequence[Offering]], Eligible]
+def _off_moved_pools(
+    away: Elsewhere, run: "Provisioner", able: Eligible, shape: PodShape, offerings: Sequence[Offering]
 ) -> Eligible:
     """Offerings for a shape without the pools that a rule moves its class off, those named among the rejected."""
     kind = shape.workload_class
     barred = {one.name: away[kind, one.pool] for one in offerings if (kind, one.pool) in away}
     if not barred:
-        return able(offerings)
-    found = able([one for one in offerings if one.name not in barred])
+        return able
+    found = run.eligible(shape, [one for one in offerings if one.name not in barred])
     why = (Rejected(offering=name, why=by, code="class") for name, by in sorted(barred.items()))
     return dataclasses.replace(found, rejected=(*found.rejected, *why))

@@ -1,6 +1,7 @@
 """Windows of a policy: at a moment, the policy as its schedules make it."""
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -8,6 +9,9 @@ from pilotlight.facts.alerts.channel_policy import QuietHours
 from pilotlight.facts.limits.rule_policy import RuleTime, Schedule
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import Policy
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -33,6 +37,11 @@ def effective(policy: Policy, now: datetime) -> Policy:
         if in_window(schedule, now):
             policy = _apply(policy, schedule)
     return policy
+
+
+def follow_schedules(work: "Work") -> None:
+    """Go by the policy of this hour."""
+    work.policy = effective(work.policy, work.now)
 
 
 def _apply(policy: Policy, schedule: Schedule) -> Policy:

@@ -28,7 +28,7 @@ MICRO = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MeterLook:
     """Nodes seen at a moment, by instance: those that are lit, and those that are known to have stopped.
 
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
@@ -112,7 +112,9 @@ def _same(node: Node, offering: Offering) -> bool:
     return node.instance_type in ("", offering.instance_type) and node.capacity_type == offering.capacity_type
 
 
-def count_day(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cut_at: Sequence[datetime]) -> MeterPart:
+def count_day(
+    part: MeterPart, before: Mapping[str, MeteredNode], look: MeterLook, cut_at: Sequence[datetime]
+) -> MeterPart:
     """A day's nodes counted up to a look, or to the day's end. ``before`` are the nodes as the day before left them."""
     start = day_start(part.day)
     end = start + timedelta(days=1)
@@ -131,12 +133,14 @@ def count_day(part: MeterPart, before: Mapping[str, MeteredNode], look: Look, cu
     return MeterPart(day=part.day, seen=max(part.seen, at), nodes=nodes, full=part.full)
 
 
-def _set_apart(instance: str, known: Mapping[str, MeteredNode], before: Mapping[str, MeteredNode], look: Look) -> bool:
+def _set_apart(
+    instance: str, known: Mapping[str, MeteredNode], before: Mapping[str, MeteredNode], look: MeterLook
+) -> bool:
     every = (nodes.get(instance) for nodes in (known, before, look.lit, look.over))
     return instance in look.apart or any(node is not None and node.name in look.apart for node in every)
 
 
-def _as_first_seen(look: Look, known: Mapping[str, MeteredNode]) -> Look:
+def _as_first_seen(look: MeterLook, known: Mapping[str, MeteredNode]) -> MeterLook:
     """The look with its pods' owners as they were when each was first seen: a label that changes moves no bill."""
     lit, said = dict(look.lit), dict(look.told)
     for instance, seen in look.lit.items():
@@ -185,7 +189,7 @@ def _timeless(node: MeteredNode) -> MeteredNode:
     return msgspec.structs.replace(node, until=node.since, stretches=())
 
 
-def _begun(instance: str, before: Mapping[str, MeteredNode], look: Look, start: datetime) -> MeteredNode | None:
+def _begun(instance: str, before: Mapping[str, MeteredNode], look: MeterLook, start: datetime) -> MeteredNode | None:
     """A node that this day does not know yet: as yesterday left it, at today's price; or as it is first seen."""
     known = before.get(instance) or look.over.get(instance) or look.lit.get(instance)
     if known is not None and _lives_again(known, look.lit.get(instance)) and paid_until(known) <= start:
@@ -205,7 +209,7 @@ def _lives_again(node: MeteredNode, seen: MeteredNode | None) -> bool:
 
 
 def _another_life(
-    node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime]
+    node: MeteredNode, instance: str, look: MeterLook, at: datetime, cut_at: Sequence[datetime]
 ) -> MeteredNode:
     """A node that was stopped and started again by a look: counted to its stop, and from its start on anew."""
     over, seen = look.over.get(instance), look.lit.get(instance)
@@ -220,7 +224,7 @@ def _another_life(
 
 
 def _advance(
-    node: MeteredNode, instance: str, look: Look, at: datetime, cut_at: Sequence[datetime], *, fresh: bool
+    node: MeteredNode, instance: str, look: MeterLook, at: datetime, cut_at: Sequence[datetime], *, fresh: bool
 ) -> MeteredNode:
     """Count a node up to a moment; then it is as the look shows it, where the look is newer than what is known."""
     seen = look.lit.get(instance)
@@ -265,7 +269,7 @@ def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> Meter
     return msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
 
 
-def _gone_at(node: MeteredNode, instance: str, look: Look, *, fresh: bool) -> datetime | None:
+def _gone_at(node: MeteredNode, instance: str, look: MeterLook, *, fresh: bool) -> datetime | None:
     """When a node stopped: as its life says, else at the first look that misses it. One that is there again did not."""
     over = look.over.get(instance)
     if over is not None and over.gone_at is not None and over.gone_at <= node.since:
@@ -300,7 +304,7 @@ def _at_its_price(node: MeteredNode, offering: Offering | None, start: datetime)
     return msgspec.structs.replace(_priced(node, offering), usd_per_hour=node.usd_per_hour, earlier=left)
 
 
-def _at_prices(node: MeteredNode, instance: str, look: Look, start: datetime, *, fresh: bool) -> MeteredNode:
+def _at_prices(node: MeteredNode, instance: str, look: MeterLook, start: datetime, *, fresh: bool) -> MeteredNode:
     """The node with its prices by time: its hold's, as the meter was told; else its pool's from this look on."""
     if node.usd_per_hour is None:
         return node

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +14,9 @@ from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, cents, human
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 CLOUD_SKEW = timedelta(seconds=5)
 """The cloud's clock may be so far behind the store's."""
@@ -70,6 +74,21 @@ def in_doubt(nodes: Sequence[Node], pools: Sequence[PoolState], deadline_s: Seco
     held = Counter({p.name: sum(bool(b.doubt) and b.requested_at < late for b in p.booting) for p in pools})
     held.subtract(Counter(node.pool for node in nodes if not node.instance and node.pool in held))
     return +held
+
+
+def give_failed_back(work: "Work") -> None:
+    """Give back capacity that never worked; its offering rests."""
+    pools, now, deadline_s, memory = work.look.pools, work.now, work.policy.gpu_ready_deadline, work.memory
+    failed = failed_capacity(work.staying, pools, work.by_pool, work.view.pending, memory, deadline_s, now)
+    work.failed = [f for f in failed if f.node not in work.look.leaving]
+    work.in_doubt = in_doubt(work.staying, pools, deadline_s, now)
+    if work.failed:
+        work.memory = resting(memory, work.failed, now)
+
+
+def give_broken_gangs_back(work: "Work") -> None:
+    """Give back what a gang that lacks a part has, whoever looks."""
+    work.nodes = [failed for failed in work.failed if failed.flight]
 
 
 def _given_back(

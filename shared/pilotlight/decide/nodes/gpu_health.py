@@ -7,14 +7,18 @@ What replaces the node is bought as any other.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.money.economics import billed_cost
+from pilotlight.decide.nodes.failed_capacity import resting
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 YOUNG = timedelta(hours=1)
 """A node that is sick so soon says more of its offering than of itself: that rests, and what replaces it is another."""
@@ -58,6 +62,16 @@ def sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now: datetime) 
             if not node.gpu_pods:
                 gone.append(_verdict(node, offering, whys[node.name], now))
     return Sick(closed, tuple(gone), tuple(findings))
+
+
+def close_sick(work: "Work") -> None:
+    """Keep pods off nodes whose GPUs are not well, and give back those without work."""
+    failed = {verdict.node for verdict in work.failed}
+    found = sick([node for node in work.staying if node.name not in failed], work.by_pool, work.now)
+    work.failed = [*work.failed, *found.verdicts]
+    work.findings += found.findings
+    work.no_room = {*work.look.leaving, *found.closed}
+    work.memory = resting(work.memory, found.verdicts, work.now)
 
 
 def _why(node: Node, others: Sequence[Node], offering: Offering) -> str:

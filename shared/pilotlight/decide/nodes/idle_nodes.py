@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,9 @@ from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.workload import PodDemand, PodShape, clash, unlisted_amount
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 NAMED = 3
 """So many nodes are named for a group of pods."""
@@ -124,3 +128,9 @@ def _lack(node: Node, shape: PodShape) -> str:
         ((name, amount) for name, amount in shape.other if have.get(name, unlisted_amount(name)) < amount), None
     )
     return f"needs {short[1]} {short[0]}, it has {have.get(short[0], 0)} free" if short else "no pod slot is free"
+
+
+def explain_idle_nodes(work: "Work") -> None:
+    """Explain why idle nodes do not do for pods that have none."""
+    idle = IdleNodes(work.view.nodes, work.run.ready, work.no_room, work.memory, work.now)
+    work.pods = idle.explain_idle(work.run.outcomes, work.view.pending, {o.name: o for o in work.offerings})

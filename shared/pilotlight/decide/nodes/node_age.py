@@ -7,6 +7,7 @@ pods may be moved.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -18,6 +19,9 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import human
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 DRIFTED = "its pool's launch template has changed since it was made"
 
@@ -61,6 +65,14 @@ def renew_aged_nodes(
             n = verdicts[oldest.name]
             out[n] = replace(out[n], verdict="release", why=f"idle, and {old[oldest.name]}", spent_usd=cost)
     return out, min((at for at in due if at > now), default=None)
+
+
+def renew(work: "Work") -> None:
+    """Replace nodes that are too old, one of a pool at a time."""
+    nodes = [node for node in work.standing if node.name not in work.look.leaving]
+    pools, policy, memory = work.look.pools, work.policy, work.memory
+    work.nodes, at = renew_aged_nodes(work.nodes, nodes, pools, work.by_pool, policy, memory, work.reserved, work.now)
+    work.wake_at(at)
 
 
 def movable(nodes: Sequence[Node], pools: Iterable[PoolState], policy: Policy, now: datetime) -> list[tuple[Node, str]]:

@@ -8,11 +8,13 @@ least number, and the pool's cooldown after a purchase is over.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.decide.money.economics import billed_cost, paid_until_s
-from pilotlight.decide.nodes.spares.spare_nodes import Allowance, Spares, allowance
+from pilotlight.decide.nodes.spares.spare_nodes import Allowance, Spares, allowance, spares_coming
+from pilotlight.decide.place.purchase import nodes_bought
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
@@ -20,6 +22,9 @@ from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import IDLE_BLOCKED, Finding
 from pilotlight.units import Seconds, UsdPerHour, cents, human
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
@@ -77,6 +82,41 @@ def verdicts(
             if at is not None:
                 due.append(at)
     return out, min(due, default=None)
+
+
+def judge_nodes(work: "Work") -> None:
+    """Judge each node that stays, by what it costs to keep and what relighting it would."""
+    run, look = work.run, work.look
+    nodes = [node for node in work.standing if node.name not in look.leaving]
+    coming = spares_coming(run, work.by_pool) + nodes_bought(work.spare_buys)
+    work.reserved = {
+        b.where: f"{sum(n for _, n in b.taken)} waiting pod(s) will bind to it" for b in run.ready if b.taken
+    }
+    found, at = verdicts(
+        nodes,
+        work.relit,
+        work.policy,
+        work.memory,
+        work.reserved,
+        look.now,
+        look.explain,
+        look.money,
+        coming,
+        work.spares,
+    )
+    work.nodes = work.failed + found
+    work.wake_at(at)
+
+
+def give_back(work: "Work") -> None:
+    """Give back the nodes that go in any case."""
+    here = {node.name for node in work.view.nodes}
+    work.nodes = work.nodes + [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
+
+
+def tell_blocked(work: "Work") -> None:
+    """Tell of idle nodes that pods without GPUs keep lit."""
+    work.findings += blocked_idle_nodes(work.nodes)
 
 
 def idle_from(known: datetime | None, shown: datetime | None, now: datetime) -> datetime:

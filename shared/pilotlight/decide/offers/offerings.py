@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,6 +15,9 @@ from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
 from pilotlight.units import UsdPerHour, milli, quantity, whole
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 NO_BUYS = 3
 """At so many times ``prices.max_age_days`` a price is too old to buy at."""
@@ -257,3 +261,8 @@ def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) ->
         if s.standby and (offering := offerings.get(s.name)) is not None and offering.wake_s is not None
     }
     return {**offerings, **wakes} if wakes else offerings
+
+
+def tell_stale_prices(work: "Work") -> None:
+    """Tell of pools whose price is too old."""
+    work.findings += stale_prices(work.policy, work.by_pool.values(), work.now)

@@ -3,15 +3,20 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.place.purchase import nodes_bought
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 
 def paid_capacity(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
@@ -97,6 +102,18 @@ def beyond(
                 )
             )
     return tuple(found)
+
+
+def sell_paid(work: "Work") -> None:
+    """Sell reserved capacity until what is paid for ends, and no more of it."""
+    work.offerings, work.paid = with_paid(work.offerings, work.look.pools, work.policy, work.now)
+
+
+def tell_paid(work: "Work") -> None:
+    """Tell of pools beyond what is paid for, and of what is paid for and runs nowhere."""
+    by_pool, pools, policy, now = work.by_pool, work.look.pools, work.policy, work.now
+    work.findings += beyond(by_pool, pools, policy, now)
+    work.paid_idle = unused_capacity(by_pool, pools, policy, nodes_bought(work.buys), now)
 
 
 def count_unused(was: UnusedMonth | None, idle: Iterable[PaidIdle], now: datetime) -> UnusedMonth:

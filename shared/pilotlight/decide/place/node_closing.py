@@ -8,6 +8,7 @@ as long as it waits.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +27,9 @@ from pilotlight.facts.place.pod_verdicts import NOT_HELPED
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 MOST_LOST = 2
 """A pod for which others took the room so often is bought for."""
@@ -185,6 +189,20 @@ def placement(
         elif not kept and not node.closed and node.ready and node.schedulable:
             close.append(node.name)
     return NodeDoors(close=tuple(sorted(close)), open=tuple(sorted(open_)), openings=openings, strays=dict(seen))
+
+
+def steer(work: "Work") -> None:
+    """Keep nodes of the pools that are steered for pods that belong there."""
+    work.steered = steered_pools(work.view, work.policy, work.look.brakes)
+
+
+def place_taints(work: "Work") -> None:
+    """Open and close nodes by the plan; pods that stray are looked for where nodes are steered."""
+    homes, view, memory, shut, now = work.run.homes, work.view, work.memory, work.steered, work.now
+    seen = strays(homes, view, memory, shut, now) if homes is not None else memory.strays
+    placed = placement(view, work.plan, shut, seen, memory, now)
+    if placed != work.plan.placement:
+        work.plan = msgspec.structs.replace(work.plan, placement=placed)
 
 
 def _openings(view: ClusterView, plan: Plan, memory: Memory, now: datetime) -> dict[str, Opening]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pilotlight.decide.demand.run_lengths import expected_run_s
 from pilotlight.decide.fit.fit import Allowed, Bin, fill, of_offering
@@ -24,17 +25,18 @@ from pilotlight.decide.offers.selection import (
 )
 from pilotlight.decide.offers.shortage import better_waited_for, short_zones
 from pilotlight.decide.offers.spot_economics import spot_verdict
-from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames
+from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames, tainted_nodes
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy, Demand
 from pilotlight.facts.labels import HOSTNAME, ZONE
-from pilotlight.facts.memory import Memory
-from pilotlight.facts.money.budgets import StepInForce, Terms
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.place.pod_verdicts import NOT_NOW, Code, PodGroup, Rejected, Verdict
-from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, NearRule, PodDemand, PodShape
 from pilotlight.units import cents
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 ASKED_LATELY = timedelta(seconds=30)
 """A zone that was refused within this is not asked again before its rest is over."""
@@ -51,36 +53,24 @@ class Provisioner:
     where no node is kept for anybody); those that are ``closed`` now are room for them too.
     """
 
-    def __init__(
-        self,
-        *,
-        offerings: Sequence[Offering],
-        policy: Policy,
-        throughput: Mapping[str, Mapping[str, float]],
-        memory: Memory,
-        headroom: Headroom,
-        ready: list[Bin],
-        booting: list[Bin],
-        now: datetime,
-        steps: Sequence[StepInForce] = (),
-        steered: Collection[str] = (),
-        closed: Collection[str] = (),
-        neighbours: Neighbours = NOBODY,
-    ) -> None:
-        self.offerings = offerings
-        self.policy = policy
-        self.throughput = throughput
-        self.memory = memory
+    def __init__(self, work: "Work", ready: list[Bin], booting: list[Bin], headroom: Headroom) -> None:
+        look, view, spot_dies = work.look, work.view, any(o.survival is not None for o in work.offerings)
+        self.offerings = sorted(work.offerings, key=lambda o: o.name)
+        self.policy = work.policy
+        self.throughput = look.throughput
+        self.memory = work.memory
         self.headroom = headroom
         self.ready = ready
         self.booting = booting
-        self.now = now
-        self.steps = steps
-        self.lit_on_demand: frozenset[str] = frozenset()
-        self.elsewhere: Mapping[tuple[str, str], str] = {}
-        """Why a rule of the policy buys nothing for a class in a pool, by (class, pool)."""
+        self.now = look.now
+        self.steps = look.money.steps
+        self.filters = work.filters
+        on_demand = [n.instance_type for n in work.standing if n.capacity_type == "on-demand"] if spot_dies else ()
+        self.lit_on_demand = frozenset(on_demand)
         """Types of which nodes run on demand: who retreated there from spot goes back only where that pays."""
-        self.unbound = {uid: entry.decision for entry in memory.came for uid in entry.demands}
+        self.unbound = {uid: entry.decision for entry in self.memory.came for uid in entry.demands}
+        near = any(pod.shape.near is not None and pod.shape.near.rules for pod in view.pending)
+        neighbours = Neighbours(view.around, (p.shape for p in view.pending)) if near else NOBODY
         self.allowed = Allowed(neighbours)
         for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.add_place(bin_)
@@ -94,31 +84,28 @@ class Provisioner:
         self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
         self._known: Memo[Eligible] = Memo()
-        self.homes = Homes(policy, partial(self.able, offerings), steered, closed) if steered else None
+        able, closed = partial(self.able, self.offerings), tainted_nodes(work.standing)
+        self.homes = Homes(self.policy, able, work.steered, closed) if work.steered else None
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
-        """Candidates of some offerings that a shape may be bought now."""
-        if self.elsewhere:
-            from pilotlight.decide.limits.policy_rules import elsewhere
-
-            able = elsewhere(self.elsewhere, shape, offerings, partial(self._eligible, shape))
-        else:
-            able = self._eligible(shape, offerings)
-        if (shares := self.headroom.spot_shares) is not None:
-            from pilotlight.decide.offers.spot_share import limit_to_spot_share
-
-            others = [o for o in offerings if o.capacity_type != "spot"]
-            able = limit_to_spot_share(shares, able, shape, lambda: self._eligible(shape, others))
-        if shape.due is None:
-            return able
-        from pilotlight.decide.job_deadlines.job_deadlines import narrow_to_deadline
-
-        able = narrow_to_deadline(able, shape, self.policy, self.memory, self.now)
-        if able.look_again_at is not None:
-            self.due.append(able.look_again_at)
+        """Candidates of some offerings that a shape may be bought now, by every filter in turn."""
+        able = self.eligible(shape, offerings)
+        for narrow in self.filters:
+            able = narrow(self, able, shape, offerings)
         return able
 
-    def _eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
+    def wake_at(self, at: datetime | None) -> None:
+        """Note when waiting pods may be bought for otherwise."""
+        if at is not None:
+            self.due.append(at)
+
+    def refuse(self, pod: PodDemand, why: str) -> None:
+        """Tell a person what to mend of a pod's deadline; nothing is bought for it."""
+        finding = Finding(subject=pod.full_name, code="deadline", message=why, uid=pod.uid, team=pod.shape.team)
+        self.findings.append(finding)
+        self.tell("finding", Group(pod.shape, [pod]), "", why, code="deadline")
+
+    def eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
         """Worked out once for a shape, of which it is asked at each step of a plan."""
         known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
         about, key = (offerings if shape.key else (shape, *offerings)), (shape.key, self.lit_on_demand)

@@ -1,7 +1,7 @@
 """State of a plan while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -185,6 +185,14 @@ class Purchase:
             terms=tuple(self.terms),
             why=f"{len(self.demands)} waiting pod{'s' if len(self.demands) != 1 else ''} without room",
         )
+
+
+def nodes_bought(buys: Iterable[Buy]) -> Counter[str]:
+    """Nodes of purchases, by pool."""
+    found: Counter[str] = Counter()
+    for buy in buys:
+        found[buy.pool] += buy.count
+    return found
 
 
 def by_age(pod: PodDemand) -> tuple[datetime, str]:

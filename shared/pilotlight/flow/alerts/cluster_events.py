@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record, Step
+from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Record
 from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED, WAITS
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.flow.alerts.wording import mark
@@ -95,6 +95,6 @@ def _released(node: NodeVerdict) -> str:
     return f"{'stopped to stand by' if node.stop else 'given back'} by Pilotlight{price}: {node.why}"
 
 
-def _kept(node: NodeVerdict, step: Step) -> str:
+def _kept(node: NodeVerdict, step: CallStep) -> str:
     price = f" at {an_hour(node.usd_per_hour)}" if node.usd_per_hour is not None else ""
     return f"kept{price}: {step.note or step.state}; it was to go, for {node.why}"

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Record, Step, StepCode, StepState
+from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Record, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
@@ -69,7 +69,7 @@ def _asks(fingerprint: str, held: Held) -> str:
     return f"{fingerprint}/{held.count}" + (f"/{held.after}" if held.after else "")
 
 
-def _of_a_broken_gang(call: Buy | NodeVerdict, step: Step) -> bool:
+def _of_a_broken_gang(call: Buy | NodeVerdict, step: CallStep) -> bool:
     """True for a node that came for a gang and goes back at once: people hear once that the gang could not be had."""
     return bool(call.flight) if isinstance(call, NodeVerdict) else bool(call.gangs) and step.state == "denied"
 

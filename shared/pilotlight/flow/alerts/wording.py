@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.decide.money.budget_limits import most, terms
-from pilotlight.facts.decisions import Buy, Held, NodeVerdict, Plan, Record, Step
+from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Plan, Record
 from pilotlight.facts.demand.settled_claims import same_claim
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Terms
@@ -30,7 +30,7 @@ def did(record: Record) -> tuple[str, ...]:
     return tuple(line(step) for step in record.steps) + tuple(_held(held) for held in record.plan.held)
 
 
-def line(step: Step) -> str:
+def line(step: CallStep) -> str:
     """One call and what became of it."""
     if step.code == "there":
         return f"asked pool {step.pool} for nothing: {step.note}"
@@ -52,7 +52,7 @@ def released_nodes(record: Record) -> tuple[str, ...]:
     return tuple(step.target for step in record.steps if step.call == "release" and step.state == "done")
 
 
-def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, Step]]) -> str:
+def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, CallStep]]) -> str:
     """A decision in one line; ``made`` are its steps, none of a plan that was not carried out."""
     counts: dict[Verdict, int] = {}
     for group in plan.pods:
@@ -76,7 +76,7 @@ def _planned(call: Buy | NodeVerdict) -> str:
     return f"{'stops' if call.stop else 'releases'} {call.node}: {call.why}"
 
 
-def _became(call: Buy | NodeVerdict, step: Step) -> str:
+def _became(call: Buy | NodeVerdict, step: CallStep) -> str:
     if step.state == "done" and step.code != "there":
         return _planned(call)
     verb = f"buys no {step.target}" if step.call == "grow" else f"keeps {step.target}"

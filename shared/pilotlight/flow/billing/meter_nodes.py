@@ -17,7 +17,7 @@ import msgspec
 
 from pilotlight.decide.money.holds import Lit, lit_instances
 from pilotlight.decide.money.metering import (
-    Look,
+    MeterLook,
     count_day,
     cuts,
     day_start,
@@ -115,7 +115,7 @@ def _counts(deps: Deps, life: Life) -> bool:
     return deps.set_apart("node").isdisjoint((life.instance, life.node))
 
 
-def _look(deps: Deps, from_: CountFrom | None) -> Look:
+def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
     now, seen = deps.state.now(), from_.seen if from_ else None
     # A day that is not counted whole may have nodes that were never told.
     told_since = seen if not from_ or seen is None or from_.day >= seen.date() else day_start(from_.day)
@@ -135,7 +135,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> Look:
     apart = _degrees(deps) if deps.apart else {}
     known = [one for one in nodes if apart.get(one.node.name if one.node else one.instance, 0) < NAMELESS]
     found = {one.instance: _as_seen(one, offerings.get(one.pool), apart) for one in known}
-    return Look(
+    return MeterLook(
         at=now,
         lit=found,
         told={
@@ -181,7 +181,7 @@ class _Day(NamedTuple):
 
     day: date
     before: Nodes
-    look: Look
+    look: MeterLook
     cut_at: tuple[datetime, ...]
 
     def instances(self) -> Iterable[str]:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.decide.place.node_closing import OPEN_S, count_openings
-from pilotlight.decide.plan import NOBODY_AHEAD, plan_cluster
+from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import NOBODY_AHEAD, Look
 from pilotlight.errors import Retry
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
@@ -290,23 +291,25 @@ def _decide(
     deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool, quotas: Mapping[str, Quota] = NO_QUOTAS
 ) -> Plan:
     plan = plan_cluster(
-        snapshot.view,
-        snapshot.pools,
-        deps.offerings,
-        deps.policy,
-        snapshot.memory,
-        snapshot.now,
-        throughput=deps.throughput,
-        money=money,
-        releases=aim.releases,
-        explain=explain,
-        brakes=_brakes(deps, snapshot),
-        leaving=snapshot.leaving,
-        unsettled=snapshot.unsettled,
-        gives=aim.gives,
-        quotas=quotas,
-        ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
-        use=_use(deps) if deps.policy.rules else None,
+        Look(
+            snapshot.view,
+            snapshot.pools,
+            deps.offerings,
+            deps.policy,
+            snapshot.memory,
+            snapshot.now,
+            throughput=deps.throughput,
+            money=money,
+            releases=aim.releases,
+            explain=explain,
+            brakes=_brakes(deps, snapshot),
+            leaving=snapshot.leaving,
+            unsettled=snapshot.unsettled,
+            gives=aim.gives,
+            quotas=quotas,
+            ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
+            use=_use(deps) if deps.policy.rules else None,
+        )
     )
     plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     plan = _named(deps, plan) if deps.apart else plan

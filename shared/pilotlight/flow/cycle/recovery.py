@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import NodeVerdict, Record, Step, StepState
+from pilotlight.facts.decisions import CallStep, NodeVerdict, Record, StepState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -127,7 +127,7 @@ def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Snapshot
     return replace(snapshot, pools=tuple(pools))
 
 
-def _opened(record: Record, step: Step, opened: Container[str]) -> bool:
+def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
     """True where a person has opened a node that we had closed to give it back."""
     verdict = record.plan.calls[step.n]
     ours = isinstance(verdict, NodeVerdict) and verdict.registered and not verdict.forced
@@ -187,7 +187,7 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
         sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
 
 
-def _gone(deps: Deps, step: Step) -> bool:
+def _gone(deps: Deps, step: CallStep) -> bool:
     """True where the cloud says that the instance of a node that is still seen is gone, or goes."""
     try:
         found = deps.pools.instance(step.pool, step.instance or step.target)
@@ -196,7 +196,7 @@ def _gone(deps: Deps, step: Step) -> bool:
     return found is not None and (not found.there or (found.going is True and found.deadline is None))
 
 
-def _undo(deps: Deps, record: Record, step: Step) -> None:
+def _undo(deps: Deps, record: Record, step: CallStep) -> None:
     """Take back the traces of a call that was never sent."""
     if step.call == "grow":
         ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
@@ -214,7 +214,7 @@ def _close(deps: Deps, one: Left) -> bool:
     return True
 
 
-def _shrink_flight(deps: Deps, record: Record, step: Step, came: int) -> None:
+def _shrink_flight(deps: Deps, record: Record, step: CallStep, came: int) -> None:
     """The entry of capacity in flight is left with what came."""
     key = ledger.flight_name(deps.name, record.id, step.n)
     entry = ledger.flight(deps.state, key)
@@ -224,12 +224,12 @@ def _shrink_flight(deps: Deps, record: Record, step: Step, came: int) -> None:
         ledger.forget_flight(deps.state, key)
 
 
-def _as_asked(pool: PoolState, grows: Sequence[Step]) -> PoolState:
+def _as_asked(pool: PoolState, grows: Sequence[CallStep]) -> PoolState:
     """The pool with what was asked of it and may still come: it counts as on its way."""
     asked = max((step.to for step in grows if step.pool == pool.name), default=0)
     return replace(pool, desired=asked) if asked > pool.desired else pool
 
 
-def _until(step: Step) -> str:
+def _until(step: CallStep) -> str:
     end = f"{step.sent_at + call_steps.LANDS:%H:%M:%S}" if step.sent_at else "then"
     return f"an earlier call for {step.count} x {step.target} may still land, until {end}"

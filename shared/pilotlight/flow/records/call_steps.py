@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.errors import Busy, Conflict
-from pilotlight.facts.decisions import Plan, Record, Step, StepCode, StepState
+from pilotlight.facts.decisions import CallStep, Plan, Record, StepCode, StepState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
 from pilotlight.flow.records.lease import LOST
@@ -48,7 +48,7 @@ class Paused(Busy):
 class Sending:
     """One step, from planned to what became of it."""
 
-    def __init__(self, deps: Deps, record: Record, step: Step, version: int) -> None:
+    def __init__(self, deps: Deps, record: Record, step: CallStep, version: int) -> None:
         self._deps, self.name = deps, _name(deps, record, step.n)
         self.step, self._version = step, version
         self.let_out = False
@@ -83,13 +83,13 @@ class Sending:
             self.end("revoked", code="paused", note=why, count=0)
         raise Paused(f"{self.step.call} {self.step.target}: {why}; nothing was sent")
 
-    def end(self, state: StepState, *, code: StepCode = "", note: str = "", count: int | None = None) -> Step:
+    def end(self, state: StepState, *, code: StepCode = "", note: str = "", count: int | None = None) -> CallStep:
         """Write how the step ended. Raises ``Busy`` where another worker has settled it meanwhile."""
         count = self.step.count if count is None else count
         self._put(msgspec.structs.replace(self.step, state=state, code=code, note=note, count=count))
         return self.step
 
-    def one_less(self, gone: Step) -> None:
+    def one_less(self, gone: CallStep) -> None:
         """A node of its pool went after this purchase was sent: the size it asked for counted that node."""
         sent = self.step.sent_at
         if gone.pool == self.step.pool and sent is not None and gone.sent_at is not None and gone.sent_at >= sent:
@@ -100,7 +100,7 @@ class Sending:
         if self.step.sent_at != self._sent_at:
             self._put(msgspec.structs.replace(self.step, sent_at=self._sent_at))
 
-    def _put(self, step: Step) -> None:
+    def _put(self, step: CallStep) -> None:
         try:
             self._version = STEP.put(self._deps.state, self.name, step, if_version=self._version)
         except Conflict:
@@ -108,18 +108,18 @@ class Sending:
         self.step = step
 
 
-def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[Step, ...]:
+def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[CallStep, ...]:
     """A step for each call: purchases raise their pool from its size as it is, one after the other.
 
     Of ``sizes`` is taken off what a pool's cloud could not launch: it is taken first, and not asked for twice.
     """
     sizes = dict(sizes)
-    out: list[Step] = []
+    out: list[CallStep] = []
     for n, buy in enumerate(plan.buys):
         sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count
-        out.append(Step(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
+        out.append(CallStep(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
     for n, node in enumerate(plan.releases, len(out)):
-        out.append(Step(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
+        out.append(CallStep(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
     return tuple(out)
 
 
@@ -143,12 +143,12 @@ def forget(deps: Deps, record: Record) -> None:
         STEP.delete(deps.state, _name(deps, record, step.n))
 
 
-def may_land(step: Step, now: datetime) -> bool:
+def may_land(step: CallStep, now: datetime) -> bool:
     """True where a step's request may still reach the cloud."""
     return step.state == "sent" and step.sent_at is not None and now < step.sent_at + LANDS
 
 
-def _revoked(deps: Deps, record: Record, step: Step, found: Entry[Step] | None) -> Sending:
+def _revoked(deps: Deps, record: Record, step: CallStep, found: Entry[CallStep] | None) -> Sending:
     """A step that was planned is revoked, one not even written too: its worker has to see to its lease first."""
     while True:
         sending = Sending(deps, record, found.value if found else step, found.version if found else ABSENT)

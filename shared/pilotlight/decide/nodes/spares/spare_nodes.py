@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import break_even_s
 from pilotlight.decide.nodes.spares.demand_bursts import chance_of, likely_to_follow, smaller_at_s
 from pilotlight.decide.nodes.spares.demand_rates import Outlook, age_history, has_learned, hit_again_per_hour, lead_s
+from pilotlight.decide.nodes.spares.nodes_ahead import with_more_warm
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.facts.capacity import Offering
@@ -28,6 +29,9 @@ from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Policy
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment, per_hour
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
@@ -272,6 +276,21 @@ def spare_buys(
                 why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)
+
+
+def price_spares(work: "Work") -> None:
+    """Price the spares of each pool, but of those that a rule releases."""
+    spares = spares_by_pool(work.relit, work.policy, work.memory, work.now)
+    released = work.ruled.released if work.ruled is not None else {}
+    work.spares = {name: own for name, own in spares.items() if name not in released}
+
+
+def buy_spares(work: "Work") -> None:
+    """Buy spares, warm nodes and each pool's least number."""
+    guards = work.guards_bought
+    policy = with_more_warm(work.policy, guards) if guards else work.policy
+    ahead = {**work.look.ahead, **guards}
+    work.spare_buys = spare_buys(work.run, work.by_pool, work.spares, policy, work.memory, ahead)
 
 
 def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> Offering:

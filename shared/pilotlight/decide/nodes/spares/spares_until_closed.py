@@ -9,11 +9,12 @@ a lead time, if that chance x the dear node's price x half a run's length is mor
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.demand.run_lengths import expected_run_s
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.nodes.spares.demand_rates import lead_s
+from pilotlight.decide.nodes.spares.nodes_ahead import with_more_warm
 from pilotlight.decide.nodes.spares.spare_nodes import Spares
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.facts.capacity import Offering
@@ -22,6 +23,9 @@ from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import HOUR, cents, human
+
+if TYPE_CHECKING:
+    from pilotlight.decide.work import Work
 
 LIKELY = 0.05
 """What is asked for in fewer cases is not waited for: no more than twenty nodes are launched for one that is."""
@@ -67,6 +71,27 @@ def guards(
             if offerings[home].boot_s <= offerings[pool].boot_s and any(b.pool == pool for b in bought):
                 _more(found.buy, home, ahead)
     return found
+
+
+def guard_dear_nodes(work: "Work") -> None:
+    """Keep and buy spares beyond the warm ones until dear nodes are closed."""
+    policy, closing = work.policy, _to_be_closed(work)
+    found = guards(work.run, work.view, work.relit, work.spares, closing)
+    work.guards_kept, work.guards_bought = (
+        {name: ahead for name, ahead in each.items() if ahead.nodes > policy.pools[name].warm} for each in found
+    )
+
+
+def keep_guards(work: "Work") -> None:
+    """Keep as many warm as guard dear nodes."""
+    work.policy = with_more_warm(work.policy, work.guards_kept)
+
+
+def _to_be_closed(work: "Work") -> set[str]:
+    """The pools whose nodes are closed when they come: those that are grown now, and that others stray into."""
+    memory, by_pool = work.memory, work.by_pool
+    able = {p for p in work.steered if p in memory.strays and p not in work.look.unsettled and p in by_pool}
+    return {pool for pool in able if memory.live_backoff(by_pool[pool].name, work.now) is None}
 
 
 def _booting(bins: Iterable[Bin], pools: Collection[str]) -> Iterator[Bin]:

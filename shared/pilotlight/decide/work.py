@@ -1,0 +1,196 @@
+"""A plan in the making: the look that it is made from, and the work that each step of it reads and writes."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pilotlight.decide.offers.offerings import relighting
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
+from pilotlight.facts.demand.worker_queues import NodesAhead
+from pilotlight.facts.limits.brakes import NO_BRAKES, Brakes
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.money.money_policy import ApproveOver, Limits
+from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.offers.paid_capacity import PaidIdle
+from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
+from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding, PodShape
+from pilotlight.units import UsdPerHour
+
+if TYPE_CHECKING:
+    from pilotlight.decide.limits.policy_rules import Ruled
+    from pilotlight.decide.nodes.spares.spare_nodes import Spares
+    from pilotlight.decide.offers.selection import Eligible
+    from pilotlight.decide.offers.spot_share import SpotShares
+    from pilotlight.decide.place.provision import Provisioner
+    from pilotlight.facts.utilisation.pool_use import PoolUse
+
+    Filter = Callable[[Provisioner, Eligible, PodShape, Sequence[Offering]], Eligible]
+    """Eligibility of a shape among some offerings, narrowed."""
+
+NOTHING_UNSETTLED: Mapping[str, str] = {}
+NOBODY_AHEAD: Mapping[str, NodesAhead] = {}
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Everything that is known when a plan is made; equal looks give equal plans."""
+
+    view: ClusterView
+    """Nodes and pods that wait, in any order."""
+    pools: Sequence[PoolState]
+    """Pools as their cloud tells them."""
+    offerings: Sequence[Offering]
+    """Capacity for sale: a type of a pool, in a zone, at a price in dollars an hour."""
+    policy: Policy
+    """The policy as its file has it: schedules and rules are applied by the plan."""
+    memory: Memory
+    """The cluster's memory of earlier looks."""
+    now: datetime
+    throughput: Mapping[str, Mapping[str, float]] = {}
+    """Relative speed by workload class and GPU model."""
+    money: Money = NO_BUDGETS
+    """Budgets, and how far each is used."""
+    releases: bool = True
+    """False leaves nodes alone: a pod-pending event only ever adds."""
+    explain: bool = True
+    """False leaves out the verdicts of busy nodes, which a reconcile of a thousand nodes has no use for."""
+    brakes: Brakes = NO_BRAKES
+    """Pauses and limits that hold now: of people, and of pools at which another autoscaler is."""
+    leaving: Collection[str] = ()
+    """Nodes that may be gone at any moment: no room, and nothing is done to them."""
+    unsettled: Mapping[str, str] = NOTHING_UNSETTLED
+    """Pools that are not grown, each with the reason."""
+    gives: Sequence[NodeVerdict] = ()
+    """Nodes that go in any case."""
+    quotas: Mapping[str, Quota] = NO_QUOTAS
+    """Quotas of the cloud's account, by pool: beyond them nothing is bought."""
+    ahead: Mapping[str, NodesAhead] = NOBODY_AHEAD
+    """Nodes without work, by pool, for workers that queues will ask for: kept and bought as warm ones are."""
+    use: "PoolUse | None" = None
+    """Use of the pools' GPUs, for rules; None where telemetry is absent."""
+
+
+class Work:
+    """One plan in the making. Each step of the plan's table reads and writes the parts that its row names."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.view = look.view
+        self.policy = look.policy
+        """The policy of this hour, under its rules."""
+        self.offerings = look.offerings
+        """Capacity for sale with everything known of it: room for volumes and daemons, boot times, lifetimes."""
+        self.memory = look.memory
+        self.ruled: Ruled | None = None
+        """Rules of the policy that hold, with what each did."""
+        self.filters: tuple[Filter, ...] = ()
+        """Filters of what a shape may be bought, in the order of the steps that added them."""
+        self.steered: Collection[str] = ()
+        """Pools whose nodes are kept for pods that belong there."""
+        self.paid: dict[tuple[str, str], int] = {}
+        """Nodes that are paid for and not lit, by pool and zone."""
+        self.failed: list[NodeVerdict] = []
+        """Releases of capacity that never worked, or no longer does."""
+        self.in_doubt: Counter[str] = Counter()
+        """Instances by pool of which it is not known whether they are nodes."""
+        self.no_room = look.leaving
+        """Nodes that take no pods."""
+        self.spot_shares: SpotShares | None = None
+        """Shares of teams and classes in spot; None where the policy names none."""
+        self.findings: list[Finding] = []
+        """Findings about nodes and prices; those about pods are the run's."""
+        self.infeasible: Collection[str] = ()
+        """Pods (uid) whose deadline could not be met when they came: nothing is bought for them."""
+        self.run: Provisioner
+        """Room, headroom, verdicts on pods and purchases."""
+        self.usd_per_hour_before: UsdPerHour
+        self.counted_to: datetime | None = None
+        """When the newest pod was created of which demand is counted."""
+        self.spares: Mapping[str, Spares] = {}
+        """Spares that pay for themselves, by pool."""
+        self.guards_kept: Mapping[str, NodesAhead] = NOBODY_AHEAD
+        """Spares that stay until dear nodes are closed, by pool."""
+        self.guards_bought: Mapping[str, NodesAhead] = NOBODY_AHEAD
+        """Spares that are bought until dear nodes are closed, by pool."""
+        self.spare_buys: tuple[Buy, ...] = ()
+        self.buys: tuple[Buy, ...] = ()
+        self.nodes: list[NodeVerdict] = []
+        self.reserved: Mapping[str, str] = {}
+        """Nodes whose free room planned pods will take, each with the reason."""
+        self.times: list[datetime] = []
+        """Moments at which a plan may come out otherwise though nothing happened meanwhile."""
+        self.pods: Sequence[PodGroup] = ()
+        """Verdicts on pods with what idle nodes lack for them; the run's own where no node is lit."""
+        self.paid_idle: tuple[PaidIdle, ...] = ()
+        self.plan: Plan
+        self._by_pool: tuple[Sequence[Offering], Mapping[str, Offering]] | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The moment of the look."""
+        return self.look.now
+
+    @property
+    def by_pool(self) -> Mapping[str, Offering]:
+        """One offering a pool: those of a pool differ by zone alone."""
+        if self._by_pool is None or self._by_pool[0] is not self.offerings:
+            found: dict[str, Offering] = {}
+            for offering in sorted(self.offerings, key=lambda o: o.name):
+                found.setdefault(offering.pool, offering)
+            self._by_pool = self.offerings, found
+        return self._by_pool[1]
+
+    @property
+    def relit(self) -> Mapping[str, Offering]:
+        """One offering a pool, with what lighting a node takes now: a start, where one stands by."""
+        return relighting(self.by_pool, self.look.pools)
+
+    @property
+    def staying(self) -> Sequence[Node]:
+        """Nodes but those that may be gone at any moment."""
+        leaving = self.look.leaving
+        return [node for node in self.view.nodes if node.name not in leaving] if leaving else self.view.nodes
+
+    @property
+    def standing(self) -> Sequence[Node]:
+        """Nodes but those that failed."""
+        gone = {verdict.node for verdict in self.failed}
+        return [node for node in self.view.nodes if node.name not in gone] if gone else self.view.nodes
+
+    @property
+    def limited(self) -> bool:
+        """Whether purchases of one plan are limited, or wait for approval."""
+        return self.policy.limits != Limits() or self.policy.approve_over != ApproveOver()
+
+    def wake_at(self, at: datetime | None) -> None:
+        """Note a moment at which the plan may come out otherwise."""
+        if at is not None:
+            self.times.append(at)
+
+
+def has_sick(work: Work) -> bool:
+    """Whether a node's GPUs may not be well: it is said, it is lost with its pods, or shows fewer than its type has."""
+    by_pool = work.by_pool
+    for pool, devices, ready, ill in {node.shows for node in work.staying}:
+        if ill or (ready and pool in by_pool and 0 < devices < len(by_pool[pool].devices)):
+            return True
+    return False
+
+
+def has_deadlines(work: Work) -> bool:
+    """Whether a job here has a deadline."""
+    running = (pod.shape for node in work.view.nodes for pod in node.gpu_pods)
+    return any(pod.shape.due for pod in work.view.pending) or any(shape is not None and shape.due for shape in running)
+
+
+def is_any_steered(work: Work) -> bool:
+    """Whether a node is kept for anybody, or was."""
+    closed = any(node.closed for node in work.view.nodes)
+    return work.run.homes is not None or bool(work.memory.strays) or closed

@@ -1,0 +1,118 @@
+"""The plan's table: each step reads and writes only what its row says, and all of its loaders lead somewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, get_type_hints
+
+import pytest
+from msgspec.structs import replace
+from small_fleet import FLEET, NOW, SAME_SPEED, node, pod, policy
+
+from pilotlight.decide.plan import STEPS, plan_cluster
+from pilotlight.decide.steps import Step
+from pilotlight.decide.work import Look, Work
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import PoolState
+
+KNOWN = {"look", "now", "wake_at"}
+"""Parts that every step may use: what is known does not change."""
+
+
+class Guarded(Work):
+    """A plan in the making that refuses what the row of its present step does not name."""
+
+    row: Step | None = None
+    inside = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in {"row", "inside"} or name.startswith("_"):
+            return object.__getattribute__(self, name)
+        row = self.row
+        if row is not None and not self.inside and name not in KNOWN | row.reads | row.writes:
+            raise AssertionError(f"{row.name} reads {name}")
+        with self._within():
+            return object.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        row = self.row if name not in {"row", "inside"} else None
+        if row is not None and not name.startswith("_") and name not in row.writes:
+            raise AssertionError(f"{row.name} writes {name}")
+        object.__setattr__(self, name, value)
+
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        """What a property of the work reads itself is its own."""
+        was, self.inside = self.inside, True
+        try:
+            yield
+        finally:
+            self.inside = was
+
+
+def guarded(look: Look) -> Work:
+    """The whole table, run by a work that refuses."""
+    work = Guarded(look)
+    for row in STEPS:
+        work.row = row
+        if row.when(work):
+            row.load()(work)
+    work.row = None
+    return work
+
+
+def looks() -> dict[str, Look]:
+    """Looks in which most steps have something to do."""
+    rules = policy(FLEET)
+    pools = {name: replace(pool, warm=1, max_age=3600.0) for name, pool in rules.pools.items()}
+    states = [PoolState(name=offering.pool, desired=1) for offering in FLEET]
+    old = node("n1", FLEET[0], created_at=NOW - timedelta(hours=5))
+    waiting = ClusterView(pending=(pod("p1"), pod("p2")), nodes=())
+    lit = ClusterView(pending=(pod("p1"),), nodes=(old,))
+    goes = NodeVerdict(
+        verdict="release", node="n1", instance="i-1", pool=FLEET[0].pool, why="asked for", usd_per_hour=Decimal(1)
+    )
+    plain = Look(waiting, (), FLEET, rules, Memory(), NOW, throughput=SAME_SPEED)
+    busy = Look(lit, states, FLEET, replace(rules, pools=pools), Memory(), NOW, throughput=SAME_SPEED)
+    return {
+        "pods wait": plain,
+        "nodes are old": busy,
+        "nodes go": replace(busy, gives=(goes,)),
+        "only growth": replace(busy, releases=False),
+        "nodes are kept for others": replace(busy, policy=replace(rules, pools=pools, placement="taint")),
+    }
+
+
+@pytest.mark.parametrize("name", looks())
+def test_a_step_uses_what_its_row_names(name: str) -> None:
+    """Run by a work that refuses all other reads and writes, the table gives the same plan."""
+    look = looks()[name]
+    assert guarded(look).plan == plan_cluster(look)
+
+
+def test_the_guard_sees_a_step_that_writes_more() -> None:
+    """A step that writes what its row does not name is refused."""
+    work = Guarded(looks()["pods wait"])
+    work.row = STEPS[0]
+    with pytest.raises(AssertionError, match="writes buys"):
+        work.buys = ()
+    with pytest.raises(AssertionError, match="reads nodes"):
+        _ = work.nodes
+
+
+@pytest.mark.parametrize("row", STEPS, ids=lambda row: row.name)
+def test_a_loader_leads_to_a_step(row: Step) -> None:
+    """Each loader gives a function of one Work that returns nothing, and a row names no part that a work lacks."""
+    do = row.load()
+    hints = get_type_hints(do, {"Work": Work})
+    assert hints == {"work": Work, "return": type(None)}
+    parts = {*vars(Work(looks()["pods wait"])), *Work.__annotations__, *dir(Work), "run", "plan", "usd_per_hour_before"}
+    assert row.reads | row.writes <= parts
+
+
+def test_no_two_steps_bear_one_name() -> None:
+    """A step is told by its name."""
+    assert len({row.name for row in STEPS}) == len(STEPS)
