@@ -82,7 +82,7 @@ def remember_call(memory: Memory, call: Buy | NodeVerdict, nodes: int, now: date
     return msgspec.structs.replace(memory, turns=(*recent(memory.turns, now), turn_of(call, nodes, now)))
 
 
-def pause_reason(brakes: Brakes, pool: str) -> str:
+def pool_pause(brakes: Brakes, pool: str) -> str:
     """Why the calls of a pool are stopped, or nothing."""
     return brakes.paused.get(ALL) or brakes.paused.get(pool, "")
 
@@ -166,7 +166,7 @@ class _Hand:
         mode = self.brakes.modes.get(pool, "act")
         if mode not in needs:
             return "mode", f"the mode is {mode}" + (f" ({self.brakes.advice})" if self.brakes.advice else "")
-        why = pause_reason(self.brakes, pool)
+        why = pool_pause(self.brakes, pool)
         return ("paused", why) if why else (None, "")
 
     def _within_limits(self, buy: Buy) -> tuple[int, BrakeCode | None, str]:
