@@ -24,8 +24,10 @@ OBJECTS = ("BoundPod", "Group", "Hold", "Interruption", "Lit", "MeteredNode", "N
 ROOMS = (
     "pilotlight.decide.fit.fit",
     "pilotlight.decide.nodes.idle_nodes",
+    "pilotlight.decide.place.new_nodes",
     "pilotlight.decide.place.provision",
     "pilotlight.decide.place.purchase",
+    "pilotlight.decide.place.zone_waits",
     "pilotlight.decide.nodes.scale_down",
     "pilotlight.decide.nodes.gpu_health",
     "pilotlight.decide.interruption.drain_plan",

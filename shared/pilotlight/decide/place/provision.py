@@ -1,45 +1,30 @@
-"""Which capacity to ask for, for the pods that wait: free room first, then room on its way, then the cheapest.
+"""Provisioner of one plan, which gives waiting pods a place: free room first, then room on its way, then new nodes.
 
 A demand already in flight is never bought for again. Pods of one shape are planned together. A gang is placed whole
 or not at all. Nothing here takes the plan over a cap.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pilotlight.decide.demand.run_lengths import expected_run_s
-from pilotlight.decide.fit.fit import Allowed, Bin, fill, of_offering
+from pilotlight.decide.fit.fit import Allowed, Bin, fill
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
-from pilotlight.decide.offers.selection import (
-    Candidate,
-    Eligible,
-    Memo,
-    dearer,
-    eligible,
-    held_back,
-    rank_candidates,
-)
-from pilotlight.decide.offers.shortage import better_waited_for, short_zones
-from pilotlight.decide.offers.spot_economics import spot_verdict
+from pilotlight.decide.offers.selection import Eligible, Memo, eligible
+from pilotlight.decide.place.new_nodes import buy_nodes
 from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames, tainted_nodes
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
+from pilotlight.decide.place.zone_waits import wait_for_own_zone
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy, Demand
-from pilotlight.facts.labels import HOSTNAME, ZONE
-from pilotlight.facts.money.budgets import Terms
-from pilotlight.facts.place.pod_verdicts import NOT_NOW, Code, PodGroup, Rejected, Verdict
-from pilotlight.facts.workload import Finding, NearRule, PodDemand, PodShape
-from pilotlight.units import cents
+from pilotlight.facts.labels import ZONE
+from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected, Verdict
+from pilotlight.facts.workload import Finding, PodDemand, PodShape
 
 if TYPE_CHECKING:
     from pilotlight.decide.work import Work
-
-ASKED_LATELY = timedelta(seconds=30)
-"""A zone that was refused within this is not asked again before its rest is over."""
 
 PLACED = ("fits", "booting", "bought")
 """What is told of pods that have a place."""
@@ -84,8 +69,8 @@ class Provisioner:
         self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
         self._known: Memo[Eligible] = Memo()
-        able, closed = partial(self.able, self.offerings), tainted_nodes(work.standing)
-        self.homes = Homes(self.policy, able, work.steered, closed) if work.steered else None
+        able = partial(self.able, self.offerings)
+        self.homes = Homes(self.policy, able, work.steered, tainted_nodes(work.standing)) if work.steered else None
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """Candidates of some offerings that a shape may be bought now, by every filter in turn."""
@@ -121,7 +106,7 @@ class Provisioner:
         for entry, group, bins in asked:
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
             self.tell("booting", group, entry.offering, why)
-            self._share(entry.pool, group.shape, len(group.pods))
+            self.take_spot_share(entry.pool, group.shape, len(group.pods))
             others = (bin_ for bin_ in self.booting if bin_.pool == entry.pool)
             fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
         return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
@@ -132,7 +117,7 @@ class Provisioner:
             return False
         return all(self._is_spot(entry.pool) for entry in self.memory.in_flight if pod.uid in entry.demands)
 
-    def _share(self, pool: str, shape: PodShape, pods: int) -> None:
+    def take_spot_share(self, pool: str, shape: PodShape, pods: int) -> None:
         """Count pods that get spot against their team's and class's share of it."""
         if self.headroom.spot_shares is not None and self._is_spot(pool):
             self.headroom.spot_shares.take(shape, pods)
@@ -151,7 +136,7 @@ class Provisioner:
         Where pods belong comes first, and any other room or purchase only where that is not to be had. Of pods that
         mind each other one node is bought at a time: each may open room for the rest on nodes that are there.
         """
-        if not picky(group.shape):
+        if not group.picky:
             return self._place(group, buy=buy)
         placed, begun, bought, left = 0, len(self.outcomes), -1, group.pods
         while left and bought != (bought := len(self.bought_bins())):
@@ -170,11 +155,11 @@ class Provisioner:
         placed = self._put(group, homes, lost=bool(lost))
         left = self._without_unbound(Group(shape, group.pods[placed:]))
         if left and homes is not None:
-            bought = self._buy(Group(shape, left), homes) if buy else 0
+            bought = buy_nodes(self, Group(shape, left), homes) if buy else 0
             rest = Group(shape, left[bought:])
-            elsewhere = 0 if self._waits_for_a_zone(rest, homes) else self._put(rest, None)
+            elsewhere = 0 if wait_for_own_zone(self, rest, homes) else self._put(rest, None)
             placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
-        return placed + (self._buy(Group(shape, left), None) if left and buy else 0)
+        return placed + (buy_nodes(self, Group(shape, left), None) if left and buy else 0)
 
     def _put(self, group: Group, homes: PoolNames | None, *, lost: bool = False) -> int:
         """Into room that there is, or will be; of ``homes``, where they are given."""
@@ -192,9 +177,9 @@ class Provisioner:
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
-                self._share(bin_.pool, shape, count)
+                self.take_spot_share(bin_.pool, shape, count)
                 if verdict == "booting" and len(bin_.taken) == 1:
-                    self._ask(bin_.pool, 1, Group(shape, pods))
+                    self.note_demand(bin_.pool, 1, Group(shape, pods))
                 self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
                 if verdict == "bought":
                     self.purchases[bin_.where].charge(shape, pods)
@@ -251,211 +236,7 @@ class Provisioner:
             and covers(held, self.headroom.terms(purchase.offering, group.shape, stop_s=group.stop_s))
         ]
 
-    def _buy(self, group: Group, homes: PoolNames | None) -> int:
-        """Purchases. With ``homes`` only those, and nothing is told of pods that get none."""
-        able = self._able_now(group)
-        if able.candidates and picky(group.shape):
-            able = self._near_enough(able, group)
-        if homes is None and (better := self._waits_for_a_zone(group, self.homes_of(group.shape))):
-            self.tell("waiting", group, "", better, self._not_bought(group, able), code="zone")
-            return 0
-        if not able.candidates:
-            if homes is None:
-                self._cannot(group, able)
-            return 0
-        done = 0
-        while done < len(group.pods):
-            left = Group(group.shape, group.pods[done:])
-            count = self._buy_best(left, able, homes)
-            if not count:
-                break
-            done += count
-            if picky(group.shape):
-                break
-            if self.headroom.spot_shares is not None and group.shape.gang is None:
-                able = self._able_now(group)
-        return done
-
-    def _able_now(self, group: Group) -> Eligible:
-        """Candidates sold now that a group may be bought: its own zones anew where it would go to a dearer type."""
-        able = self.able(self._sold(), group.shape)
-        again = self._worth_asking_again(group, able)
-        return replace(able, candidates=again) if again else able
-
-    def _buy_best(self, group: Group, able: Eligible, homes: PoolNames | None) -> int:
-        """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
-        order = rank_candidates(able, group.shape, len(group.pods), self.policy)
-        blocked: list[Rejected] = []
-        for index, (usd, candidate) in enumerate(order):
-            if homes is not None and candidate.offering.pool not in homes:
-                continue
-            together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
-            terms, (room, figures, code) = self._afforded(candidate, group, together)
-            if room <= 0:
-                name = candidate.offering.name
-                if code == "quota":
-                    self._short_of_quota(candidate.offering.pool, figures)
-                blocked.append(Rejected(offering=name, code=code, why=figures, usd_per_useful_hour=usd))
-                continue
-            most = self._most_on_spot(candidate, group)
-            if most < 1:
-                why = "more of its pods on spot than max_spot_share allows"
-                blocked.append(
-                    Rejected(offering=candidate.offering.name, code="spot-share", why=why, usd_per_useful_hour=usd)
-                )
-                continue
-            better = self._better_waited_for(candidate, group)
-            if better:
-                if homes is None:
-                    passed = Rejected(
-                        offering=candidate.offering.name, code="dearer", why=better, usd_per_useful_hour=usd
-                    )
-                    rejected = (*blocked, passed, *dearer(order[index:]), *self._not_bought(group, able))
-                    self.tell("waiting", group, "", better, rejected, code="backoff")
-                return 0
-            nodes = min(max(1, min(most, len(group.pods)) // candidate.per_node), room)
-            nodes = 1 if picky(group.shape) else nodes
-            pods = group.pods[: min(most, nodes * candidate.per_node)]
-            self._share(candidate.offering.pool, group.shape, len(pods))
-            self._open(candidate, nodes, Group(group.shape, pods), terms)
-            why = f"{cents(usd)} per useful hour and pod, the least of {len(order)} that can hold it"
-            why += f"; {able.why}" if able.why else ""
-            if candidate.offering.capacity_type == "spot":
-                rules = self.policy.of_class(group.shape.workload_class)
-                why = f"{why}; on spot {spot_verdict(group.shape, candidate.offering, rules).why}"
-            rejected = (*blocked, *dearer(order[index:]), *self._not_bought(group, able))
-            self.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
-            return len(pods)
-        if homes is None:
-            stranded = "every offering would strand more GPUs than max_stranded_gpus allows"
-            code, figures = (blocked[0].code, blocked[0].why) if blocked else ("stranded", stranded)
-            self.tell("refused", group, "", figures, (*blocked, *self._not_bought(group, able)), code=code)
-        return 0
-
-    def _most_on_spot(self, candidate: Candidate, group: Group) -> int:
-        """Pods of a group that may be bought a candidate by their shares of spot: all where that is no spot."""
-        shares = self.headroom.spot_shares
-        if shares is None or candidate.offering.capacity_type != "spot":
-            return len(group.pods)
-        return shares.pods(group.shape)
-
-    def _short_of_quota(self, pool: str, figures: str) -> None:
-        message = f"not one more node of it can be had: {figures}; ask the cloud for more quota, or lower other use"
-        found = Finding(subject=f"pool {pool}", code="quota-full", message=message)
-        if not any((one.subject, one.code) == (found.subject, found.code) for one in self.findings):
-            self.findings.append(found)
-
-    def _better_waited_for(self, candidate: Candidate, group: Group) -> str:
-        """Why pods wait for what the cloud is short of rather than get a candidate; empty where they get it."""
-        if group.shape.due or not any(b.short_since is not None and b.until > self.now for b in self.memory.backoffs):
-            return ""
-        shape = group.shape
-        held = self.able(self.offerings, shape).held
-        short = [c for c, code, _ in held if code == "backoff" and self._has_room(c, shape)]
-        run_s = expected_run_s(self.memory, shape, self.now)
-        return better_waited_for(candidate, short, shape, len(group.pods), run_s, self.policy, self.memory, self.now)
-
-    def _sold(self) -> Sequence[Offering]:
-        """Offerings that may be bought now: all there are, one, or those of one zone."""
-        if self.only is not None:
-            return (self.only,)
-        return [o for o in self.offerings if o.zone in ("", self.zone)] if self.zone else self.offerings
-
-    def _worth_asking_again(self, group: Group, able: Eligible) -> tuple[Candidate, ...]:
-        """A pod's own zones that rest, before it goes to a dearer type: to ask them again costs nothing."""
-        homes = self.homes_of(group.shape) if self.memory.backoffs and self.only is None else None
-        if homes is None or any(c.offering.pool in homes for c in able.candidates):
-            return ()
-        before = self.now - ASKED_LATELY
-        asked = {b.offering: b.at for b in self.memory.backoffs if b.at is not None}
-        short = [c for c in short_zones(able) if c.offering.pool in homes]
-        again = tuple(c for c in short if (at := asked.get(c.offering.name)) is not None and at <= before)
-        return () if not again or self._waits_for_a_zone(group, homes) else again
-
-    def _waits_for_a_zone(self, group: Group, homes: PoolNames | None) -> str:
-        """Why pods whose own pools are short in every zone are kept off dearer nodes; empty where they are not."""
-        if homes is None or not group.pods or not self.memory.backoffs:
-            return ""
-        able = self.able(self.offerings, group.shape)
-        short = [c for c in short_zones(able) if c.offering.pool in homes]
-        known = (*able.candidates, *(c for c, _, _ in able.held))
-        if not short or any(c.offering.pool in homes for c in able.candidates):
-            return ""
-        away = [c for c in known if c.offering.pool not in homes]
-        if not away:
-            return ""
-        next_ = min(away, key=lambda c: (c.rate, c.offering.name))
-        run_s = expected_run_s(self.memory, group.shape, self.now)
-        count = len(group.pods)
-        return better_waited_for(next_, short, group.shape, count, run_s, self.policy, self.memory, self.now)
-
-    def _has_room(self, candidate: Candidate, shape: PodShape) -> bool:
-        """True where caps and budgets leave a node of a candidate."""
-        offering = candidate.offering
-        return self.headroom.room(offering, self.headroom.terms(offering, shape))[0] > 0
-
-    def _afforded(
-        self, candidate: Candidate, group: Group, together: int
-    ) -> tuple[Terms | None, tuple[int, str, Code]]:
-        """On which terms a node of a candidate is bought, and how many: with time for the calls of all that are wanted
-        where there is money for that, else one by one."""
-        offering, others = candidate.offering, -(-len(group.pods) // candidate.per_node) - 1
-        terms = self.headroom.terms(offering, group.shape, together, group.stop_s, others)
-        room = self.headroom.room(offering, terms)
-        if room[0] > 0 or not others:
-            return terms, room
-        terms = self.headroom.terms(offering, group.shape, together, group.stop_s)
-        return terms, self.headroom.room(offering, terms)
-
-    def _near_enough(self, able: Eligible, group: Group) -> Eligible:
-        """Candidates with so many pods a node as the pods that are near allow; where they allow none, a finding."""
-        candidates: list[Candidate] = []
-        broken: list[Rejected] = []
-        for one in able.candidates:
-            counts = self.allowed.neighbours.copy_counts()
-            fresh = self._fresh(one.offering, 1)
-            most = min(one.per_node, len(group.pods))
-            holds = sum(count for _, count in fill(group.shape, most, fresh, self.allowed))
-            near = group.shape.near
-            rule = self.allowed.neighbours.broken_rule(near, fresh[0]) if near is not None and not holds else None
-            self.allowed.neighbours.restore(counts)
-            if holds:
-                candidates.append(Candidate(one.offering, holds, one.throughput))
-            else:
-                why = _not_near(rule, fresh[0]) if rule else "an empty node does not hold it"
-                broken.append(Rejected(offering=one.offering.name, code="neighbours", why=why))
-        rejected = (*able.rejected, *broken)
-        if _one_host(group.shape):
-            most = max((one.per_node for one in candidates), default=0)
-            candidates = [one for one in candidates if one.per_node == most]
-        if candidates or able.held:
-            return Eligible(tuple(candidates), rejected, able.held, barred=able.barred)
-        message = f"no node that could be bought would do: {'; '.join(sorted({r.why for r in broken}))}"
-        return Eligible((), rejected, finding=("neighbours", f"{message}; mend the rule, or add a pool where it holds"))
-
-    def _fresh(self, offering: Offering, nodes: int) -> list[Bin]:
-        """New nodes, which pods may spread over from now on."""
-        bins = [of_offering(offering, "new", offering.name) for _ in range(nodes)]
-        for bin_ in bins if self.allowed.neighbours is not NOBODY else ():
-            self.allowed.neighbours.add_place(bin_)
-        return bins
-
-    def _not_bought(self, group: Group, able: Eligible) -> tuple[Rejected, ...]:
-        """Offerings that are no candidates, those first that would do."""
-        return (*held_back(able, group.shape, len(group.pods), self.policy), *able.rejected)
-
-    def _open(self, candidate: Candidate, nodes: int, group: Group, terms: Terms | None) -> None:
-        offering = candidate.offering
-        purchase = self.purchases.setdefault(offering.name, Purchase(offering))
-        self.headroom.add(offering, nodes, terms)
-        purchase.terms += [terms] * nodes if terms is not None else []
-        fresh = self._fresh(offering, nodes)
-        purchase.bins += fresh
-        fill(group.shape, len(group.pods), fresh, self.allowed)
-        purchase.charge(group.shape, group.pods)
-        self._ask(offering.pool, nodes, group)
-
-    def _ask(self, pool: str, nodes: int, group: Group) -> None:
+    def note_demand(self, pool: str, nodes: int, group: Group) -> None:
         """Note that pods ask for empty nodes of a pool; those that an earlier look counted do not ask again."""
         to = self.memory.counted_to
         new = len(group.pods) if to is None else sum(1 for pod in group.pods if pod.created_at > to)
@@ -464,24 +245,6 @@ class Provisioner:
             scale = float(self.policy.of_class(group.shape.workload_class).wait_scale)
             asked = -(-nodes * new // len(group.pods))
             self.demands.append(Demand(pool=pool, nodes=asked, jobs=jobs * scale))
-
-    def _cannot(self, group: Group, able: Eligible) -> None:
-        if able.finding is not None:
-            code, message = able.finding
-            for pod in group.pods:
-                self.findings.append(
-                    Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid, team=group.shape.team)
-                )
-            self.tell("finding", group, "", message, able.rejected, code=code)
-            return
-        rejected = self._not_bought(group, able)
-        if able.barred:
-            self.tell("refused", group, "", able.barred, rejected, code="step")
-        else:
-            later = [r for r in rejected if r.code in NOT_NOW]
-            why = "nothing it may run on can be had now: " + "; ".join(f"{r.offering}: {r.why}" for r in later)
-            rule: Code = "deadline" if able.why else later[0].code if later else ""
-            self.tell("waiting", group, "", able.why or why, rejected, code=rule)
 
     def tell(
         self,
@@ -512,25 +275,6 @@ class Provisioner:
     def buys(self) -> tuple[Buy, ...]:
         """The purchases of the plan, one an offering."""
         return tuple(purchase.buy() for _, purchase in sorted(self.purchases.items()) if purchase.bins)
-
-
-def picky(shape: PodShape) -> bool:
-    """True where pods of a shape mind who else is on or near their node."""
-    return shape.near is not None and shape.near.picky
-
-
-def _not_near(rule: NearRule, bin_: Bin) -> str:
-    """Why a new node does not meet a rule."""
-    if bin_.domain(rule.topology) is None:
-        fix = f"set pools.{bin_.pool}.{'zones' if rule.topology == ZONE else 'labels'} where its nodes have it"
-        return f"to be {rule.says} a node needs that label, and pool {bin_.pool} is not known to have it: {fix}"
-    return f"a new node would not be {rule.says}"
-
-
-def _one_host(shape: PodShape) -> bool:
-    """True where pods of a shape have to be on one node: the first decides how many find a place."""
-    rules = shape.near.rules if shape.near is not None else ()
-    return any(rule.kind == "with" and rule.own and rule.topology == HOSTNAME for rule in rules)
 
 
 def _turn(pod: PodDemand) -> tuple[int, datetime]:

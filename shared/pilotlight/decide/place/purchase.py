@@ -148,6 +148,11 @@ class Group:
         """Seconds that the slowest of them takes to stop in order."""
         return max((stop_s([pod]) for pod in self.pods), default=0.0)
 
+    @property
+    def picky(self) -> bool:
+        """True where its pods mind who else is on or near their node."""
+        return self.shape.near is not None and self.shape.near.picky
+
 
 @dataclass(slots=True)
 class Purchase:
