@@ -1,9 +1,11 @@
-"""The plan's table: each step reads and writes only what its row says, and all of its loaders lead somewhere."""
+"""The plan's table: each step reads and writes only what its row says, loaders lead somewhere, a page tells it."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -18,6 +20,7 @@ from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-it-decides.md"
 KNOWN = {"look", "now", "wake_at"}
 """Parts that every step may use: what is known does not change."""
 
@@ -116,3 +119,10 @@ def test_a_loader_leads_to_a_step(row: Step) -> None:
 def test_no_two_steps_bear_one_name() -> None:
     """A step is told by its name."""
     assert len({row.name for row in STEPS}) == len(STEPS)
+
+
+def test_the_page_tells_the_steps_in_their_order() -> None:
+    """docs/how-it-decides.md names every step of the table in bold, in the table's order, and no other."""
+    steps = PAGE.read_text("utf-8").partition("## Steps")[2].partition("\n## ")[0]
+    told = [" ".join(name.split()) for name in re.findall(r"\*\*(.+?)\*\*", steps, re.S)]
+    assert told == [row.name for row in STEPS]

@@ -1,4 +1,4 @@
-"""README and the guides as blocks: what a reader would type, what is shown, and what it needs.
+"""README, the guides and how it decides as blocks: what a reader would type, what is shown, and what it needs.
 
 A fence's information says its kind and, after ``needs:``, what a reader must have that is not on every machine; an
 HTML comment on the line above (``<!-- needs: a cluster -->``) says the same. ``<!-- run by: .ci/run -->`` names who
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from guide import Said
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "how-it-decides.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 SHELL = ("", "sh", "console")
 _FENCE = re.compile(
