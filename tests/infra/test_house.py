@@ -25,7 +25,7 @@ SOURCES = [path for room in ("shared", "functions", "scripts", "bench") for path
 
 MOST: dict[Callable[[], Figure], float] = {
     folder_sizes: 20,
-    file_lengths: 551,
+    file_lengths: 351,
     repeated_names: 25,
     question_lines: 5,
     bare_names: 30,

@@ -35,8 +35,3 @@ def late(room: str, name: str) -> Callable[[], Callable[[Work], None]]:
 
 def _imported(module: str, name: str) -> Callable[[Work], None]:
     return cast(Callable[[Work], None], getattr(import_module(module), name))
-
-
-def always(_: Work) -> bool:
-    """A step of every plan."""
-    return True

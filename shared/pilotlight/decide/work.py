@@ -175,6 +175,11 @@ class Work:
             self.times.append(at)
 
 
+def always(_: Work) -> bool:
+    """True for a step of every plan."""
+    return True
+
+
 def has_sick(work: Work) -> bool:
     """Whether a node's GPUs may not be well: it is said, it is lost with its pods, or shows fewer than its type has."""
     by_pool = work.by_pool

@@ -1,4 +1,4 @@
-"""Room for pods before a plan buys any: on lit nodes, on nodes on their way, and what caps and budgets leave."""
+"""Room for pods: on lit nodes, on nodes on their way, within the caps; and pods that wait, placed in it in order."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,9 @@ import msgspec
 
 from pilotlight.decide.fit.fit import Bin, of_node, of_offering
 from pilotlight.decide.money.budget_balance import Purse
+from pilotlight.decide.place.gangs import place_gang
 from pilotlight.decide.place.provision import Provisioner
-from pilotlight.decide.place.purchase import Headroom
+from pilotlight.decide.place.purchase import Group, Headroom, in_units
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.memory import Memory
@@ -40,6 +41,24 @@ def find_room(work: Work) -> None:
         headroom, owed=+owed, quotas=look.quotas, purse=purse, paid=work.paid, spot_shares=work.spot_shares
     )
     work.run = Provisioner(work, _ready(work), _registered(work) + coming, headroom)
+
+
+def place_pods(work: Work) -> None:
+    """Plan for all pods that wait, in order."""
+    run, view = work.run, work.view
+    pending = [pod for pod in view.pending if pod.uid not in work.infeasible] if work.infeasible else view.pending
+    asked = run.in_flight(pending)
+    gangs = any(pod.shape.gang for pod in pending)
+    running = Counter(p.gang for n in view.nodes for p in n.pods if p.gang) if gangs else Counter()
+    for gang, groups in in_units(pending):
+        # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
+        flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
+        rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
+        rest = [group for group in rest if group.pods]
+        if gang is not None and rest:
+            place_gang(run, gang, rest, running[gang], flown)
+        elif rest:
+            run.place(rest[0])
 
 
 def _count(
