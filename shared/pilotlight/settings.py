@@ -114,34 +114,31 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the environment. ``cluster`` is empty in the embedded default and where there are ``clusters``; an
-    empty ``policy`` or ``catalog`` is the one that comes with the package, empty ``alerts`` the state. A cluster is
-    ``beside_others`` where it is one of several. ``environ`` holds the secrets that others name: the policy by
-    ``url_env``, ``api`` and ``pools`` by a variable of their own."""
+    """Settings of the environment, as the table above has it."""
 
-    policy: str = ""
-    catalog: str = ""
-    cluster: str = ""
-    api: str = ""
-    pools: str = ""
-    token_env: str = TOKEN_ENV
-    role_arn: str = ""
-    clusters: Mapping[str, ClusterSettings] = {}
-    wait_s: Seconds = WAIT_S
-    world: str = ""
-    state: str = "sqlite:.pilotlight/state.db"
-    alerts: str = ""
-    outbox: str = "local:.pilotlight/outbox"
-    bills: str = ""
-    telemetry: str = ""
-    beside_others: bool = False
-    mode: Mode = "act"
-    max_body: int = MAX_BODY
-    callers: "Mapping[str, Caller]" = {}
-    token: str = ""
-    otlp: str = ""
-    otlp_headers: str = ""
-    environ: Mapping[str, str] = {}
+    policy: str = ""  # Address of the policy file; empty: the package's own.
+    catalog: str = ""  # Path of the catalogue; empty: the package's own.
+    cluster: str = ""  # Name of the one cluster; empty in the embedded default and where there are many.
+    api: str = ""  # Address of its API server; empty: the world.
+    pools: str = ""  # Address of who sells its nodes; empty: the world.
+    token_env: str = TOKEN_ENV  # Variable with the token for its pools.
+    role_arn: str = ""  # Role of its own account at AWS; empty: the deployment's.
+    clusters: Mapping[str, ClusterSettings] = {}  # Many clusters instead, by name.
+    wait_s: Seconds = WAIT_S  # Seconds that an event for every cluster waits for the slowest.
+    world: str = ""  # Address of a world outside this process; empty: none.
+    state: str = "sqlite:.pilotlight/state.db"  # Address of the state.
+    alerts: str = ""  # Address of alerts on their way; empty: the state.
+    outbox: str = "local:.pilotlight/outbox"  # Address of the outbox.
+    bills: str = ""  # Address of the bill; empty: none.
+    telemetry: str = ""  # Address of the Prometheus with GPUs' series; empty: none.
+    beside_others: bool = False  # It is one of several clusters.
+    mode: Mode = "act"  # Mode of pools that name none.
+    max_body: int = MAX_BODY  # Bytes of the largest request body that is parsed.
+    callers: "Mapping[str, Caller]" = {}  # Callers that may post, by name; none: this machine's programs.
+    token: str = ""  # Token that ``pilotlight send`` shows.
+    otlp: str = ""  # Address that figures are pushed to; empty: none is.
+    otlp_headers: str = ""  # Headers of these pushes, as "key=value,key=value".
+    environ: Mapping[str, str] = {}  # The environment, for secrets that others name.
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> "Settings":

@@ -52,7 +52,7 @@ class Look(msgspec.Struct, frozen=True):
     """The policy as its file has it: schedules and rules are applied by the plan."""
     memory: Memory
     """The cluster's memory of earlier looks."""
-    now: datetime
+    now: datetime  # The moment of the look, by the state's clock.
     throughput: Mapping[str, Mapping[str, float]] = {}
     """Relative speed by workload class and GPU model."""
     money: Money = NO_BUDGETS

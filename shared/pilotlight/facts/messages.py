@@ -77,18 +77,18 @@ class InterruptionNotice(_Message, frozen=True, kw_only=True):
     waits for.
     """
 
-    cluster: str
-    instance: Name
-    kind: NoticeKind
-    cloud: Literal["aws", "gcp", "azure", "world", "node"]
-    action: str = "terminate"
-    zone: str = ""
-    group: str = ""
-    hook: str = ""
-    token: str = ""
-    identity: str = ""
-    at: Moment | None = None
-    deadline: Moment | None = None
+    cluster: str  # Name of the cluster.
+    instance: Name  # The cloud's id or name of it.
+    kind: NoticeKind  # An order, a probability, or a report.
+    cloud: Literal["aws", "gcp", "azure", "world", "node"]  # Whose word it is; "node" for a mark on the node.
+    action: str = "terminate"  # What becomes of it: "terminate", "stop" or "hibernate".
+    zone: str = ""  # Its zone, where the cloud says it.
+    group: str = ""  # Auto Scaling group that waits for an answer.
+    hook: str = ""  # The group's lifecycle hook.
+    token: str = ""  # The group's token, for the answer.
+    identity: str = ""  # Tells one fact from another.
+    at: Moment | None = None  # When it was said.
+    deadline: Moment | None = None  # When it goes; None where the cloud does not say.
 
 
 class CapacityFailed(_Message, frozen=True, kw_only=True):
@@ -111,19 +111,19 @@ class BudgetNotice(_Message, frozen=True, kw_only=True):
     ``limit`` what was expected, ``link`` the cloud's page of it.
     """
 
-    cluster: str
-    budget: Name
-    cost: str
-    limit: str
-    currency: str
-    since: Moment
-    threshold: float | None = None
-    forecast: bool = False
-    display: str = ""
-    anomaly: str = ""
-    link: str = ""
-    identity: str = ""
-    at: Moment | None = None
+    cluster: str  # Name of the cluster.
+    budget: Name  # The cloud's name of its budget, or the id of unusual spend.
+    cost: str  # Spent so far, as decimal text.
+    limit: str  # The budget, or what was expected; decimal text.
+    currency: str  # Code of both amounts.
+    since: Moment  # Begin of the time that is counted.
+    threshold: float | None = None  # Share that is crossed, 1.0 is all; None for none yet.
+    forecast: bool = False  # It is foretold to be crossed, and not crossed yet.
+    display: str = ""  # A name for people, where there is one.
+    anomaly: str = ""  # What the cloud says is behind unusual spend; empty for a budget.
+    link: str = ""  # The cloud's page of it.
+    identity: str = ""  # Tells one fact from another.
+    at: Moment | None = None  # When it was said.
 
 
 class BillExported(_Message, frozen=True, kw_only=True):
@@ -143,22 +143,22 @@ class Alert(_Message, frozen=True, kw_only=True):
     ``links`` are web addresses to look further at, by name.
     """
 
-    cluster: str
-    kind: str
-    severity: Literal["info", "warning", "critical"]
-    fingerprint: str
-    what: str
-    why: str
-    next: str = ""
-    how: str = ""
-    usd_per_hour: str = ""
-    usd: str = ""
-    resolved: bool = False
-    subject: str = ""
-    team: str = ""
-    decision: str = ""
-    at: Moment | None = None
-    links: dict[str, str] = {}
+    cluster: str  # Name of the cluster.
+    kind: str  # Of what sort, such as "cloud-budget"; channels choose by it.
+    severity: Literal["info", "warning", "critical"]  # How urgent it is.
+    fingerprint: str  # Equal for what should be told once.
+    what: str  # A sentence: what happened.
+    why: str  # A sentence: the reason, with its figures.
+    next: str = ""  # A sentence: what Pilotlight does now.
+    how: str = ""  # A sentence or a command: what people can do.
+    usd_per_hour: str = ""  # Dollars an hour, as decimal text.
+    usd: str = ""  # Dollars in all, as decimal text.
+    resolved: bool = False  # What was told under this fingerprint is over.
+    subject: str = ""  # A pod, a node or a pool that it is about.
+    team: str = ""  # The team that it is about.
+    decision: str = ""  # Id of the decision that it came of.
+    at: Moment | None = None  # When it was raised.
+    links: dict[str, str] = {}  # Web addresses to look further at, by name.
 
 
 class CapacityChanged(_Message, frozen=True, kw_only=True):

@@ -71,29 +71,29 @@ class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     those whose pods' classes say ``at_max_age`` "move". ``canary`` goes with mode "canary".
     """
 
-    cloud: CloudName = "world"
-    cluster_pool: str = ""
-    instance_type: str
-    zones: tuple[str, ...] = ()
-    capacity_type: CapacityType = "on-demand"
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    min: int = 0
-    max: int = 10
-    warm: int = 0
-    mode: PoolMode | None = None
-    canary: CanaryPolicy | None = None
-    idle_timeout: Duration | None = None
-    daemonsets: dict[str, str] = {}
-    slices: dict[str, WholeAmount] = {}
-    handled_by: HandledBy = "pilotlight"
-    relaunches: bool = False
-    atomic: bool = False
-    standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"
-    on_silence: OnSilence = "keep"
-    paid: PaidPolicy | None = None
-    max_age: Duration | None = None
-    drift: Literal["keep", "replace"] = "keep"
+    cloud: CloudName = "world"  # Cloud that sells its nodes.
+    cluster_pool: str = ""  # Name at the cloud; empty: its key in the policy.
+    instance_type: str  # The cloud's name of the machine.
+    zones: tuple[str, ...] = ()  # Zones that it may be bought in; none named: the pool as one.
+    capacity_type: CapacityType = "on-demand"  # How its nodes are paid for.
+    labels: dict[str, str] = {}  # Labels that its nodes carry.
+    taints: tuple[Taint, ...] = ()  # Taints that its nodes carry.
+    min: int = 0  # Nodes that stay lit at least.
+    max: int = 10  # Nodes at most.
+    warm: int = 0  # Idle nodes that are kept.
+    mode: PoolMode | None = None  # Mode of its calls; None: the deployment's.
+    canary: CanaryPolicy | None = None  # Bounds of mode "canary".
+    idle_timeout: Duration | None = None  # Seconds that a node may idle; None: the class's.
+    daemonsets: dict[str, str] = {}  # Taken of every node by DaemonSets, as quantities by resource.
+    slices: dict[str, WholeAmount] = {}  # Counts of further resources on a node, such as MIG profiles.
+    handled_by: HandledBy = "pilotlight"  # Who answers interruption notices of its nodes.
+    relaunches: bool = False  # Its group replaces by itself what the cloud took.
+    atomic: bool = False  # The cloud grants a request whole or refuses it whole.
+    standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"  # Idle nodes that are stopped.
+    on_silence: OnSilence = "keep"  # Who gets it when nothing is heard of Pilotlight.
+    paid: PaidPolicy | None = None  # What a reserved pool may use.
+    max_age: Duration | None = None  # Seconds after which a node is replaced; None: never.
+    drift: Literal["keep", "replace"] = "keep"  # What becomes of nodes of an older template.
 
     @property
     def acts_as(self) -> Mode | None:
@@ -131,21 +131,21 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ``reclaim``: what is idle may be put to rest; without it nothing of the class ever is.
     """
 
-    capacity_types: tuple[CapacityType, ...] = ("on-demand",)
-    fallback: Literal["deny", "allow"] = "deny"
-    idle_timeout: Duration | None = None
-    max_idle_timeout: Duration = 3600
-    max_runtime: Duration | None = None
-    at_hard_cap: Literal["keep", "stop"] = "keep"
-    at_max_age: Literal["keep", "move"] = "keep"
-    at_sick_gpu: Literal["keep", "move"] = "keep"
-    hold: Duration = 4 * 3600
-    gpu_models: tuple[str, ...] | Literal["any"] | None = None
-    min_gpu_memory: GpuMemory = 0
-    wait_scale: ExactNumber = Decimal(1)
-    require_checkpoint_over: Duration | None = None
-    max_spot_share: ExactNumber | None = None
-    reclaim: ReclaimPolicy | None = None
+    capacity_types: tuple[CapacityType, ...] = ("on-demand",)  # Those allowed.
+    fallback: Literal["deny", "allow"] = "deny"  # "allow" adds on-demand.
+    idle_timeout: Duration | None = None  # Seconds; None: the break-even.
+    max_idle_timeout: Duration = 3600  # Seconds that the break-even may come to.
+    max_runtime: Duration | None = None  # Seconds of its longest run; None: not written.
+    at_hard_cap: Literal["keep", "stop"] = "keep"  # What a hard budget may do.
+    at_max_age: Literal["keep", "move"] = "keep"  # What an old node may do.
+    at_sick_gpu: Literal["keep", "move"] = "keep"  # What a sick GPU may do.
+    hold: Duration = 4 * 3600  # Seconds of a stretch that is held for.
+    gpu_models: tuple[str, ...] | Literal["any"] | None = None  # Models for pods that name none; None: a finding.
+    min_gpu_memory: GpuMemory = 0  # GiB of a device at least.
+    wait_scale: ExactNumber = Decimal(1)  # Times the policy's value_of_wait.
+    require_checkpoint_over: Duration | None = None  # Seconds; None asks nobody.
+    max_spot_share: ExactNumber | None = None  # From 0 to 1; None is no limit.
+    reclaim: ReclaimPolicy | None = None  # When idle owners rest; None: never.
 
     @property
     def longest_run_s(self) -> Seconds:
@@ -196,30 +196,30 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pays for work of teams that have no budget.
     """
 
-    version: Literal[1]
-    value_of_wait: Dollars = Decimal(0)
-    pools: dict[str, PoolPolicy] = {}
-    classes: dict[WorkloadClass, ClassPolicy] = {}
-    teams: dict[str, TeamPolicy] = {}
-    claims: dict[str, Claims] = {}
-    default_team: WrittenName = ""
-    caps: Caps = Caps()
-    budgets: tuple[Budget, ...] = ()
-    schedules: tuple[Schedule, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    queues: dict[str, QueueRules] = {}
-    alerts: Alerts = Alerts()
-    prices: Prices = Prices()
-    bill: BillScope | None = None
-    require_label: bool = False
-    max_stranded_gpus: int | None = None
-    cooldown: Duration = 0
-    gpu_ready_deadline: Duration = 900
-    max_event_age: Duration = 600
-    placement: Placement = "none"
-    events: Literal["all", "warnings", "none"] = "all"
-    limits: Limits = Limits()
-    approve_over: ApproveOver = ApproveOver()
+    version: Literal[1]  # Of the file's format.
+    value_of_wait: Dollars = Decimal(0)  # Dollars an hour of one job's waiting.
+    pools: dict[str, PoolPolicy] = {}  # By the names that the policy gives them.
+    classes: dict[WorkloadClass, ClassPolicy] = {}  # A class that is not named has its defaults.
+    teams: dict[str, TeamPolicy] = {}  # By the team's name.
+    claims: dict[str, Claims] = {}  # By namespace, or pattern of namespaces.
+    default_team: WrittenName = ""  # Pays for teams without a budget.
+    caps: Caps = Caps()  # Nodes, GPUs and dollars an hour of the cluster at once.
+    budgets: tuple[Budget, ...] = ()  # Each is kept.
+    schedules: tuple[Schedule, ...] = ()  # Windows of time; those that hold are applied in order.
+    rules: tuple[Rule, ...] = ()  # Conditions, and what pools keep ready under them.
+    queues: dict[str, QueueRules] = {}  # By a name of the policy's own.
+    alerts: Alerts = Alerts()  # Channels, and how bursts are told.
+    prices: Prices = Prices()  # Where prices come from.
+    bill: BillScope | None = None  # Lines of a bill that are this cluster's; None: by tags.
+    require_label: bool = False  # Only pods that carry the opt-in label are served.
+    max_stranded_gpus: int | None = None  # GPUs of a purchase that nobody asked for; None is no limit.
+    cooldown: Duration = 0  # Seconds from a purchase in which its pool gives nothing back.
+    gpu_ready_deadline: Duration = 900  # Seconds from a request to GPUs that take pods.
+    max_event_age: Duration = 600  # Seconds; older events are hints.
+    placement: Placement = "none"  # Who keeps small work off dear nodes.
+    events: Literal["all", "warnings", "none"] = "all"  # Events that are written on pods and nodes.
+    limits: Limits = Limits()  # Limits of ten minutes on calls.
+    approve_over: ApproveOver = ApproveOver()  # Purchases beyond it wait for a person.
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

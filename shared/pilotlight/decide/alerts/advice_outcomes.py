@@ -86,27 +86,21 @@ class Hurt(NamedTuple):
 
 
 class BesideAdvice(NamedTuple):
-    """One pool. ``usd`` and ``idle_usd`` are what its ``nodes`` cost as they were kept, None where nothing was metered.
+    """Advice for one pool beside its cost as it was kept."""
 
-    ``saved_usd`` is what the nodes advised to be given back cost from then on, less what lighting them again would
-    have. ``waited_s`` are the seconds from advice to the pods at work, ``would_s`` those that booting takes, each of
-    the ``served`` purchases; ``added_s`` what work would have waited for nodes given back. ``unpriced`` is advice whose
-    dollars are not known, and are in no sum.
-    """
-
-    pool: str
-    usd: Usd | None
-    idle_usd: Usd | None
-    nodes: int
-    buys: int
-    releases: int
-    saved_usd: Usd
-    served: int
-    waited_s: Seconds
-    would_s: Seconds
-    added_s: Seconds
-    unpriced: int
-    hurt: tuple[Hurt, ...]
+    pool: str  # The policy's pool.
+    usd: Usd | None  # Dollars that its nodes cost as they were kept; None where nothing was metered.
+    idle_usd: Usd | None  # Of these, dollars of time without work.
+    nodes: int  # Nodes that were metered.
+    buys: int  # Nodes that were advised to be bought.
+    releases: int  # Nodes that were advised to be given back.
+    saved_usd: Usd  # Dollars that giving back would have saved, less those of lighting anew.
+    served: int  # Advised purchases whose pods came to run by other means.
+    waited_s: Seconds  # Seconds from advice to the pods at work, all of these together.
+    would_s: Seconds  # Seconds that booting takes, all of these together.
+    added_s: Seconds  # Seconds that work would have waited for nodes given back.
+    unpriced: int  # Advice whose dollars are not known; it is in no sum.
+    hurt: tuple[Hurt, ...]  # Advice that would have cost more than it saved, the dearest first.
 
 
 def compare_with_advice(

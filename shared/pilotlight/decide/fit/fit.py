@@ -58,24 +58,24 @@ ANY_MODEL = "any"
 
 @dataclass(slots=True)
 class Bin:
-    """One node's room, used up as pods are placed. ``where`` names it to people; ``full`` has no device room left."""
+    """One node's room, used up as pods are placed."""
 
-    kind: Literal["ready", "booting", "new"]
-    where: str
-    pool: str
-    labels: Mapping[str, str]
-    taints: Sequence[Taint]
-    resource: str
-    devices: list[int]
-    slices: dict[str, int]
-    cpu_milli: int
-    memory: int
-    ephemeral: int
-    pods: int
-    other: dict[str, int]
-    ports: tuple[str, ...] = ()
-    taken: list[tuple[PodShape, int]] = field(default_factory=list)
-    full: bool = False
+    kind: Literal["ready", "booting", "new"]  # Lit, on its way, or bought by this plan.
+    where: str  # Its name to people: the node's, else the offering's.
+    pool: str  # The policy's pool.
+    labels: Mapping[str, str]  # Labels of the node, or those that it will carry.
+    taints: Sequence[Taint]  # Taints of the node, or those that it will carry.
+    resource: str  # The resource by which whole devices are asked for.
+    devices: list[int]  # Free thousandths of each whole device.
+    slices: dict[str, int]  # Free counts of other GPU resources, by name.
+    cpu_milli: int  # Free thousandths of a core.
+    memory: int  # Free bytes.
+    ephemeral: int  # Free bytes of its disk.
+    pods: int  # Pods that it still takes.
+    other: dict[str, int]  # Free amounts of further resources, by name; huge pages in bytes.
+    ports: tuple[str, ...] = ()  # Host ports that are taken.
+    taken: list[tuple[PodShape, int]] = field(default_factory=list)  # Shapes that this plan put here, and pods of each.
+    full: bool = False  # No device room is left.
 
     @property
     def free(self) -> Resources:

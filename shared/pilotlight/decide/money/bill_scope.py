@@ -33,24 +33,22 @@ Tie = Literal["own", "shared", "other"]
 
 
 class Line(NamedTuple):
-    """Lines of a bill that are alike, as one. ``amount`` is in ``currency``; ``tags`` are the values of the scope's
-    keys, in their order; ``reach`` is the latest end of usage of at most a day. ``egress`` is data that was moved,
-    ``instance`` the machine that they are of, where the reader can tell."""
+    """Lines of a bill that are alike, as one."""
 
-    day: date | None
-    team: str
-    pool: str
-    service: str
-    account: str
-    payer: str
-    tags: Sequence[str | None]
-    currency: str
-    doubt: int
-    amount: Decimal | None
-    rows: int
-    reach: datetime | None
-    egress: bool = False
-    instance: str = ""
+    day: date | None  # Day of the usage, UTC; None where the line has no time that can be read.
+    team: str  # The team's tag, or empty.
+    pool: str  # The pool's tag: the cloud's name or the policy's, or empty.
+    service: str  # The cloud's service.
+    account: str  # The account that used it.
+    payer: str  # The account that pays.
+    tags: Sequence[str | None]  # Values of the scope's keys, in their order; None for one that it lacks.
+    currency: str  # Of the amount, by its code.
+    doubt: int  # Number of the reason why it cannot be counted; 0 for none.
+    amount: Decimal | None  # In its currency; None where it is not told.
+    rows: int  # Lines of the bill that are in it.
+    reach: datetime | None  # The latest end of usage of at most a day.
+    egress: bool = False  # It is data that was moved.
+    instance: str = ""  # The machine that it is of, where the reader can tell.
 
 
 class Rules(NamedTuple):

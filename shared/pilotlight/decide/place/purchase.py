@@ -27,25 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Headroom:
-    """Room that the caps leave: counts of what is lit, against the policy. ``by_pool`` counts nodes.
+    """Room that the caps leave: counts of what is lit, against the policy."""
 
-    ``purse`` is what the budgets leave, or None where there are none; ``paid`` how many more nodes of reserved pools
-    are paid for, by pool and zone, under no zone those of the whole pool. ``owed`` are nodes that are counted already
-    and that a purchase of their pool takes first. ``quotas`` of the cloud's account are by pool, where it tells them;
-    ``taken`` is what this plan takes of each by its name. ``spot_shares`` are None where the policy names none.
-    """
-
-    policy: Policy
-    purse: Purse | None = None
-    nodes: int = 0
-    gpus: int = 0
-    usd_per_hour: UsdPerHour = Decimal(0)
-    by_pool: Counter[str] = field(default_factory=Counter)
+    policy: Policy  # Its caps and pools' ``max`` are counted against.
+    purse: Purse | None = None  # What the budgets leave; None where there are none.
+    nodes: int = 0  # Nodes that are lit, or bought by this plan.
+    gpus: int = 0  # Whole devices of them.
+    usd_per_hour: UsdPerHour = Decimal(0)  # Dollars an hour of them.
+    by_pool: Counter[str] = field(default_factory=Counter)  # Nodes of each pool.
+    # Nodes of reserved pools that are paid for and still to be had, by pool and zone; no zone: of the whole pool.
     paid: dict[tuple[str, str], int] = field(default_factory=dict)
+    # Nodes of each pool that are counted already; purchases take these first.
     owed: Counter[str] = field(default_factory=Counter)
+    # Quotas of the cloud's account by pool, where it tells them.
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    # What this plan takes of each quota, in its unit, by its name.
     taken: Counter[str] = field(default_factory=Counter)
-    spot_shares: "SpotShares | None" = None
+    spot_shares: "SpotShares | None" = None  # Shares of spot that are left; None where the policy names none.
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
         """Count nodes as lit; with terms, as bought by this plan and held for."""

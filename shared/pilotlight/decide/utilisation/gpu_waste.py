@@ -47,30 +47,30 @@ class Slice(NamedTuple):
 class Waste(NamedTuple):
     """An owner's GPUs now, its mean activity, and what could go."""
 
-    owner: str
+    owner: str  # Its name, as made from its pods'.
     held: float
     """Devices; its part of those that it shares."""
     running: int
     """Its pods, once for each of their devices or parts of one."""
-    activity: float
-    usd_per_hour: UsdPerHour
-    idle: tuple[IdlePod, ...]
-    idle_usd: UsdPerHour
+    activity: float  # The mean of its devices, from 0 to 1, each counted by the part that is held.
+    usd_per_hour: UsdPerHour  # Dollars an hour of all that it holds.
+    idle: tuple[IdlePod, ...]  # Pods that do nothing.
+    idle_usd: UsdPerHour  # Dollars an hour of these.
     beyond: tuple[IdlePod, ...]
     """Devices that do nothing, of pods that work on others."""
-    beyond_usd: UsdPerHour
+    beyond_usd: UsdPerHour  # Dollars an hour of these.
     watts: float | None
     """The mean draw of a device of those two while it was silent; None where no sample of it is known."""
-    replicas: Replicas | None
+    replicas: Replicas | None  # Advice on how many would do; None for too few to tell.
     spare: int
     """Replicas that run now beyond the advice, idle ones apart."""
-    spare_usd: UsdPerHour
+    spare_usd: UsdPerHour  # Dollars an hour of these.
     devices: tuple[Shared, ...]
     """Those that would hold the pods which were there throughout, each with one whole device."""
-    shareable: int
-    sharing_usd: UsdPerHour
-    slices: tuple[Slice, ...]
-    slices_usd: UsdPerHour
+    shareable: int  # Devices that would be free then.
+    sharing_usd: UsdPerHour  # Dollars an hour of these.
+    slices: tuple[Slice, ...]  # Slices of a device that would do for these pods, one for each.
+    slices_usd: UsdPerHour  # Dollars an hour of what lies beyond these slices.
 
     @property
     def rest_usd(self) -> UsdPerHour:

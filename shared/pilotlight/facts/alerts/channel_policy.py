@@ -38,22 +38,23 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     link-local and private addresses.
     """
 
+    # The service that it is at.
     kind: Literal["console", "webhook", "slack", "telegram", "pagerduty", "teams", "discord", "apprise"]
-    url_env: str = ""
-    secret_env: str = ""
-    token_env: str = ""
-    chat: str = ""
-    min_severity: Severity = "info"
-    teams: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    quiet_hours: QuietHours | None = None
-    again_after: Duration = 6 * 3600
-    escalate_to: str = ""
-    escalate_after: Duration = 600
-    fallback: str = ""
-    direct: bool = True
-    timeout: Duration = 10
-    allow_private: bool = False
+    url_env: str = ""  # Variable with its URL.
+    secret_env: str = ""  # Variable with the secret that signs posts.
+    token_env: str = ""  # Variable with its token or routing key.
+    chat: str = ""  # The chat's id or name, where a bot posts.
+    min_severity: Severity = "info"  # What is less is not told here.
+    teams: tuple[str, ...] = ()  # Teams that it wants; empty: all.
+    kinds: tuple[str, ...] = ()  # Kinds that it wants; empty: all.
+    quiet_hours: QuietHours | None = None  # Hours in which it is told less.
+    again_after: Duration = 6 * 3600  # Seconds in which a fingerprint is not told again.
+    escalate_to: str = ""  # Channel for what nobody acknowledged.
+    escalate_after: Duration = 600  # Seconds until then.
+    fallback: str = ""  # Channel for what cannot be told here.
+    direct: bool = True  # False: it gets only what other channels hand on.
+    timeout: Duration = 10  # Seconds that a post may take.
+    allow_private: bool = False  # The URL may lead to private addresses.
 
 
 class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -23,18 +23,18 @@ class QueueRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     named, its nodes are lit for the workers that will come.
     """
 
-    source: str
-    workers: str = ""
-    per_worker: Annotated[int, msgspec.Meta(ge=1)] = 1
-    service: Duration = 0
-    drain: Duration = 0
-    min: Annotated[int, msgspec.Meta(ge=0)] = 0
-    max: Annotated[int, msgspec.Meta(ge=1)] = 10
-    gpus: Annotated[int, msgspec.Meta(ge=1)] = 1
-    load: Duration = 0
-    keep: Duration = 900
-    pool: str = ""
-    secret_env: str = ""
+    source: str  # Address that its length is read at.
+    workers: str = ""  # "namespace/name" of what runs them.
+    per_worker: Annotated[int, msgspec.Meta(ge=1)] = 1  # Messages that one worker takes as its share.
+    service: Duration = 0  # Seconds that one message takes a worker; 0: not reckoned with.
+    drain: Duration = 0  # Seconds in which what waits is to be done; 0: not reckoned with.
+    min: Annotated[int, msgspec.Meta(ge=0)] = 0  # Workers at least.
+    max: Annotated[int, msgspec.Meta(ge=1)] = 10  # Workers at most.
+    gpus: Annotated[int, msgspec.Meta(ge=1)] = 1  # GPUs that one worker holds.
+    load: Duration = 0  # Seconds that its model loads.
+    keep: Duration = 900  # Seconds for which workers that were needed stay asked for.
+    pool: str = ""  # Pool that is lit for workers that will come; empty: none.
+    secret_env: str = ""  # Variable with the secret of its source.
 
 
 class QueueReading(msgspec.Struct, frozen=True, kw_only=True):

@@ -67,22 +67,23 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     renamed and keeps its id keeps that.
     """
 
-    name: str
-    id: WrittenName = ""
-    scope: BudgetScope | Literal["all"] = "all"
-    usd: Dollars | None = None
-    gpu_hours: ExactNumber | None = None
-    usd_per_hour: Dollars | None = None
-    period: Literal["day", "week", "month"] = "month"
-    timezone: str = "UTC"
-    hard: bool = True
+    name: str  # Name to people.
+    id: WrittenName = ""  # Key of its accounts; empty: the name.
+    scope: BudgetScope | Literal["all"] = "all"  # Work that it counts.
+    usd: Dollars | None = None  # Dollars over a period; None for no such cap.
+    gpu_hours: ExactNumber | None = None  # Hours of one GPU over a period; None for no such cap.
+    usd_per_hour: Dollars | None = None  # Dollars an hour that may be lit at once; None for no such cap.
+    period: Literal["day", "week", "month"] = "month"  # Of the calendar; weeks begin on Monday.
+    timezone: str = "UTC"  # Zone of that calendar.
+    hard: bool = True  # It is never passed.
+    # What is done at which share of it; an unwritten ladder is this one.
     ladder: tuple[LadderStep, ...] = (
         LadderStep(at=Decimal("0.5"), do="notify"),
         LadderStep(at=Decimal("0.8"), do="spot-only"),
         LadderStep(at=Decimal(1), do="no-new-buys"),
     )
-    ladder_dry_run: bool = True
-    queues: tuple[str, ...] = ()
+    ladder_dry_run: bool = True  # Steps are announced, not taken.
+    queues: tuple[str, ...] = ()  # Queues of Kueue that admit no more while nothing is bought.
 
     @property
     def account(self) -> str:
