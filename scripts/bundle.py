@@ -4,15 +4,19 @@ Side by side lie the function's ``main.py``, the package without the tools that 
 catalogue, and a ``requirements.txt`` of exactly the locked versions that the function needs, with the hashes of their
 files. Beside them lies their bytecode, compiled by the Python that functions run on, whichever runs this: a cold start
 compiles nothing, and reads that of the package from one file (``scripts/bundled.py``). It has no docstrings and no
-columns, which nothing reads where functions run: a traceback still names and shows lines. Where that Python is not at
-hand the bytecode is left out, and ``--release`` refuses.
+columns, which nothing reads where functions run; sources lie there without comments and docstrings, each line in its
+place: a traceback names and shows lines. Where that Python is not at hand the bytecode is left out, and ``--release``
+refuses.
 """
 
+import ast
+import io
 import marshal
 import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -48,6 +52,7 @@ ON = {"python_version": VERSION, "python_full_version": f"{VERSION}.0", "sys_pla
 """The environment that requirements' markers are asked about."""
 LARGEST = 2_000_000
 """Bytes that a zip may have."""
+BODIES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 INIT, BIN = "pilotlight/__init__.py", "pilotlight/_bundled.bin"
 
 # The first moment a zip can name; modes as any checkout has them.
@@ -114,9 +119,29 @@ def contents(function: Path) -> dict[str, bytes]:
     for path in PACKAGE.rglob("*"):
         inside = path.relative_to(PACKAGE)
         if path.is_file() and not set(inside.parts) & set(LEFT_OUT):
-            files[f"pilotlight/{inside.as_posix()}"] = path.read_bytes()
+            content = path.read_bytes()
+            files[f"pilotlight/{inside.as_posix()}"] = without_words(content) if path.suffix == ".py" else content
     files |= {f"pilotlight/_defaults/{name}": (ROOT / name).read_bytes() for name in DEFAULTS}
     return files | bundled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}
+
+
+def without_words(source: bytes) -> bytes:
+    """The source without comments, docstrings and strings that stand alone; every other line is where it was."""
+    lines = source.decode().splitlines()
+    spans = [
+        (node.lineno, node.col_offset, node.end_lineno or node.lineno, "pass" if len(body) == 1 else "")
+        for body in (each.body for each in ast.walk(ast.parse(source)) if isinstance(each, BODIES))
+        for node in body
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    for first, column, last, instead in spans:
+        lines[first - 1 : last] = [" " * column + instead if instead else "", *[""] * (last - first)]
+    kept = "\n".join(lines) + "\n"
+    for token in tokenize.generate_tokens(io.StringIO(kept).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    return ("\n".join(lines) + "\n").encode()
 
 
 def bundled(files: dict[str, bytes]) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from pilotlight.decide.place import node_closing
 from pilotlight.facts.limits.brakes import NO_BRAKES
 
 SEEDS = 12
-PLAN = "pilotlight.decide.plan"
+CLOSING = "pilotlight.decide.place.node_closing"
 
 
 def run(seeds: range, folder: Path) -> tuple[list[str], list[TaintRun]]:
@@ -41,14 +41,14 @@ def the_unhelped_are_left_outside(patch: pytest.MonkeyPatch) -> None:
 def a_pause_opens_nothing(patch: pytest.MonkeyPatch) -> None:
     """Pools are steered whether they are paused or not."""
     asked = node_closing.steered_pools
-    patch.setattr(f"{PLAN}.steered_pools", lambda view, policy, brakes: asked(view, policy, NO_BRAKES))
+    patch.setattr(f"{CLOSING}.steered_pools", lambda view, policy, brakes: asked(view, policy, NO_BRAKES))
 
 
 def nobody_has_to_watch(patch: pytest.MonkeyPatch) -> None:
     """Nodes are closed though nobody would open them in our place."""
     asked = node_closing.steered_pools
     patch.setattr(
-        f"{PLAN}.steered_pools",
+        f"{CLOSING}.steered_pools",
         lambda view, policy, brakes: asked(msgspec.structs.replace(view, watched=True), policy, brakes),
     )
 

@@ -166,7 +166,7 @@ class Work:
 
     @property
     def limited(self) -> bool:
-        """Whether purchases of one plan are limited, or wait for approval."""
+        """True where purchases of one plan are limited, or wait for approval."""
         return self.policy.limits != Limits() or self.policy.approve_over != ApproveOver()
 
     def wake_at(self, at: datetime | None) -> None:
@@ -181,7 +181,7 @@ def always(_: Work) -> bool:
 
 
 def has_sick(work: Work) -> bool:
-    """Whether a node's GPUs may not be well: it is said, it is lost with its pods, or shows fewer than its type has."""
+    """True where GPUs may not be well: it is said, the node is lost with its pods, or shows fewer than its type has."""
     by_pool = work.by_pool
     for pool, devices, ready, ill in {node.shows for node in work.staying}:
         if ill or (ready and pool in by_pool and 0 < devices < len(by_pool[pool].devices)):
@@ -190,12 +190,12 @@ def has_sick(work: Work) -> bool:
 
 
 def has_deadlines(work: Work) -> bool:
-    """Whether a job here has a deadline."""
+    """True where a job here has a deadline."""
     running = (pod.shape for node in work.view.nodes for pod in node.gpu_pods)
     return any(pod.shape.due for pod in work.view.pending) or any(shape is not None and shape.due for shape in running)
 
 
 def is_any_steered(work: Work) -> bool:
-    """Whether a node is kept for anybody, or was."""
+    """True where a node is kept for anybody, or was."""
     closed = any(node.closed for node in work.view.nodes)
     return work.run.homes is not None or bool(work.memory.strays) or closed

@@ -31,7 +31,7 @@ def test_firestore_costs_a_cold_start_no_library_of_google(firestore_emulator: s
     """Opening, writing and reading imports neither Google's packages nor gRPC (ADR 6)."""
     code = (
         "import os, sys; from pilotlight.settings import Settings; from pilotlight.wiring import app; "
-        "state = app(Settings.of(os.environ)).state; state.put('memory/c', b'1'); state.get('memory/c'); "
+        "state = app(Settings.from_environ(os.environ)).state; state.put('memory/c', b'1'); state.get('memory/c'); "
         "print({'google.auth', 'google.api_core', 'grpc', 'boto3', 'requests'} & sys.modules.keys())"
     )
     environ = {

@@ -151,10 +151,10 @@ def test_another_python_compiles_the_sources(build: Path, tmp_path: Path) -> Non
         archive.extractall(tmp_path)
     there = tmp_path / "pilotlight" / bundled.FILE
     there.write_bytes(b"\0" + there.read_bytes()[1:])
-    tried = "import pilotlight.units as u; print(u.__file__, u.__doc__ is not None, u.quantity('1Ki'))"
+    tried = "import pilotlight.units as u; print(u.__file__, type(u.__loader__).__name__, u.quantity('1Ki'))"
     environ = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run([sys.executable, "-c", tried], cwd=tmp_path, capture_output=True, text=True, env=environ)
-    assert run.stdout.split() == [str(tmp_path / "pilotlight" / "units.py"), "True", "1024"], run.stderr
+    assert run.stdout.split() == [str(tmp_path / "pilotlight" / "units.py"), "SourceFileLoader", "1024"], run.stderr
 
 
 def test_bytecode_is_taken_for_what_it_is(build: Path, tmp_path: Path) -> None:
@@ -180,6 +180,21 @@ def test_bytecode_has_no_docstrings_and_knows_its_lines(build: Path, tmp_path: P
     place = re.findall(r'units\.py", line (\d+), in quantity\n +(.*)', run.stderr)
     assert place, run.stderr
     assert lines[int(place[0][0]) - 1].strip() == place[0][1]
+
+
+def test_a_zips_sources_keep_their_lines(build: Path) -> None:
+    """Sources lie there without words for people; each line of code is where the checkout has it, for tracebacks."""
+    package = ROOT / "shared"
+    with zipfile.ZipFile(build / "pod_pending.zip") as archive:
+        names = [name for name in archive.namelist() if name.endswith(".py") and (package / name).exists()]
+        for name in names:
+            there, here = archive.read(name).decode().splitlines(), (package / name).read_text("utf-8").splitlines()
+            moved = [
+                n for n, line in enumerate(there[: len(here)]) if not here[n].startswith(line.removesuffix("pass"))
+            ]
+            assert (name, moved) == (name, [])
+        assert '"""' not in archive.read("pilotlight/decide/plan.py").decode()
+    assert len(names) > 400
 
 
 def test_a_lambda_brings_nothing_but_its_own_files(build: Path) -> None:

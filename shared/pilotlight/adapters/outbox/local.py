@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
-from pilotlight.codec.dead_letters import again, with_room
 from pilotlight.codec.events import encode_outgoing
+from pilotlight.codec.letter_counts import again, with_room
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Outgoing
 

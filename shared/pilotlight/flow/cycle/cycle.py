@@ -290,14 +290,10 @@ def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGET
 def _decide(
     deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool, quotas: Mapping[str, Quota] = NO_QUOTAS
 ) -> Plan:
+    seen = snapshot.view, snapshot.pools, deps.offerings, deps.policy, snapshot.memory, snapshot.now
     plan = plan_cluster(
         Look(
-            snapshot.view,
-            snapshot.pools,
-            deps.offerings,
-            deps.policy,
-            snapshot.memory,
-            snapshot.now,
+            *seen,
             throughput=deps.throughput,
             money=money,
             releases=aim.releases,

@@ -18,7 +18,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, describe_instances, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
-from pilotlight.adapters.pools.asg.launching import Launch, client_token, missing
+from pilotlight.adapters.pools.asg.launch_answers import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm_pool import startable, warm
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import CapacityType
