@@ -21,7 +21,6 @@ from typing import Any
 from unittest.mock import patch
 
 from by_hour import spares_by
-from pilotlight.decide import plan
 from pilotlight.decide.nodes.spares import demand_rates, spare_nodes, spares_until_closed
 from pilotlight.decide.nodes.spares.demand_rates import HALF_LIVES_S
 from pilotlight.errors import BadInput
@@ -47,8 +46,8 @@ Patch = tuple[object, str, object]
 
 PATCHES: dict[str, tuple[Patch, ...]] = {
     ALL_ON: (),
-    "spares: idle nodes stay for their break-even": ((plan, "spares_by_pool", lambda *_: {}),),
-    "buying ahead: spares are only kept": ((plan, "spare_buys", lambda *_: ()),),
+    "spares: idle nodes stay for their break-even": ((spare_nodes, "spares_by_pool", lambda *_: {}),),
+    "buying ahead: spares are only kept": ((spare_nodes, "spare_buys", lambda *_: ()),),
     "a burst foretold by earlier ones": ((spare_nodes, "likely_to_follow", lambda *_: 0),),
     "what a spare saves is waits: its boots too": (
         (spare_nodes, "_sums", lambda *of: (sums := SUMS(*of))._replace(per_hour=float(of[0] / sums.usd_per_hit))),
@@ -62,7 +61,7 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
     ),
     "forgetting how a half-life foretold": ((demand_rates, "FORGETTING_S", math.inf),),
     "no spare in place of a node that comes back in time": ((spare_nodes, "hit_again_per_hour", lambda _: None),),
-    "nodes that fall idle replace ones on their way": ((settle, "returned", lambda hits, *_: hits),),
+    "nodes that fall idle replace ones on their way": ((settle, "return_idle", lambda hits, *_: hits),),
 }
 """Stand-ins for each idea. Placement is an idea too: it is off in the scenario."""
 

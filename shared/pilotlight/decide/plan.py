@@ -7,10 +7,18 @@ stand there. ``docs/how-it-decides.md`` says the same in one page. A new feature
 from pilotlight.decide.limits.plan_brakes import hold_back
 from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learned
 from pilotlight.decide.offers.offerings import tell_stale_prices
-from pilotlight.decide.place.plan_result import order_purchases, write_plan
 from pilotlight.decide.place.room import find_room, place_pods
 from pilotlight.decide.steps import Step, late, step
-from pilotlight.decide.work import Look, Work, always, has_deadlines, has_sick, is_any_steered
+from pilotlight.decide.work import (
+    Look,
+    Work,
+    always,
+    has_deadlines,
+    has_sick,
+    is_any_steered,
+    order_purchases,
+    write_plan,
+)
 from pilotlight.facts.decisions import Plan
 
 # fmt: off
