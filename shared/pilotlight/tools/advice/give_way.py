@@ -84,8 +84,12 @@ def give_way(
     each running pod whose place would do; those that could give way first.
     """
     waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
-    pods = [(group, next((waiting[uid] for uid in group.uids if uid in waiting), None)) for group in short_of(plan)]
-    if not any(pod is not None for _, pod in pods):
+    pods = [
+        (group, pod)
+        for group in short_of(plan)
+        if (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
+    ]
+    if not pods:
         return []
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
     lengths, allowed = _Lengths(memory, known or RunLengths(), now), Allowed()
@@ -94,8 +98,6 @@ def give_way(
     )
     found = []
     for group, pod in pods:
-        if pod is None:
-            continue
         hold = islice((place for place in places if place.holds(pod.shape, allowed)), MOST)
         pairs = [_weighed(pod, group.why, place, lengths.of_waiting(pod), policy) for place in hold]
         found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))

@@ -138,17 +138,12 @@ def month(
 ) -> Month:
     """The report of the days from ``first`` to ``last``; of one team's lines alone where it is named."""
     days = [_rounded(day) for day in metered if first <= day.day <= last]
-    lines = [line for day in days for line in day.lines if team is None or (line.kind == "used" and line.team == team)]
-    total = _sum(lines)
-    used, idle, shared = (_sum(line for line in lines if line.kind == kind) for kind in ("used", "idle", "shared"))
-    teams = _by(lambda line: line.team, (line for line in lines if line.kind == "used"))
-    consumers = [
-        Consumer(*key, held)
-        for key, held in _by(
-            lambda x: (x.team, x.project, _machine(x)), (line for line in lines if line.kind == "used")
-        )
-    ]
-    whole = {bill.day for bill in billed if first <= bill.day <= last} if team is None else set()
+    lines = [line for day in days for line in _lines(day, team)]
+    held = [line for line in lines if line.kind == "used"]
+    total, (used, idle, shared) = _sum(lines), _kinds(lines)
+    teams = _by(lambda line: line.team, held)
+    consumers = [Consumer(*key, its) for key, its in _by(lambda x: (x.team, x.project, _machine(x)), held)]
+    bill = _bill([] if team is not None else [bill for bill in billed if first <= bill.day <= last], days)
     return Month(
         first=first,
         last=last,
@@ -156,18 +151,18 @@ def month(
         used=used,
         idle=idle,
         shared=shared,
-        spot=_sum(line for line in lines if line.capacity_type == "spot"),
+        spot=dict(_by(lambda line: line.capacity_type, lines)).get("spot", Amount()),
         machines=tuple(_by(_machine, lines)),
         pools=tuple(_by(lambda line: line.pool, lines)),
         teams=tuple(_shared_out(teams, total.usd - used.usd, used.usd)),
-        classes=tuple(_by(lambda line: line.workload_class, (line for line in lines if line.kind == "used"))),
+        classes=tuple(_by(lambda line: line.workload_class, held)),
         top=tuple(consumers[:TOP]),
         others=sum((c.held for c in consumers[TOP:]), Amount()),
         days=tuple(_day(day, team) for day in sorted(days, key=lambda d: d.day)),
-        billed=sum((b.usd for b in billed if b.day in whole), ZERO) if whole else None,
-        metered=sum((line.usd for day in days if day.day in whole for line in day.lines), ZERO),
-        billed_days=len(whole),
-        egress=sum((row.usd for b in billed if b.day in whole for row in b.rows if row.egress), ZERO),
+        billed=bill.usd,
+        metered=bill.metered,
+        billed_days=bill.days,
+        egress=bill.egress,
         unpriced=tuple(sorted({name for day in days for name in day.unpriced})),
     )
 
@@ -202,10 +197,39 @@ def _shared_out(teams: Sequence[tuple[str, Amount]], rest: Usd, used: Usd) -> li
     return out
 
 
+class _Billed(NamedTuple):
+    """Dollars of a bill for its whole days, None without a bill; the part for moved data, and the meter's for those."""
+
+    usd: Usd | None
+    egress: Usd
+    metered: Usd
+    days: int
+
+
+def _bill(bills: Sequence[BillDay], days: Sequence[MeterDay]) -> _Billed:
+    whole = {bill.day for bill in bills}
+    return _Billed(
+        usd=sum((bill.usd for bill in bills), ZERO) if whole else None,
+        egress=sum((row.usd for bill in bills for row in bill.rows if row.egress), ZERO),
+        metered=sum((line.usd for day in days if day.day in whole for line in day.lines), ZERO),
+        days=len(whole),
+    )
+
+
+def _lines(day: MeterDay, team: str | None) -> Sequence[CostLine]:
+    """All lines of a day, or what one team held."""
+    return day.lines if team is None else [line for line in day.lines if line.kind == "used" and line.team == team]
+
+
 def _day(day: MeterDay, team: str | None) -> tuple[date, Usd, Usd, Usd]:
-    mine = [line for line in day.lines if team is None or (line.kind == "used" and line.team == team)]
-    used, idle, shared = (_sum(x for x in mine if x.kind == kind).usd for kind in ("used", "idle", "shared"))
-    return day.day, used, idle, shared
+    used, idle, shared = _kinds(_lines(day, team))
+    return day.day, used.usd, idle.usd, shared.usd
+
+
+def _kinds(lines: Sequence[CostLine]) -> tuple[Amount, Amount, Amount]:
+    """Amounts that were used, idle and shared."""
+    used, idle, shared = (_sum(line for line in lines if line.kind == kind) for kind in ("used", "idle", "shared"))
+    return used, idle, shared
 
 
 def _machine(line: CostLine) -> str:

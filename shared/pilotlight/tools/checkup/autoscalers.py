@@ -47,10 +47,10 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
     running = [d for d in survey.deployments if _is_autoscaler(d)]
     if not running and not survey.autoscaler_status:
         return
-    groups = set(autoscaled_groups(survey.autoscaler_status))
-    for deployment in running:
-        told = [word.rpartition("=")[2] for word in deployment.command if word.startswith("--nodes=")]
-        groups |= {text.split(":", 2)[-1] for text in told}
+    groups = {
+        *autoscaled_groups(survey.autoscaler_status),
+        *(group for each in running for group in _told_groups(each)),
+    }
     called = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
     theirs = {called.get(pool_of_group(group, called)) for group in groups}
     shared = [name for name in policy.pools if name in theirs]
@@ -71,6 +71,13 @@ def _autoscaler(survey: Survey, policy: Policy) -> Iterator[Check]:
             "cluster-autoscaler runs" + (f" over {', '.join(sorted(groups))}" if groups else ""),
             "see that none of its groups is a pool of the policy",
         )
+
+
+def _told_groups(deployment: SeenSet) -> Iterator[str]:
+    """Groups that its command names, as in ``--nodes=0:4:GROUP``."""
+    for word in deployment.command:
+        if word.startswith("--nodes="):
+            yield word.rpartition("=")[2].split(":", 2)[-1]
 
 
 def _is_autoscaler(deployment: SeenSet) -> bool:

@@ -14,7 +14,7 @@ from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
 from pilotlight.tools.checkup.rights import EVIDENCE, TELL, TOO_MUCH, Right, rights_of_mode
-from pilotlight.tools.checkup.survey_facts import SeenSet, Survey
+from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 
 _PLUGINS = ("nvidia-device-plugin", "nvidia-gpu-device-plugin", "gpu-operator", "k8s-device-plugin", "amdgpu-device")
 """Parts of the names and images of DaemonSets that make GPUs allocatable."""
@@ -40,6 +40,8 @@ def checkup(
     return (
         _good("reach", survey.server, f"answers, Kubernetes {survey.version}"),
         *_rights(survey, policy, mode),
+        *_evidence(survey, policy, mode),
+        *_too_many(survey),
         *_token(survey),
         *limit_checks(survey, policy, strongest(policy, mode)),
         *pool_checks(survey, policy, offered, clouds),
@@ -80,8 +82,12 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
         )
     if not missing:
         yield _good("right", "rights", f"may do all that mode {most} needs: {len(wanted)} rights asked one by one")
+
+
+def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
+    """Rights to see another autoscaler at work, which a mode that buys does not do without."""
     blind = [right for right in EVIDENCE if survey.allowed.get(right) is False]
-    if blind and most in ("scale-up", "act"):
+    if blind and strongest(policy, mode) in ("scale-up", "act"):
         yield Check(
             code="right-evidence",
             subject="rights",
@@ -89,6 +95,9 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             what=f"may not {' and '.join(str(right) for right in blind)}: an autoscaler at work is not seen",
             fix="apply infra/kubernetes/rbac/observe.yaml",
         )
+
+
+def _too_many(survey: Survey) -> Iterator[Check]:
     over: list[Right] = [right for right in TOO_MUCH if survey.allowed.get(right)]
     if over:
         yield Check(
@@ -107,14 +116,8 @@ def _token(survey: Survey) -> Iterator[Check]:
 
 def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
     plugins = [each for each in survey.daemonsets if _is_plugin(each)]
-    late = [
-        node
-        for node in survey.nodes
-        if node.pool in policy.pools
-        and node.ready
-        and not node.has_gpu
-        and (survey.at - node.created_at).total_seconds() > policy.gpu_ready_deadline
-    ]
+    late = [node for node in survey.nodes if node.pool in policy.pools and _without_gpu(node, survey, policy)]
+    working = sum(node.has_gpu for node in survey.nodes)
     for node in late:
         yield Check(
             code="device-plugin",
@@ -123,7 +126,7 @@ def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
             what=f"of pool {node.pool} is ready, and has no allocatable GPU since {node.created_at:%Y-%m-%d %H:%M} UTC",
             fix="see the device plugin's and the driver's pods on it; tolerations of the DaemonSet, driver version",
         )
-    if not plugins and "apps/daemonsets" not in survey.hidden and not any(node.has_gpu for node in survey.nodes):
+    if not plugins and "apps/daemonsets" not in survey.hidden and not working:
         yield Check(
             code="device-plugin",
             subject="device plugin",
@@ -131,17 +134,27 @@ def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
             what="no DaemonSet of a device plugin or GPU operator, and no node with allocatable GPUs",
             fix="install NVIDIA's device plugin or GPU operator: without it no node ever becomes ready for GPU pods",
         )
-    elif not plugins and not late and (working := sum(1 for node in survey.nodes if node.has_gpu)):
+    elif not plugins and not late and working:
         yield _good("device-plugin", "device plugin", f"GPUs are allocatable on {working} nodes")
     for plugin in plugins:
-        short = plugin.ready < plugin.replicas
-        yield Check(
-            code="device-plugin",
-            subject=f"daemonset {plugin.full_name}",
-            verdict="warning" if short else "ok",
-            what=f"{plugin.ready} of {plugin.replicas} pods ready",
-            fix="kubectl describe its pods that are not" if short else "",
-        )
+        yield _pods_ready(plugin)
+
+
+def _without_gpu(node: SeenNode, survey: Survey, policy: Policy) -> bool:
+    """True where a node is ready, and its GPUs are not allocatable for longer than they may take."""
+    since = (survey.at - node.created_at).total_seconds()
+    return node.ready and not node.has_gpu and since > policy.gpu_ready_deadline
+
+
+def _pods_ready(plugin: SeenSet) -> Check:
+    short = plugin.ready < plugin.replicas
+    return Check(
+        code="device-plugin",
+        subject=f"daemonset {plugin.full_name}",
+        verdict="warning" if short else "ok",
+        what=f"{plugin.ready} of {plugin.replicas} pods ready",
+        fix="kubectl describe its pods that are not" if short else "",
+    )
 
 
 def _is_plugin(each: SeenSet) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pilotlight.tools.glance.glance import Glance
+from pilotlight.tools.glance.glance import Glance, Ticked
 from pilotlight.units import Seconds, human
 
 LATE_S: Seconds = 300.0
@@ -27,12 +27,9 @@ def wants(seen: Glance) -> Iterator[Want]:
     """The same, with their commands."""
     if seen.unseen:
         yield _see(f"cluster and cloud cannot be looked at: {seen.unseen}", "doctor")
-    for tick in (tick for tick in seen.ticks if tick.scheduled):
-        if tick.age_s is None:
-            how = ": let a schedule call it once a minute, as pilotlight serve does"
-            yield Want(f"{tick.function} has never ticked", how)
-        elif tick.age_s > LATE_S:
-            yield Want(f"{tick.function} has not ticked for {human(tick.age_s)}", ": see its log and its schedule")
+    for tick in seen.ticks:
+        if tick.scheduled:
+            yield from _ticking(tick)
     for one in seen.approvals:
         what = f"{one.nodes} of pool {one.pool} wait for approval ({one.why})"
         if one.decision:
@@ -53,6 +50,15 @@ def wants(seen: Glance) -> Iterator[Want]:
     if seen.prices_stale and seen.prices_age_s is not None:
         age = human(seen.prices_age_s)
         yield Want(f"prices are {age} old, more than prices.max_age_days", ": see pilotlight prices")
+
+
+def _ticking(tick: Ticked) -> Iterator[Want]:
+    if tick.age_s is None:
+        yield Want(
+            f"{tick.function} has never ticked", ": let a schedule call it once a minute, as pilotlight serve does"
+        )
+    elif tick.age_s > LATE_S:
+        yield Want(f"{tick.function} has not ticked for {human(tick.age_s)}", ": see its log and its schedule")
 
 
 def _see(what: str, *words: str) -> Want:

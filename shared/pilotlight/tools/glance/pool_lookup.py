@@ -1,6 +1,6 @@
 """The policy's pools with what their cloud, the memory and the evidence of other owners say of each."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.glance.pool_row import PoolRow
+from pilotlight.units import UsdPerHour
 
 OURS = "pilotlight"
 
@@ -30,16 +31,15 @@ def pool_rows(
     coming: Counter[str] = Counter()
     for flight in flights:
         coming[flight.pool] += flight.count
-    errors = {b.offering: b.why for b in memory.backoffs if b.until > now}
+    by_pool: dict[str, list[Offering]] = defaultdict(list)
+    for offering in offered:
+        by_pool[offering.pool].append(offering)
+    refusals = {b.offering: b.why for b in memory.backoffs if b.until > now}
     rows = []
     for name, pool in policy.pools.items():
-        mine = [offering for offering in offered if offering.pool == name]
-        cheapest = min(mine, key=lambda offering: offering.usd_per_hour, default=None)
-        price = cheapest.usd_per_hour if cheapest else None
+        price, priced_at = _price(by_pool[name])
         state = states.get(name)
         paid = [p for p in paid_capacity(pool, state) if p.lasts(now)]
-        late = state.refusal.message if state and state.refusal else ""
-        refused = next((errors[o.name] for o in mine if o.name in errors), "")
         rows.append(
             PoolRow(
                 pool=name,
@@ -52,11 +52,23 @@ def pool_rows(
                 capacity_type=pool.capacity_type,
                 usd_per_hour=price,
                 paid=None if price is None or state is None else price * state.desired,
-                priced_at=cheapest.priced_at if cheapest else None,
+                priced_at=priced_at,
                 mode=pool.acts_as or mode,
                 most=pool.max,
                 owner=rivals.get(name, OURS),
-                last_error=refused or late,
+                last_error=_last_error(by_pool[name], refusals, state),
             )
         )
     return tuple(rows)
+
+
+def _price(offered: Iterable[Offering]) -> tuple[UsdPerHour | None, datetime | None]:
+    """Dollars an hour of the cheapest offering, and the day that they are of."""
+    cheapest = min(offered, key=lambda offering: offering.usd_per_hour, default=None)
+    return (cheapest.usd_per_hour, cheapest.priced_at) if cheapest else (None, None)
+
+
+def _last_error(offered: Iterable[Offering], refusals: Mapping[str, str], state: PoolState | None) -> str:
+    """The refusal that holds a pool's purchases back, by its offerings; else what its cloud refused late."""
+    late = state.refusal.message if state and state.refusal else ""
+    return next((refusals[offering.name] for offering in offered if offering.name in refusals), "") or late

@@ -106,17 +106,12 @@ def _priorities(found: Found) -> Iterator[Lint]:
     """Cluster-autoscaler's priority expander: the highest number wins; what no pattern names is never grown."""
     if found.kind != "ConfigMap" or found.name != "cluster-autoscaler-priority-expander":
         return
-    try:
-        [read] = load_all(str(value_at(found.value, "data", "priorities") or "{}"))
-    except (yaml.YAMLError, ValueError):
-        read = None
-    ranks = {r: v for key, v in read.items() if (r := number(key)) is not None} if isinstance(read, dict) else {}
-    if not ranks:
+    patterns = _patterns(str(value_at(found.value, "data", "priorities") or "{}"))
+    if not patterns:
         yield found.fault(
             "ca-priorities", "data.priorities cannot be read", "write numbers, each with a list of patterns"
         )
         return
-    patterns = {rank: [str(p) for p in (v if isinstance(v, list) else [v])] for rank, v in ranks.items()}
     top = max(patterns)
     if len(patterns) > 1 and any(_SPOT.search(pattern) for pattern in patterns[top]):
         what = f"the highest number wins: {', '.join(patterns[top])} ({top}) is tried first, on spot"
@@ -124,6 +119,19 @@ def _priorities(found: Found) -> Iterator[Lint]:
         yield found.warning("ca-priorities", what, fix)
     if not any(pattern in (".*", ".+") for values in patterns.values() for pattern in values):
         yield found.warning("ca-catch-all", "a node group that no pattern names is never grown", 'add 1: [".*"]')
+
+
+def _patterns(priorities: str) -> dict[int, list[str]]:
+    """Patterns by their number; empty where the text cannot be read."""
+    try:
+        [read] = load_all(priorities)
+    except (yaml.YAMLError, ValueError):
+        return {}
+    ranks = read.items() if isinstance(read, dict) else ()
+    listed = {
+        rank: named if isinstance(named, list) else [named] for key, named in ranks if (rank := number(key)) is not None
+    }
+    return {rank: [str(pattern) for pattern in named] for rank, named in listed.items()}
 
 
 def _minimum(found: Found, site: Site) -> Iterator[Lint]:

@@ -49,7 +49,7 @@ def promql_rules(where: str, query: str) -> Iterator[Lint]:
         fix = "divide by (FB_USED + FB_FREE + FB_RESERVED)"
         yield fault("memory-share", what, fix)
     for name in sorted(set(_RATE.findall(bare))):
-        if name.lower().startswith(("dcgm_", "kueue_pending")) and not any(each in name.upper() for each in _COUNTERS):
+        if _is_gauge(name):
             yield fault("rate-of-gauge", f"rate() of {name}, which is a gauge", f"use deriv({name}[...]) or delta()")
     for name in sorted(set(_COUNT.findall(bare))):
         yield fault(
@@ -64,6 +64,14 @@ def promql_rules(where: str, query: str) -> Iterator[Lint]:
         yield fault("histogram", what, fix)
     if _ON_NODE.search(bare) and "DCGM_" in bare.upper():
         yield fault("dcgm-join", "DCGM's series carry no label node", "join on Hostname, or by namespace and pod")
-    if _SPOT.search(query) and "/" in bare and "gpu" not in query.lower() and "DCGM" not in query:
+    if _SPOT.search(query) and "/" in bare and not _of_gpus(query):
         what = "a share of spot that counts every node, also those without GPUs"
         yield fault("spot-share", what, "select GPU nodes on both sides of the division")
+
+
+def _is_gauge(name: str) -> bool:
+    return name.lower().startswith(("dcgm_", "kueue_pending")) and not any(each in name.upper() for each in _COUNTERS)
+
+
+def _of_gpus(query: str) -> bool:
+    return "gpu" in query.lower() or "DCGM" in query

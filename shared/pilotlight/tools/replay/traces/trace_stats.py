@@ -36,6 +36,11 @@ class Quantiles(_Table, frozen=True, kw_only=True):
     mean: Seconds
     points: tuple[Seconds, ...]
 
+    @property
+    def sound(self) -> bool:
+        """True where there are points, and nothing is negative."""
+        return bool(self.points) and min(self.mean, *self.points) >= 0
+
 
 class Shape(_Table, frozen=True, kw_only=True):
     """Demand of jobs. Teams and groups are numbered by how many jobs they have."""
@@ -47,6 +52,11 @@ class Shape(_Table, frozen=True, kw_only=True):
     priority: str = ""
     group: str = ""
 
+    @property
+    def sound(self) -> bool:
+        """True where a job holds something, and no more of a GPU than there is."""
+        return self.gpus >= 1 and 1 <= self.gpu_milli <= MILLI_PER_GPU
+
 
 class Burst(_Table, frozen=True, kw_only=True):
     """Jobs of one shape in quick succession within one ``slot`` (counted from the start of the trace)."""
@@ -57,6 +67,16 @@ class Burst(_Table, frozen=True, kw_only=True):
     gap_s: Quantiles
     duration_s: Quantiles
 
+    @property
+    def slots(self) -> tuple[tuple[int, int], ...]:
+        """Its one slot with its jobs, as ``Rest`` has them."""
+        return ((self.slot, self.jobs),)
+
+    @property
+    def sound(self) -> bool:
+        """True where its times are."""
+        return self.gap_s.sound and self.duration_s.sound
+
 
 class Rest(_Table, frozen=True, kw_only=True):
     """Jobs of one shape and about equal run time outside bursts: how many came in which slot, as (slot, jobs)."""
@@ -64,6 +84,11 @@ class Rest(_Table, frozen=True, kw_only=True):
     shape: int
     slots: tuple[tuple[int, int], ...]
     duration_s: Quantiles
+
+    @property
+    def sound(self) -> bool:
+        """True where its times are."""
+        return self.duration_s.sound
 
 
 class Stats(_Table, frozen=True, kw_only=True, rename={"source": "from"}):
@@ -211,17 +236,16 @@ def read_stats(text: str | bytes, where: str) -> Stats:
 def _problem(stats: Stats) -> str:
     """The first problem that types alone do not rule out, or nothing."""
     parts: tuple[Burst | Rest, ...] = (*stats.bursts, *stats.rest)
-    slots = [burst.slot for burst in stats.bursts] + [slot for rest in stats.rest for slot, _ in rest.slots]
-    counts = [burst.jobs for burst in stats.bursts] + [jobs for rest in stats.rest for _, jobs in rest.slots]
-    tables = [part.duration_s for part in parts] + [burst.gap_s for burst in stats.bursts]
-    if any(not 0 <= part.shape < len(stats.shapes) for part in parts):
+    came = [slot for part in parts for slot in part.slots]
+    held = sum(jobs for _, jobs in came)
+    if not all(0 <= part.shape < len(stats.shapes) for part in parts):
         return "shape: a burst or rest names a shape that shapes does not hold"
-    if any(shape.gpus < 1 or not 1 <= shape.gpu_milli <= MILLI_PER_GPU for shape in stats.shapes):
+    if not all(shape.sound for shape in stats.shapes):
         return "shapes: gpus must be 1 or more and gpu_milli from 1 to 1000"
-    if stats.slot_s <= 0 or any(slot < 0 for slot in slots) or any(count < 1 for count in counts):
+    if stats.slot_s <= 0 or any(slot < 0 or jobs < 1 for slot, jobs in came):
         return "slot_s, slot and jobs: must not be negative, slot_s and jobs not 0"
-    if not 0 < sum(counts) <= _MOST_JOBS or sum(counts) != stats.jobs:
-        return f"jobs: is {stats.jobs}, but bursts and rest hold {sum(counts)} (from 1 to {_MOST_JOBS} can be drawn)"
-    if any(not table.points or min(table.mean, *table.points) < 0 for table in tables):
+    if held != stats.jobs or not 0 < held <= _MOST_JOBS:
+        return f"jobs: is {stats.jobs}, but bursts and rest hold {held} (from 1 to {_MOST_JOBS} can be drawn)"
+    if not all(part.sound for part in parts):
         return "duration_s and gap_s: must hold points that are not negative"
     return ""

@@ -39,20 +39,18 @@ def lines(plan: Plan, at: datetime, source: str) -> Iterator[Text]:
     yield from _section("Nodes", [line for node in plan.nodes for line in _node(node)], "no GPU node")
     told = {uid for group in plan.pods if group.verdict == "finding" for uid in group.uids}
     findings = [_finding(f) for f in plan.findings if f.code != CLAIM_REFUSED and (not f.uid or f.uid not in told)]
-    if findings:
-        yield from _section("To mend (no node would help)", findings, "")
-    claims = [_finding(f) for f in plan.findings if f.code == CLAIM_REFUSED]
-    if claims:
-        yield from _section("Claims that do not count", claims, "")
-    if plan.paid_idle:
-        yield from _section("Paid for and unused", [Text(f"  {idle}", style="yellow") for idle in plan.paid_idle], "")
-    yield from _section("Dollars", [_dollars(plan)], "")
+    yield from _section("To mend (no node would help)", findings)
+    yield from _section("Claims that do not count", [_finding(f) for f in plan.findings if f.code == CLAIM_REFUSED])
+    yield from _section("Paid for and unused", [Text(f"  {idle}", style="yellow") for idle in plan.paid_idle])
+    yield from _section("Dollars", [_dollars(plan)])
 
 
-def _section(title: str, body: Sequence[Text], empty: str) -> Iterator[Text]:
-    yield Text()
-    yield Text(title, style="bold")
-    yield from body or [Text(f"  {empty}", style="dim")]
+def _section(title: str, body: Sequence[Text], empty: str = "") -> Iterator[Text]:
+    """A section: its title over its lines, or over the word for none; left out where there are neither."""
+    if body or empty:
+        yield Text()
+        yield Text(title, style="bold")
+        yield from body or [Text(f"  {empty}", style="dim")]
 
 
 def _buy(buy: Buy) -> Text:
