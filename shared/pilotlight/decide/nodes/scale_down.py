@@ -10,15 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pilotlight.decide.money.economics import billed_cost, paid_until_s
-from pilotlight.decide.nodes.spares.spare_nodes import Allowance, Spares, allowance, spares_coming
+from pilotlight.decide.nodes.spares.spare_nodes import Allowance, allowance, spares_coming
 from pilotlight.decide.place.purchase import nodes_bought
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.memory import Memory
-from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import IDLE_BLOCKED, Finding
 from pilotlight.units import Seconds, UsdPerHour, cents, human
@@ -41,69 +37,42 @@ SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
 def verdicts(
-    nodes: Sequence[Node],
-    offerings: Mapping[str, Offering],
-    policy: Policy,
-    memory: Memory,
-    reserved: Mapping[str, str],
-    now: datetime,
-    explain: bool,
-    money: Money,
-    coming: Mapping[str, int],
-    spares: Mapping[str, Spares],
+    nodes: Sequence[Node], offerings: Mapping[str, Offering], work: "Work", coming: Mapping[str, int]
 ) -> tuple[list[NodeVerdict], datetime | None]:
     """Verdicts on the nodes, and the next moment an idle one could fall due.
 
-    ``offerings`` by node name's offering (``offering_of``); ``reserved`` nodes hold room for planned pods, with the
-    reason. Verdicts of busy nodes are left out unless ``explain``. Nodes of pools without offering are kept. Of
-    those that ``money`` has frozen the ones said to be true go at once: their idling would pass it. ``coming`` are
-    spares on their way, by pool; ``spares`` says how many of a pool pay for themselves.
+    ``offerings`` by node name's offering (``offering_of``); the work's ``reserved`` nodes hold room for planned pods,
+    with the reason. Verdicts of busy nodes are left out unless the look is to ``explain``. Nodes of pools without
+    offering are kept. Of those that ``money`` has frozen the ones said to be true go at once: their idling would pass
+    it. ``coming`` are spares on their way, by pool; the work's ``spares`` say how many of a pool pay for themselves.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
     idle: dict[str, list[Node]] = defaultdict(list)
-    lit = Counter([node.pool for node in nodes])
+    lit, explain = Counter([node.pool for node in nodes]), work.look.explain
     for node in sorted(nodes, key=lambda n: n.name) if explain else [n for n in nodes if not n.gpu_pods]:
-        if node.pool not in offerings:
-            if explain:
-                out.append(_keep(node, None, UNPRICED if node.pool in policy.pools else NOT_OURS))
-        elif node.gpu_pods:
-            if explain:
-                out.append(_keep(node, offerings[node.pool], _busy(node)))
-        elif node.ready:
+        offering = offerings.get(node.pool)
+        if offering is not None and node.ready and not node.gpu_pods:
             idle[node.pool].append(node)
         elif explain:
-            out.append(_keep(node, offerings[node.pool], "not ready yet: still booting"))
+            out.append(_keep(node, offering, _not_idle(node, offering, work.policy)))
     for pool in sorted(idle):
-        may = allowance(offerings[pool], policy, memory, spares.get(pool))
-        judge = _Judge(offerings[pool], policy, memory, may, reserved, now, lit[pool], money, coming.get(pool, 0))
+        may = allowance(offerings[pool], work.policy, work.memory, work.spares.get(pool))
+        judge = _Judge(work, offerings[pool], may, lit[pool], coming.get(pool, 0))
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
-            if at is not None:
-                due.append(at)
+            due += [at] if at is not None else []
     return out, min(due, default=None)
 
 
 def judge_nodes(work: "Work") -> None:
     """Judge each node that stays, by what it costs to keep and what relighting it would."""
-    run, look = work.run, work.look
-    nodes = [node for node in work.standing if node.name not in look.leaving]
-    coming = spares_coming(run, work.by_pool) + nodes_bought(work.spare_buys)
+    run, leaving = work.run, work.look.leaving
     work.reserved = {
         b.where: f"{sum(n for _, n in b.taken)} waiting pod(s) will bind to it" for b in run.ready if b.taken
     }
-    found, at = verdicts(
-        nodes,
-        work.relit,
-        work.policy,
-        work.memory,
-        work.reserved,
-        look.now,
-        look.explain,
-        look.money,
-        coming,
-        work.spares,
-    )
+    coming = spares_coming(run, work.by_pool) + nodes_bought(work.spare_buys)
+    found, at = verdicts([node for node in work.standing if node.name not in leaving], work.relit, work, coming)
     work.nodes = work.failed + found
     work.wake_at(at)
 
@@ -128,31 +97,24 @@ def idle_from(known: datetime | None, shown: datetime | None, now: datetime) -> 
     return now if known is None else min(now, max(known, shown or known))
 
 
+_Kept = tuple[str, datetime | None]
+"""Why a node stays, and when it may no longer."""
+
+
 class _Judge:
     """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay."""
 
-    def __init__(
-        self,
-        offering: Offering,
-        policy: Policy,
-        memory: Memory,
-        may: Allowance,
-        reserved: Mapping[str, str],
-        now: datetime,
-        lit: int,
-        money: Money,
-        coming: int,
-    ) -> None:
+    def __init__(self, work: "Work", offering: Offering, may: Allowance, lit: int, coming: int) -> None:
+        money, policy = work.look.money, work.policy
         self.frozen, self.capped, self.coming = money.frozen, money.capped, coming
-        self.offering, self.memory, self.reserved, self.now, self.lit = offering, memory, reserved, now, lit
-        self.may = may
+        self.offering, self.memory, self.reserved, self.now = offering, work.memory, work.reserved, work.now
+        self.may, self.lit = may, lit
         self.fades: datetime | None = None
-        self.pay = self.may.spares.count if self.may.spares is not None else 0
         pool = policy.pools.get(offering.pool)
         self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
-        bought = memory.last_buy.get(offering.pool)
-        real = bought if bought is not None and bought - now < CLOCKS else None
-        self.cool = real + timedelta(seconds=policy.cooldown) if real is not None else None
+        bought = work.memory.last_buy.get(offering.pool)
+        real = bought is not None and bought - work.now < CLOCKS
+        self.cool = bought + timedelta(seconds=policy.cooldown) if bought is not None and real else None
 
     def judge(self, nodes: list[Node]) -> list[tuple[NodeVerdict, datetime | None]]:
         """A verdict for each, and when it could change."""
@@ -170,55 +132,56 @@ class _Judge:
     def _one(self, node: Node, idle_left: int) -> tuple[NodeVerdict, datetime | None]:
         since = self._since(node)[0]
         idle_s = (self.now - since).total_seconds()
+        frozen = self.frozen.get(node.name)
         blockers = tuple(f"{p.namespace}/{p.name}: {p.blocks}" for p in node.pods if p.blocks)
+        kept = self._meant(node) or (None if frozen else self._pays(node, since, idle_left))
+        if kept is None and not blockers:
+            self.lit -= 1
+            return self._release(node, idle_s, SPENT_UP if frozen else self._no_longer(node, idle_s, idle_left)), None
+        an_hour = cents(self.offering.usd_per_hour)
+        why, at = kept or (f"idle, but {'; '.join(blockers[:NAMED])} stops the drain: {an_hour}/h", None)
+        return _keep(node, self.offering, why, idle_s, self.may.seconds, blockers, blocked=kept is None), at
 
-        def keep(why: str, at: datetime | None = None) -> tuple[NodeVerdict, datetime | None]:
-            return _keep(node, self.offering, why, idle_s, self.may.seconds, blockers), at
-
+    def _meant(self, node: Node) -> _Kept | None:
+        """Why a node stays whatever its idling costs: for pods that wait, by a person's word, or by its cloud's."""
         if node.name in self.reserved:
-            return keep(self.reserved[node.name])
+            return self.reserved[node.name], None
         rests = self.memory.rests.get(node.name)
         if rests is not None and rests > self.now:
-            return keep("idle, but a person opened it while it was being given back: it rests", rests)
+            return "idle, but a person opened it while it was being given back: it rests", rests
         floor = self.memory.floors.get(self.offering.pool)
         if floor is not None and floor > self.now and self.lit <= 1:
             price = cents(self.offering.usd_per_hour)
-            return keep(f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor)
-        an_hour = cents(self.offering.usd_per_hour)
-        blocked = f"idle, but {'; '.join(blockers[:NAMED])} stops the drain: {an_hour}/h" if blockers else ""
-        if self.frozen.get(node.name):
-            if blocked:
-                return _blocked(keep(blocked)[0]), None
-            self.lit -= 1
-            return self._release(node, idle_s, SPENT_UP), None
+            return f"idle, but the cloud keeps this pool's last node: {price}/h; asked again then", floor
+        return None
+
+    def _pays(self, node: Node, since: datetime, idle_left: int) -> _Kept | None:
+        """Why an idle node is worth its price, and until when; None where it is not."""
+        spares, spare = self.may.spares, idle_left + self.coming
         if idle_left <= self.warm or self.lit <= self.least:
-            return keep(f"kept warm: {max(self.warm, self.least)} of this pool stay lit")
-        spare = idle_left + self.coming
-        if self.may.spares is not None and spare <= self.pay:
-            why = (
-                f"kept warm, {spare} of {self.pay} of this pool that pay for themselves: "
-                f"{self.may.spares.explain(spare)}"
-            )
-            self.fades = self.fades or self.may.spares.paying_until(spare)
-            return keep(why, self.fades)
-        if idle_s < self.may.seconds:
-            due = since + timedelta(seconds=self.may.seconds)
-            return keep(f"{self._idle(node, idle_s)} of {human(self.may.seconds)} ({self.may.why})", due)
+            return f"kept warm: {max(self.warm, self.least)} of this pool stay lit", None
+        if spares is not None and spare <= spares.count:
+            self.fades = self.fades or spares.paying_until(spare)
+            pay = f"kept warm, {spare} of {spares.count} of this pool that pay for themselves"
+            return f"{pay}: {spares.explain(spare)}", self.fades
+        idle_s, longest_s = (self.now - since).total_seconds(), self.may.seconds
+        if idle_s < longest_s:
+            idle = f"{self._idle(node, idle_s)} of {human(longest_s)} ({self.may.why})"
+            return idle, since + timedelta(seconds=longest_s)
         if self.cool is not None and self.now < self.cool:
-            return keep("the pool was added to just now (cooldown)", self.cool)
+            return "the pool was added to just now (cooldown)", self.cool
         paid = self._paid_until(node)
         if paid is not None and self.now < paid:
-            return keep(
-                f"paid for until {paid + timedelta(seconds=PAID_MARGIN_S):%H:%M}: going earlier saves nothing", paid
-            )
-        if blocked:
-            return _blocked(keep(blocked)[0]), None
-        self.lit -= 1
-        idle = self._idle(node, idle_s)
-        why = f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
-        if self.may.spares is not None:
-            why = f"{idle}; spare {spare} would not pay for itself: {self.may.spares.explain(spare)}"
-        return self._release(node, idle_s, why), None
+            ends = paid + timedelta(seconds=PAID_MARGIN_S)
+            return f"paid for until {ends:%H:%M}: going earlier saves nothing", paid
+        return None
+
+    def _no_longer(self, node: Node, idle_s: Seconds, idle_left: int) -> str:
+        """Why an idle node is not worth its price any more."""
+        idle, spares, spare = self._idle(node, idle_s), self.may.spares, idle_left + self.coming
+        if spares is None:
+            return f"{idle}, longer than {human(self.may.seconds)} ({self.may.why})"
+        return f"{idle}; spare {spare} would not pay for itself: {spares.explain(spare)}"
 
     def _idle(self, node: Node, idle_s: Seconds) -> str:
         """For how long it is idle; of a node that no look has seen so yet for how long it is ready."""
@@ -260,18 +223,19 @@ def blocked_idle_nodes(nodes: Sequence[NodeVerdict]) -> tuple[Finding, ...]:
     )
 
 
-def _blocked(verdict: NodeVerdict) -> NodeVerdict:
-    return msgspec.structs.replace(verdict, blocked=True)
-
-
 def _kept_by(node: NodeVerdict, price: UsdPerHour) -> str:
     who = "; ".join(node.blockers[:NAMED])
     more = f" and {len(node.blockers) - NAMED} more" if len(node.blockers) > NAMED else ""
     return f"{who}{more} keeps it lit without GPU work, {cents(24 * price)} a day: move it, or let it be evicted"
 
 
-def _busy(node: Node) -> str:
+def _not_idle(node: Node, offering: Offering | None, policy: Policy) -> str:
+    """Why a node that is not idle, or whose price nobody knows, stays."""
     pods = node.gpu_pods
+    if offering is None:
+        return UNPRICED if node.pool in policy.pools else NOT_OURS
+    if not pods:
+        return "not ready yet: still booting"
     more = f" and {len(pods) - 1} more hold" if len(pods) > 1 else " holds"
     return f"busy: {pods[0].namespace}/{pods[0].name}{more} GPUs"
 
@@ -283,6 +247,7 @@ def _keep(
     idle_s: Seconds = 0,
     break_even: Seconds = 0,
     blockers: tuple[str, ...] = (),
+    blocked: bool = False,
 ) -> NodeVerdict:
     return NodeVerdict(
         node=node.name,
@@ -294,4 +259,5 @@ def _keep(
         idle_s=idle_s,
         break_even_s=break_even,
         blockers=blockers,
+        blocked=blocked,
     )
