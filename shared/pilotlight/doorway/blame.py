@@ -5,9 +5,10 @@ that a tenant writes come first. An object that was set apart in vain was not to
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pilotlight.codec.kubernetes.kueue_workloads import Workload
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
@@ -87,15 +88,20 @@ class Suspects:
                     for (kind, name), called in left.items()
                     if degree <= DEGREES[kind] and self._new(kind, name, degree)
                 ]
-                alone = some if len(some) <= MOST_ALONE else []
-                yield from ([one] for one in alone)
-                yield from (some[:n] for n in range(2, len(alone)))
-                if len(some) > 1 or (some and not alone):
-                    yield some
+                yield from _trials(some)
 
     def _new(self, kind: SetApartKind, name: str, degree: int) -> bool:
         known = self._sure.get((kind, name))
         return known is None or known.degree < degree
+
+
+def _trials(some: list[SetApart]) -> Iterator[list[SetApart]]:
+    """Few are tried each alone, then more and more of them; many only all together."""
+    alone = some if len(some) <= MOST_ALONE else []
+    yield from ([one] for one in alone)
+    yield from (some[:n] for n in range(2, len(alone)))
+    if len(some) > 1:
+        yield some
 
 
 def _standing_in(key: Key) -> Key:
@@ -141,35 +147,36 @@ def _few(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) and len(value) <= FEW else ()
 
 
+def _plainly(kind: SetApartKind, name: str) -> tuple[SetApartKind, str, str]:
+    return kind, name, name
+
+
+_NAMES: dict[type, Callable[[Any], tuple[SetApartKind, str, str]]] = {
+    PodDemand: lambda pod: ("pod", pod.uid, pod.full_name),
+    BoundPod: lambda pod: ("pod", pod.uid, f"{pod.namespace}/{pod.name}"),
+    Pod: lambda pod: ("pod", pod.metadata.uid or pod.name, pod.name),
+    Node: lambda node: _plainly("node", node.name),
+    MeteredNode: lambda node: _plainly("node", node.name),
+    KubeNode: lambda node: _plainly("node", node.metadata.name),
+    NodeVerdict: lambda verdict: _plainly("node", verdict.node),
+    Life: lambda life: _plainly("node", life.instance),
+    Hold: lambda hold: _plainly("hold", hold.id),
+    Interruption: lambda found: ("rescue", found.instance, f"of {found.node or found.instance}"),
+    Queued: lambda queued: _plainly("workload", f"{queued.namespace}/{queued.name}"),
+    Workload: lambda wire: _plainly("workload", f"{wire.metadata.namespace}/{wire.metadata.name}"),
+}
+"""Objects that may be set apart: the kind of each, its name, and what people call it."""
+
+
 def _named(value: object) -> Iterator[tuple[Key, str]]:
     """An object that may be set apart, or one that stands for some, with what it is called."""
-    if isinstance(value, PodDemand):
-        yield ("pod", value.uid), value.full_name
-    elif isinstance(value, BoundPod):
-        yield ("pod", value.uid), f"{value.namespace}/{value.name}"
-    elif isinstance(value, Node | MeteredNode):
-        yield ("node", value.name), value.name
-    elif isinstance(value, Lit):
-        name = value.node.name if value.node is not None else value.instance
-        yield ("node", name), name
-    elif isinstance(value, Life):
-        yield ("node", value.instance), value.instance
-    elif isinstance(value, NodeVerdict):
-        yield ("node", value.node), value.node
-    elif isinstance(value, Hold):
-        yield ("hold", value.id), value.id
-    elif isinstance(value, Interruption):
-        yield ("rescue", value.instance), f"of {value.node or value.instance}"
-    elif isinstance(value, Queued):
-        yield ("workload", f"{value.namespace}/{value.name}"), f"{value.namespace}/{value.name}"
-    elif isinstance(value, Pod):
-        yield ("pod", value.metadata.uid or value.name), value.name
-    elif isinstance(value, KubeNode):
-        yield ("node", value.metadata.name), value.metadata.name
-    elif isinstance(value, Workload):
-        name = f"{value.metadata.namespace}/{value.metadata.name}"
-        yield ("workload", name), name
-    elif isinstance(value, Saving):
+    if isinstance(value, Saving):
         yield from _named(value.found)
     elif isinstance(value, Group):
         yield from (each for pod in value.pods for each in _named(pod))
+    elif isinstance(value, Lit):
+        name = value.node.name if value.node is not None else value.instance
+        yield ("node", name), name
+    elif (named := _NAMES.get(type(value))) is not None:
+        kind, name, called = named(value)
+        yield (kind, name), called

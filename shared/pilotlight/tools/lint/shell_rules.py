@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pilotlight.tools.lint.fault import Lint
 
@@ -10,31 +11,62 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-f]")
 _TOOLS = {"gcloud": ("container",), "civo": ("kubernetes", "k8s", "k3s"), "eksctl": ("create", "scale")}
 
 
+class _Command(NamedTuple):
+    """A command of a cloud's tool, and where it begins."""
+
+    where: str
+    words: list[str]
+    options: dict[str, str]
+
+    @property
+    def of_gcloud(self) -> bool:
+        return self.words[0] == "gcloud"
+
+
 def shell_rules(file: str, text: str) -> Iterator[Lint]:
     """Faults of the commands of one script."""
-    clusters: dict[str, int] = {}
+    clusters: list[str] = []
     for number, words in _commands(text):
-        where = f"{file}:{number}"
-        options = _options(words)
-        region = options.get("region", "")
-        if words[0] == "gcloud" and _ZONE.fullmatch(region):
-            yield Lint(rule="zone", level="fault", where=where, what=f"--region={region} is a zone",
-                       fix=f"write --zone={region}, or --region={region.rpartition('-')[0]}")  # fmt: skip
-        gpu = "accelerator" in options or "gpu" in " ".join(words).lower()
-        for name in ("min-nodes", "nodes-min", "num-nodes", "nodes", "count", "n"):
-            least = options.get(name, "")
-            if gpu and least.isdigit() and int(least) > 0 and {"create", "add"} & set(words):
-                what = f"a GPU pool that begins with or keeps {least} nodes is paid for from its first day"
-                yield Lint(rule="pool-minimum", level="warning", where=where, what=what, fix=f"set it to 0 ({name})")
-        if "count" in options and words[0] == "civo":
-            fix = "write -n or --nodes"
-            yield Lint(rule="civo-count", level="fault", where=where, what="civo's pools have no --count", fix=fix)
-        if words[0] == "gcloud" and "clusters" in words and "create" in words:
-            clusters[words[words.index("create") + 1]] = number
-        named = options.get("cluster", "")
-        if words[0] == "gcloud" and clusters and named and named not in clusters:
-            what = f"the pool is made on cluster {named}, and this script makes {', '.join(clusters)}"
-            yield Lint(rule="cluster-name", level="fault", where=where, what=what, fix="name the same cluster")
+        command = _Command(f"{file}:{number}", words, _options(words))
+        yield from _zone(command)
+        yield from _minimum(command)
+        yield from _count(command)
+        if command.of_gcloud and "clusters" in words and "create" in words:
+            clusters.append(words[words.index("create") + 1])
+        yield from _cluster(command, clusters)
+
+
+def _zone(command: _Command) -> Iterator[Lint]:
+    region = command.options.get("region", "")
+    if command.of_gcloud and _ZONE.fullmatch(region):
+        yield Lint(rule="zone", level="fault", where=command.where, what=f"--region={region} is a zone",
+                   fix=f"write --zone={region}, or --region={region.rpartition('-')[0]}")  # fmt: skip
+
+
+def _minimum(command: _Command) -> Iterator[Lint]:
+    gpu = "accelerator" in command.options or "gpu" in " ".join(command.words).lower()
+    if not gpu or not {"create", "add"} & set(command.words):
+        return
+    for name in ("min-nodes", "nodes-min", "num-nodes", "nodes", "count", "n"):
+        least = command.options.get(name, "")
+        if least.isdigit() and int(least) > 0:
+            what = f"a GPU pool that begins with or keeps {least} nodes is paid for from its first day"
+            fix = f"set it to 0 ({name})"
+            yield Lint(rule="pool-minimum", level="warning", where=command.where, what=what, fix=fix)
+
+
+def _count(command: _Command) -> Iterator[Lint]:
+    if "count" in command.options and command.words[0] == "civo":
+        what, fix = "civo's pools have no --count", "write -n or --nodes"
+        yield Lint(rule="civo-count", level="fault", where=command.where, what=what, fix=fix)
+
+
+def _cluster(command: _Command, made: Sequence[str]) -> Iterator[Lint]:
+    """A pool's cluster is one of those ``made`` so far, where the script makes any."""
+    named = command.options.get("cluster", "")
+    if command.of_gcloud and made and named and named not in made:
+        what = f"the pool is made on cluster {named}, and this script makes {', '.join(dict.fromkeys(made))}"
+        yield Lint(rule="cluster-name", level="fault", where=command.where, what=what, fix="name the same cluster")
 
 
 def _commands(text: str) -> Iterator[tuple[int, list[str]]]:

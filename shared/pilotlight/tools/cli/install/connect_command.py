@@ -51,15 +51,8 @@ def connect(
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.install import connect_account
 
-    users = Users(tuple(actor or ()), tuple(reader or ()))
-    if remove and (act or kueue or rotate or stdout or read_only or any(users)):
-        raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
-    if read_only and (act or kueue or any(users)):
-        raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
-    if users.actors and not act:
-        raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
-    if any(users) and rotate:
-        raise BadInput("--rotate makes a token, and --actor and --reader need none: leave out one of them")
+    users, rights = Users(tuple(actor or ()), tuple(reader or ())), RightsAsked(act, kueue, read_only)
+    _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)
     api = Api(source)
@@ -67,7 +60,7 @@ def connect(
         _remove(api, dry_run)
         return
     if not rotate:
-        _apply(api, _objects(api, settings, RightsAsked(act, kueue, read_only), users), act, dry_run)
+        _apply(api, _objects(api, settings, rights, users), act, dry_run)
     if any(users):
         _say("no token was made: they show their own" if not dry_run else "nothing was changed")
         return
@@ -76,11 +69,7 @@ def connect(
         _say(f"would make a token of {days} days, in {path or 'the output'}; nothing was changed")
         return
     minted = connect_account.mint(api, days * DAY_S, connect_account.READER if read_only else connect_account.ACCOUNT)
-    text = connect_account.kubeconfig(source.access(), minted.token, settings.cluster_name)
-    if path:
-        connect_account.write_private(Path(path), text)
-    else:
-        typer.echo(text, nl=False)
+    _hand_out(connect_account.kubeconfig(source.access(), minted.token, settings.cluster_name), path)
     _explain(minted, path, days)
     if source.access().proxy:
         _say("this machine reaches the cluster by a proxy, which the new kubeconfig does not name: add it to try")
@@ -99,6 +88,28 @@ class RightsAsked(NamedTuple):
     act: bool
     kueue: bool
     read_only: bool
+
+
+def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, stdout: bool) -> None:
+    """Refuse options that contradict each other."""
+    if remove and (rotate or stdout or any(rights) or any(users)):
+        raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
+    if rights.read_only and (rights.act or rights.kueue or any(users)):
+        raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
+    if users.actors and not rights.act:
+        raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
+    if any(users) and rotate:
+        raise BadInput("--rotate makes a token, and --actor and --reader need none: leave out one of them")
+
+
+def _hand_out(text: str, path: str) -> None:
+    """The kubeconfig, to a file of its owner alone, or to the output."""
+    from pilotlight.tools.install import connect_account
+
+    if path:
+        connect_account.write_private(Path(path), text)
+    else:
+        typer.echo(text, nl=False)
 
 
 def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> None:

@@ -12,7 +12,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import DiskPrice, Price
 from pilotlight.facts.offers.cloud_shop import Size
-from pilotlight.settings import deployed_settings
+from pilotlight.settings import Settings, deployed_settings
 
 
 class Bills(NamedTuple):
@@ -58,21 +58,11 @@ def sizes(
     """
     from pilotlight.connections import shop_at
 
-    settings = deployed_settings()
-    kind, _, rest = settings.pools.partition(":")
-    if kind not in CLOUDS:
-        kind, rest = "asg" if _AWS_REGION.fullmatch(region) else "civo", ""
-        settings = replace(settings, pools=f"{kind}:{region}" if region else "")
-    bills = CLOUDS[kind]
-    where = region or rest.partition("/")[0]
+    settings, bills, where = _cloud(deployed_settings(), region)
     shop = shop_at(settings, region)
     if shop is None:
         raise BadInput("name a region: --region LON1")
-    found = {size.name: size for size in shop.sizes()}
-    missing = [name for name in named or () if name not in found]
-    if missing:
-        raise BadInput(f"{missing[0]} is no size of {where}; pilotlight sizes --region {where} lists them")
-    chosen = [found[name] for name in named] if named else [size for size in found.values() if size.gpus]
+    chosen = _chosen(shop.sizes(), named or [], where)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -85,6 +75,23 @@ def sizes(
         typer.echo(_file(bills, where, chosen, known, disks, datetime.now(UTC)), nl=False)
     else:
         _show(bills, where, chosen)
+
+
+def _cloud(settings: Settings, region: str) -> tuple[Settings, Bills, str]:
+    """The cloud of PILOTLIGHT_POOLS, or else the one whose region it is: with settings that name it."""
+    kind, _, rest = settings.pools.partition(":")
+    if kind in CLOUDS:
+        return settings, CLOUDS[kind], region or rest.partition("/")[0]
+    kind = "asg" if _AWS_REGION.fullmatch(region) else "civo"
+    return replace(settings, pools=f"{kind}:{region}" if region else ""), CLOUDS[kind], region
+
+
+def _chosen(sizes: Sequence[Size], named: Sequence[str], where: str) -> list[Size]:
+    """The sizes of these names; without one, all that have GPUs."""
+    found = {size.name: size for size in sizes}
+    if missing := [name for name in named if name not in found]:
+        raise BadInput(f"{missing[0]} is no size of {where}; pilotlight sizes --region {where} lists them")
+    return [found[name] for name in named] or [size for size in found.values() if size.gpus]
 
 
 def _file(

@@ -5,7 +5,7 @@ Nothing is decided about a node that stays, so there is no record of it: the clu
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -62,44 +62,85 @@ def why(
         raise BadInput("name a pod, a node, an alert or a decision; or --team, --since and --until")
     wired = app(deployed_settings())
     first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
-    subject = _of_alert(wired, subject)
-    came_to = _costs(wired.state, wired.settings.cluster_name)
-    bought = {cost.decision for cost in came_to if subject and subject in (cost.node, cost.instance)}
-    found = [
-        record
-        for record in records(wired.state, wired.settings.cluster_name)
-        if (first is None or record.at >= first) and (last is None or record.at <= last)
-        if (not subject or record.id in bought or _about(record, subject))
-        and (not team or any(g.team == team for g in record.plan.pods))
-    ]
-    interrupted = _interruptions(wired.state, wired.settings.cluster_name, subject) if subject else []
-    named = any(True for record in found for _ in _groups(record, subject))
-    now = [] if named or not subject else _now(wired, subject)
-    ways = _ways(wired, found[0], subject) if named and found else []
-    if not found and not interrupted and not now:
+    asked = Asked(_of_alert(wired, subject), team, first, last)
+    known = _known(wired, asked)
+    if not (known.records or known.interrupted or known.now):
         where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
-        what = repr(subject) if subject else "that"
+        what = repr(asked.subject) if asked.subject else "that"
         raise Failed(f"nothing known about {what}: no decision of the last 30 days names it, {where}")
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
-        shown = {record.id for record in found}
-        costs = [cost for cost in came_to if cost.decision in shown]
-        typer.echo(json_text([*now, *ways, *interrupted, *found, *costs]))
-        return
-    for node in now:
+        typer.echo(json_text([*known.now, *known.ways, *known.interrupted, *known.records, *known.costs]))
+    else:
+        _show(known, asked)
+
+
+class Asked(NamedTuple):
+    """A question: about a subject, a team's pods and a span of time, each where it is given."""
+
+    subject: str
+    team: str
+    first: datetime | None
+    last: datetime | None
+
+    def covers(self, record: Record) -> bool:
+        """True of a decision in the span, for the team."""
+        return (
+            (self.first is None or record.at >= self.first)
+            and (self.last is None or record.at <= self.last)
+            and (not self.team or any(group.team == self.team for group in record.plan.pods))
+        )
+
+
+class Known(NamedTuple):
+    """All that is known of what was asked."""
+
+    now: list[NodeVerdict]  # Verdicts on a node as it stands.
+    ways: "list[GiveWay]"  # Pods that could give way to a pod that waits.
+    interrupted: list[Interruption]  # Interruptions of the subject.
+    records: list[Record]  # Decisions, the newest first.
+    costs: list[NodeCost]  # Costs of the nodes that those bought.
+
+
+def _known(wired: "App", asked: Asked) -> Known:
+    """Answers from the records; of a subject that none of them names in its pods also from a look at the cluster."""
+    state, cluster, subject = wired.state, wired.settings.cluster_name, asked.subject
+    costs = _costs(state, cluster)
+    bought = _bought(costs, subject)
+    covered = [record for record in records(state, cluster) if asked.covers(record)]
+    found = [record for record in covered if not subject or record.id in bought or _about(record, subject)]
+    shown = {record.id for record in found}
+    named = any(True for record in found for _ in _groups(record, subject))
+    return Known(
+        interrupted=_interruptions(state, cluster, subject) if subject else [],
+        now=_now(wired, subject) if subject and not named else [],
+        ways=_ways(wired, found[0], subject) if named else [],
+        records=found,
+        costs=[cost for cost in costs if cost.decision in shown],
+    )
+
+
+def _bought(costs: Sequence[NodeCost], node: str) -> set[str]:
+    """Decisions that bought the node or instance of that name."""
+    return {cost.decision for cost in costs if node in (cost.node, cost.instance)}
+
+
+def _show(known: Known, asked: Asked) -> None:
+    """Answers as people read them."""
+    for node in known.now:
         typer.echo("\n".join(("now", *_node_lines(node))))
-    if ways:
+    if known.ways:
         from pilotlight.tools.report.texts.give_way_text import SHOWN as PAIRS
         from pilotlight.tools.report.texts.give_way_text import section
 
-        typer.echo("\n".join([*section(ways, PAIRS)][1:]))
-    for interruption in interrupted:
+        typer.echo("\n".join([*section(known.ways, PAIRS)][1:]))
+    for interruption in known.interrupted:
         typer.echo("\n".join(lines(interruption)))
-    for record in found[:SHOWN]:
-        typer.echo("\n".join((*_lines(record, subject, team), *_cost_lines(record, came_to))))
-    if len(found) > SHOWN:
-        typer.echo(f"and {len(found) - SHOWN} earlier; --json shows all")
+    for record in known.records[:SHOWN]:
+        typer.echo("\n".join((*_lines(record, asked), *_cost_lines(record, known.costs))))
+    if len(known.records) > SHOWN:
+        typer.echo(f"and {len(known.records) - SHOWN} earlier; --json shows all")
 
 
 def _now(wired: "App", subject: str) -> list[NodeVerdict]:
@@ -208,35 +249,15 @@ def _nodes(record: Record, subject: str) -> Iterator[NodeVerdict]:
             yield node
 
 
-def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
+def _lines(record: Record, asked: Asked) -> Iterator[str]:
     """One decision as people read it."""
     yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
-    for group in _groups(record, subject):
-        if team and group.team != team:
-            continue
-        more = len(group.pods) + group.unnamed - 3
-        pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
-        verdict, why = record.became(group)
-        yield f"  {pods}: {verdict} {group.where}".rstrip()
-        yield f"    because {why}"
-        if group.workload_class:
-            yield (
-                f"    as {group.workload_class}: {group.class_reason}"
-                if group.class_reason
-                else f"    as {group.workload_class}"
-            )
-        for idle in group.idle:
-            yield f"    not on idle node {idle.node}: {idle.why}"
-        for option in group.rejected:
-            price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
-            yield f"    not {option.offering}{price}: {option.why}"
-        for line_ in would_change(group):
-            yield f"    would have changed it: {line_}"
-        for claim in _refused_claims(record, group):
-            yield f"    {claim.subject} {claim.message}"
+    for group in _groups(record, asked.subject):
+        if asked.team in ("", group.team):
+            yield from _group_lines(record, group)
     for unused in record.plan.paid_idle:
         yield f"    paid for and unused then: {unused}"
-    for node in _nodes(record, subject):
+    for node in _nodes(record, asked.subject):
         yield from _node_lines(node)
     for call, step in record.calls_with_steps:
         price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
@@ -247,6 +268,27 @@ def _lines(record: Record, subject: str, team: str = "") -> Iterator[str]:
         return  # It buys nothing and releases nothing.
     before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
     yield f"  ${before}/h before, ${after}/h after; {record.status}"
+
+
+def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
+    """Pods alike: the verdict, what it became, and what else there was."""
+    more = len(group.pods) + group.unnamed - 3
+    pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
+    verdict, why = record.became(group)
+    yield f"  {pods}: {verdict} {group.where}".rstrip()
+    yield f"    because {why}"
+    if group.workload_class:
+        reason = f": {group.class_reason}" if group.class_reason else ""
+        yield f"    as {group.workload_class}{reason}"
+    for idle in group.idle:
+        yield f"    not on idle node {idle.node}: {idle.why}"
+    for option in group.rejected:
+        price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
+        yield f"    not {option.offering}{price}: {option.why}"
+    for line_ in would_change(group):
+        yield f"    would have changed it: {line_}"
+    for claim in _refused_claims(record, group):
+        yield f"    {claim.subject} {claim.message}"
 
 
 def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:
