@@ -4,16 +4,16 @@ What a pool keeps lit is bought again at the next look, new. A node that works i
 pods may be moved.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.money.economics import billed_cost
-from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -26,79 +26,75 @@ if TYPE_CHECKING:
 DRIFTED = "its pool's launch template has changed since it was made"
 
 
-def renew_aged_nodes(
-    made: Sequence[NodeVerdict],
-    nodes: Iterable[Node],
-    pools: Iterable[PoolState],
-    offerings: Mapping[str, Offering],
-    policy: Policy,
-    memory: Memory,
-    reserved: Collection[str],
-    now: datetime,
-) -> tuple[list[NodeVerdict], datetime | None]:
-    """The verdicts with at most one release more of each pool, and when the next idle node comes of age.
+class _Pool(NamedTuple):
+    """A pool and its nodes: why those that may go now should be replaced, by name, and when the others will be."""
+
+    name: str
+    nodes: Sequence[Node]
+    old: Mapping[str, str]
+    ages: Sequence[datetime]
+    moves: bool  # Another node of it is on its way.
+
+
+def renew(work: "Work") -> None:
+    """Replace nodes that are too old, one of a pool at a time; wake when the next comes of age.
 
     Nothing goes beside another of its pool that goes, is asked for or boots, nor outside of the windows that name the
     pool; ``reserved`` nodes take pods that wait. A node that is too old is given back, not stopped to stand by.
     """
-    states = {state.name: state for state in pools}
-    here: dict[str, list[Node]] = {}
-    for node in nodes:
-        here.setdefault(node.pool, []).append(node)
-    out, due = list(made), []
-    for name, pool in policy.pools.items():
-        if (pool.max_age is None and pool.drift == "keep") or name not in here or name not in offerings:
-            continue
-        old, ages = _old(here[name], pool, states.get(name), now)
-        due += ages
-        if not old or not _open(policy, name, now):
-            continue
-        verdicts = {v.node: n for n, v in enumerate(out) if v.pool == name}
-        out = [replace(v, stop=False) if v.stop and v.node in old else v for v in out]
-        if _moves(here[name], states.get(name)) or any(out[n].verdict == "release" for n in verdicts.values()):
-            continue
-        fit = [node for node in here[name] if node.name in old and node.name in verdicts and _idle(node, memory, now)]
-        fit = [node for node in fit if node.name not in reserved and not out[verdicts[node.name]].blockers]
-        if fit and not _floored(name, len(here[name]), memory, now):
-            oldest = min(fit, key=lambda node: (node.created_at, node.name))
-            cost = billed_cost(offerings[name], (now - oldest.created_at).total_seconds())
-            n = verdicts[oldest.name]
-            out[n] = replace(out[n], verdict="release", why=f"idle, and {old[oldest.name]}", spent_usd=cost)
-    return out, min((at for at in due if at > now), default=None)
-
-
-def renew(work: "Work") -> None:
-    """Replace nodes that are too old, one of a pool at a time."""
     nodes = [node for node in work.standing if node.name not in work.look.leaving]
-    pools, policy, memory = work.look.pools, work.policy, work.memory
-    work.nodes, at = renew_aged_nodes(work.nodes, nodes, pools, work.by_pool, policy, memory, work.reserved, work.now)
-    work.wake_at(at)
+    for pool in _pools(nodes, work.look.pools, work.policy, work.now):
+        if pool.name in work.by_pool:
+            work.wake_at(min(pool.ages, default=None))
+            work.nodes = _renewed(work, pool) if pool.old else work.nodes
+
+
+def _renewed(work: "Work", pool: _Pool) -> list[NodeVerdict]:
+    """The verdicts with at most one release more of a pool: that of its oldest idle node."""
+    made = [replace(v, stop=False) if v.stop and v.node in pool.old else v for v in work.nodes]
+    its = {v.node: v for v in made if v.pool == pool.name}
+    if pool.moves or any(v.verdict == "release" for v in its.values()):
+        return made
+    fit = [n for n in pool.nodes if n.name in pool.old and _idle(n, its.get(n.name), work)]
+    if not fit or _floored(pool, work.memory, work.now):
+        return made
+    oldest = min(fit, key=lambda node: (node.created_at, node.name))
+    cost = billed_cost(work.by_pool[pool.name], (work.now - oldest.created_at).total_seconds())
+    gone = replace(its[oldest.name], verdict="release", why=f"idle, and {pool.old[oldest.name]}", spent_usd=cost)
+    return [gone if v is its[oldest.name] else v for v in made]
 
 
 def movable(nodes: Sequence[Node], pools: Iterable[PoolState], policy: Policy, now: datetime) -> list[tuple[Node, str]]:
     """Of each pool the oldest node that works, is too old, and whose pods may all be moved; and why it is replaced.
 
-    None while an old one idles (``renewed`` has it), another is on its way, or no window is open. A reserved pool has
+    None while an old one idles (``renew`` has it), another is on its way, or no window is open. A reserved pool has
     no second node to move to.
     """
-    states = {state.name: state for state in pools}
     found = []
-    for name, pool in policy.pools.items():
-        here = [node for node in nodes if node.pool == name]
-        asked = pool.max_age is not None or pool.drift == "replace"
-        if not asked or pool.capacity_type == "reserved" or not here or not _open(policy, name, now):
-            continue
-        old, _ = _old(here, pool, states.get(name), now)
-        aged = sorted((node for node in here if node.name in old), key=lambda node: (node.created_at, node.name))
-        if _moves(here, states.get(name)) or any(not node.gpu_pods for node in aged):
+    for pool in _pools(nodes, pools, policy, now):
+        aged = sorted((node for node in pool.nodes if node.name in pool.old), key=lambda n: (n.created_at, n.name))
+        stays = pool.moves or policy.pools[pool.name].capacity_type == "reserved"
+        if stays or any(not node.gpu_pods for node in aged):
             continue
         free = (
             n
             for n in aged
             if n.schedulable and not n.marked and all(moves_on(p, _consent(p, policy)) for p in n.gpu_pods)
         )
-        found += [(node, old[node.name]) for node in islice(free, 1)]
+        found += [(node, pool.old[node.name]) for node in islice(free, 1)]
     return found
+
+
+def _pools(nodes: Iterable[Node], pools: Iterable[PoolState], policy: Policy, now: datetime) -> Iterator[_Pool]:
+    """The policy's pools; of one none is too old while its windows are closed."""
+    states = {state.name: state for state in pools}
+    here: dict[str, list[Node]] = {}
+    for node in nodes:
+        here.setdefault(node.pool, []).append(node)
+    for name, rules in policy.pools.items():
+        its, state = here.get(name, []), states.get(name)
+        old, ages = _old(its, rules, state, now)
+        yield _Pool(name, its, old if _open(policy, name, now) else {}, ages, _moves(its, state))
 
 
 def _consent(pod: BoundPod, policy: Policy) -> str:
@@ -154,12 +150,14 @@ def _moves(nodes: Sequence[Node], state: PoolState | None) -> bool:
     return any(not node.ready for node in nodes) or (state is not None and state.desired > len(nodes))
 
 
-def _idle(node: Node, memory: Memory, now: datetime) -> bool:
-    rests = memory.rests.get(node.name)
-    return node.ready and not node.gpu_pods and (rests is None or rests <= now)
+def _idle(node: Node, judged: NodeVerdict | None, work: "Work") -> bool:
+    """True for a node without work that no pod blocks, nobody waits for, and no person opened just now."""
+    free = node.ready and not node.gpu_pods and judged is not None and not judged.blockers
+    rests = work.memory.rests.get(node.name)
+    return free and node.name not in work.reserved and (rests is None or rests <= work.now)
 
 
-def _floored(pool: str, lit: int, memory: Memory, now: datetime) -> bool:
+def _floored(pool: _Pool, memory: Memory, now: datetime) -> bool:
     """True where the cloud keeps the pool's last node."""
-    floor = memory.floors.get(pool)
-    return floor is not None and floor > now and lit <= 1
+    floor = memory.floors.get(pool.name)
+    return floor is not None and floor > now and len(pool.nodes) <= 1

@@ -117,24 +117,19 @@ def _row(
     device_mib: float,
     lead_s: Seconds,
 ) -> Waste:
-    span = range(telemetry.samples)
-    series = [one.series for one in members]
-    running = [sum(not isnan(one.activity[n]) for one in series) for n in span]
-    demand = [sum(v for one in series if not isnan(v := one.activity[n])) for n in span]
+    known = [[v for one in members if not isnan(v := one.series.activity[n])] for n in range(telemetry.samples)]
+    running, demand = [len(each) for each in known], [sum(each) for each in known]
     parts = {one.key: one.part(-1) for one in members}
     held = sum(parts.values(), Fraction(0))
-    by_pod = Counter(one.pod for one in series if one.activity and not isnan(one.activity[-1]))
-    silent = Counter(one.pod for one in idle)
-    working = {pod for pod, count in by_pod.items() if count > silent[pod]}
-    beyond = tuple(one for one in idle if one.pod in working)
-    idle = tuple(one for one in idle if one.pod not in working)
+    idle, beyond = _apart(members, idle)
     idle_part, beyond_part = (
         sum((parts[one.pod, one.device] for one in those), Fraction(0)) for those in (idle, beyond)
     )
-    advice = replicas(demand, running, telemetry.step_s, lead_s) if running and running[-1] >= ALIKE else None
-    others = running[-1] - len(idle) - len(beyond) if running else 0
+    now = running[-1] if running else 0
+    others = now - len(idle) - len(beyond)
+    advice = replicas(demand, running, telemetry.step_s, lead_s) if now >= ALIKE else None
     spare = max(0, others - advice.advised[-1]) if advice else 0
-    spare_part = (held - idle_part - beyond_part) * spare / others if spare else Fraction(0)
+    spare_part = (held - idle_part - beyond_part) * Fraction(spare, max(1, others))
     alone = _alone(members, telemetry.samples)
     devices = tuple(share_devices(alone, device_mib)) if len(alone) > 1 else ()
     saved = len(alone) - len(devices) if devices else 0
@@ -142,7 +137,7 @@ def _row(
     return Waste(
         owner=owner,
         held=float(held),
-        running=running[-1] if running else 0,
+        running=now,
         activity=_activity(members),
         usd_per_hour=_usd(price, held),
         idle=idle,
@@ -159,6 +154,13 @@ def _row(
         slices=slices,
         slices_usd=price * Decimal(repr(round(sum(1 - one.part for one in slices), 6))),
     )
+
+
+def _apart(members: Sequence[_Held], idle: Sequence[IdlePod]) -> tuple[tuple[IdlePod, ...], tuple[IdlePod, ...]]:
+    """Idle pods; and idle devices of pods that work on others."""
+    there = Counter(one.series.pod for one in members if one.series.activity and not isnan(one.series.activity[-1]))
+    working = there - Counter(one.pod for one in idle)
+    return tuple(one for one in idle if one.pod not in working), tuple(one for one in idle if one.pod in working)
 
 
 def _usd(price: UsdPerHour, devices: Fraction) -> UsdPerHour:
