@@ -4,7 +4,7 @@ Where another makes the nodes of the pool it would be bought for, it is let in o
 it waiting is waited for: its nodes boot, or are tried again at the next look. Nothing is rejected.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import repeat
 from math import ceil
@@ -41,11 +41,10 @@ class DollarGate(NamedTuple):
 def answers(view: ClusterView, plan: Plan, now: datetime) -> Iterator[CheckAnswer]:
     """An answer for each Workload that gets one now."""
     groups = {uid: group for group in plan.pods for uid in group.uids}
-    mended = {finding.uid for finding in plan.findings if finding.uid}
+    asked = {finding.uid for finding in plan.findings if finding.uid} | {pod.uid for pod in view.pending}
     nodes = {node.name: node for node in view.nodes}
-    waiting = {pod.uid for pod in view.pending}
     for queued in view.queued:
-        uids = [uid for each in queued.sets for uid in each.uids if uid in waiting or uid in mended]
+        uids = _uids(queued, asked)
         if any(uid not in groups for uid in uids):
             continue  # A person must mend it, or the plan was shortened.
         refused = next((groups[u] for u in uids if groups[u].verdict == "refused" and groups[u].code in NO_MONEY), None)
@@ -64,12 +63,10 @@ def on_dollars(
     """
     by_name = {offering.name: offering for offering in offerings}
     fits = {uid for group in plan.pods if group.verdict == "fits" for uid in group.uids}
-    buys = [held.buy for held in plan.held if held.buy is not None]
     pods = {pod.uid: pod for pod in view.pending}
     for queued in view.queued:
-        uids = [uid for each in queued.sets for uid in each.uids if uid in pods]
-        found = [(buy, [uid for uid in uids if uid in buy.demands]) for buy in buys]
-        found = [(buy, own) for buy, own in found if own]
+        uids = _uids(queued, pods)
+        found = _held_for(uids, plan)
         placed = fits.union(*(own for _, own in found))
         if found and placed.issuperset(uids) and all(buy.pool in others for buy, _ in found):
             nodes = [
@@ -78,6 +75,17 @@ def on_dollars(
                 for terms_ in _nodes(by_name[buy.offering], buy, [pods[uid] for uid in own], policy)
             ]
             yield DollarGate(of=queued, nodes=tuple(nodes), why=others[found[0][0].pool])
+
+
+def _uids(queued: Queued, known: Container[str]) -> list[str]:
+    """Those of a Workload's pods that are known."""
+    return [uid for each in queued.sets for uid in each.uids if uid in known]
+
+
+def _held_for(uids: Sequence[str], plan: Plan) -> list[tuple[Buy, list[str]]]:
+    """Purchases for some of these pods that are held back, each with those pods."""
+    buys = [held.buy for held in plan.held if held.buy is not None]
+    return [(buy, own) for buy in buys if (own := [uid for uid in uids if uid in buy.demands])]
 
 
 def _nodes(offering: Offering, buy: Buy, pods: Sequence[PodDemand], policy: Policy) -> Iterator[Terms]:
@@ -104,7 +112,7 @@ def _retry_s(plan: Plan, now: datetime) -> Seconds:
 
 
 def _ready(queued: Queued, groups: Mapping[str, PodGroup], nodes: Mapping[str, Node]) -> CheckAnswer:
-    on = sorted({groups[uid].where for each in queued.sets for uid in each.uids if uid in groups})
+    on = sorted({groups[uid].where for uid in _uids(queued, groups)})
     pins = {each.name: pin for each in queued.sets if (pin := _pin(each, groups, nodes))}
     message = f"ready: {', '.join(on[:5])}{' and more' if len(on) > 5 else ''}" if on else "it asks for no GPU"
     return CheckAnswer(of=queued, state="Ready", message=message, selectors=pins)

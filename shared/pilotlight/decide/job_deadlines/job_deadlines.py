@@ -81,28 +81,21 @@ def sure_of(able: Eligible) -> list[Candidate]:
 
 
 def narrow_to_deadline(able: Eligible, shape: PodShape, policy: Policy, memory: Memory, now: datetime) -> Eligible:
-    """Offerings that a deadline lets be bought now of those able; the rest is held, with the reason.
-
-    Spot whose pools are too small for the whole gang is nothing to wait for.
-    """
+    """Offerings that a deadline lets be bought now of those able; the rest is held, with the reason."""
     due, sure = shape.due, sure_of(able)
     if due is None or not (able.candidates or able.held):
         return able
     if not sure:
         code, why = _no_net(able, shape)
         return Eligible((), able.rejected, able.held, finding=(code, why)) if code else able
-    spot = [c for c in able.candidates if c.offering.capacity_type == "spot" and shape.checkpoint_s]
-    away = [c for c, _, _ in able.held if c.offering.capacity_type == "spot" and shape.checkpoint_s]
-    if shape.gang and _most(policy, (*spot, *away)) < shape.gang.size:
-        spot = away = []
+    spot, away = _spot(able, shape, policy)
     found = standing(due, sure, memory, restore_s(0.0))
     choice = choose_for_job(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
     paid = [c for c in able.candidates if c.offering.capacity_type == "reserved"]
     ready = [c for c in sure if c in able.candidates]
     use = {"spot": [*paid, *spot], "on-demand": ready or spot, "none": paid}[choice.capacity]
-    left = [c for c in able.candidates if c not in use]
     why = choice.why if shape.checkpoint_s else f"tells no checkpoints ({CHECKPOINT_S}): no spot"
-    held = tuple((candidate, _CODE, why) for candidate in left)
+    held = tuple((c, _CODE, why) for c in able.candidates if c not in use)
     again = found.latest if choice.capacity == "none" else None
     certain = choice.capacity == "on-demand" and bool(ready)
     return replace(
@@ -111,6 +104,17 @@ def narrow_to_deadline(able: Eligible, shape: PodShape, policy: Policy, memory: 
 
 
 _CODE: Code = "deadline"
+
+
+def _spot(able: Eligible, shape: PodShape, policy: Policy) -> tuple[list[Candidate], list[Candidate]]:
+    """Spot that a job may be bought now, and spot that was just refused; none for a job that tells no checkpoints.
+
+    Spot whose pools are too small for the whole gang is nothing to wait for.
+    """
+    spot = [c for c in able.candidates if c.offering.capacity_type == "spot" and shape.checkpoint_s]
+    away = [c for c, _, _ in able.held if c.offering.capacity_type == "spot" and shape.checkpoint_s]
+    small = shape.gang and _most(policy, (*spot, *away)) < shape.gang.size
+    return ([], []) if small else (spot, away)
 
 
 def _most(policy: Policy, candidates: Iterable[Candidate]) -> int:
@@ -160,8 +164,8 @@ def choose_for_job(
     plan = _plan(ceil(due.work_s / tick_s), slack, restart, round(float(price), 2), _chances(rate, tick_s, away_s))
     capacity = plan.step(work, time, "none", 0, bool(spot))
     usd = plan.cost(bool(spot), min(work, plan.work), min(max(0, time - work), slack)) * tick_s / HOUR
-    why = f"{told}: {_WORDS[capacity]}; {_sums(usd, found, min(c.rate for c in sure))}, {_by(found)}"
-    return Choice(capacity, why, usd)
+    why = f"{told}: {_WORDS[capacity]}; {_sums(usd, found, min(c.rate for c in sure))}"
+    return Choice(capacity, f"{why}, on-demand at {found.latest:%m-%d %H:%M} at the latest", usd)
 
 
 _WORDS: dict[Capacity, str] = {
@@ -177,10 +181,6 @@ def _sums(on_demand_hours: float, found: Standing, rate: UsdPerHour) -> str:
         return "no estimate"
     alone = Decimal(repr(found.left_s / HOUR)) * rate
     return f"{cents(Decimal(repr(on_demand_hours)) * rate)} a GPU expected, {cents(alone)} on demand"
-
-
-def _by(found: Standing) -> str:
-    return f"on-demand at {found.latest:%m-%d %H:%M} at the latest"
 
 
 def _away_s(memory: Memory, spot: Iterable[Candidate]) -> Seconds:

@@ -105,25 +105,36 @@ def match(
     """
     by_instance = {one.instance: one for one in lit_}
     open_ = [h for h in holds if h.ended_at is None]
-    void = [h for h in open_ if h.id in unsold and not h.instance]
-    going = _one_an_instance([h for h in open_ if h.id not in unsold or h.instance])
-    live: list[tuple[Hold, Lit | None]] = [(h, by_instance[h.instance]) for h in going if h.instance in by_instance]
-    taken = {h.instance for h, _ in live}
+    void = [h for h in open_ if _is_void(h, unsold)]
+    going = _one_an_instance([h for h in open_ if not _is_void(h, unsold)])
+    paired, waiting, strange = _pair(going, lit_, now)
+    missing = [h for h in going if h.instance and h.instance not in by_instance]
+    coming, gone = _coming([*waiting, *missing], lit_, pools, now, unresolved)
+    live = [(h, by_instance[h.instance]) for h in going if h.instance in by_instance]
+    over = (*void, *gone, *(h for h in holds if h.ended_at is not None))
+    return Matching((*live, *paired, *((h, None) for h in coming)), strange, over)
+
+
+def _is_void(hold: Hold, unsold: AbstractSet[str]) -> bool:
+    return hold.id in unsold and not hold.instance
+
+
+def _pair(
+    going: Sequence[Hold], lit_: Sequence[Lit], now: datetime
+) -> tuple[list[tuple[Hold, Lit]], list[Hold], tuple[Lit, ...]]:
+    """Each instance that has no hold with the oldest of its pool that is free; holds and instances that are left."""
+    taken = {h.instance for h in going}
     waiting = sorted((h for h in going if not h.instance), key=lambda h: (h.since, h.id))
+    paired: list[tuple[Hold, Lit]] = []
     strange: list[Lit] = []
-    for one in sorted(lit_, key=lambda o: (o.since, o.instance)):
-        if one.instance in taken:
-            continue
+    for one in sorted((o for o in lit_ if o.instance not in taken), key=lambda o: (o.since, o.instance)):
         hold = next((h for h in waiting if h.terms.pool == one.pool and h.since <= one.since + SKEW), None)
         if hold is None:
             strange.append(one)
         else:
             waiting.remove(hold)
-            live.append((_matched(hold, one, now), one))
-    missing = [h for h in going if h.instance and h.instance not in by_instance]
-    coming, gone = _coming([*waiting, *missing], lit_, pools, now, unresolved)
-    live += [(hold, None) for hold in coming]
-    return Matching(tuple(live), tuple(strange), (*void, *gone, *(h for h in holds if h.ended_at is not None)))
+            paired.append((_matched(hold, one, now), one))
+    return paired, waiting, tuple(strange)
 
 
 def _matched(hold: Hold, one: Lit, now: datetime) -> Hold:

@@ -94,8 +94,7 @@ def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
         return "volume", beyond
     if not selects(offering.labels, shape.terms):
         return "selector", "the pod's node selector or affinity does not match its labels"
-    taint = untolerated_taint(offering.taints, shape.tolerations)
-    if taint is not None:
+    if (taint := untolerated_taint(offering.taints, shape.tolerations)) is not None:
         return "toleration", f"the pod does not tolerate {taint.key}={taint.value}:{taint.effect}"
     if not model_allowed(shape, offering.gpu_model):
         return "model", f"{offering.gpu_model} is not one of {', '.join(shape.gpu_models)}"
@@ -169,42 +168,46 @@ def _eligible(
     lit_on_demand: frozenset[str],
 ) -> Eligible:
     rules = policy.of_class(shape.workload_class)
-    rejected: list[Rejected] = []
-    codes: set[Code] = set()
-    able: list[Offering] = []
-    for offering in offerings:
-        wrong = misfit(shape, offering) or _against_class(shape, offering, rules)
-        if wrong:
-            codes.add(wrong[0])
-            rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
-        else:
-            able.append(offering)
+    able, rejected = _fitting(shape, offerings, rules)
     if not able:
-        return Eligible((), tuple(rejected), finding=no_pool(shape, codes, offerings))
+        return Eligible((), tuple(rejected), finding=no_pool(shape, {one.code for one in rejected}, offerings))
     if _model_unsaid(shape, rules, able):
         return Eligible((), tuple(rejected), finding=("which-gpu", say_which_gpu(shape.workload_class)))
     speeds, unknown = _speeds(shape, rules, able, throughput)
-    rejected += [Rejected(offering=o.name, code="throughput", why=why) for o, why in unknown]
+
+    def candidate(offering: Offering) -> Candidate:
+        return Candidate(offering, per_node(shape, offering), speeds[offering.gpu_model])
+
     free: list[Offering] = []
     held: list[tuple[Candidate, Code, str]] = []
-    over = ""
     for offering in able:
         if offering.gpu_model in speeds:
-            step = barring_step(steps, offering, shape.workload_class, shape.team, now) if steps else ""
-            wrong = ("step", step) if step else _not_now(shape, offering, policy, memory, now)
-            over = over or step
-            if wrong:
-                held.append((Candidate(offering, per_node(shape, offering), speeds[offering.gpu_model]), *wrong))
+            if wrong := _not_now(shape, offering, policy, memory, now, steps):
+                held.append((candidate(offering), *wrong))
             else:
                 free.append(offering)
-    if rules.fallback == "allow" and any(o.survival is not None for o in free):
-        free, left = without_dear_spot(shape, free, policy, lit_on_demand)
-        held += [(Candidate(o, per_node(shape, o), speeds[o.gpu_model]), "spot", why) for o, why in left]
-    preferred = [o for o in free if allows(rules, o.capacity_type)]
     falls_back = rules.fallback == "allow"
-    chosen = free if falls_back and shape.due else preferred or (free if falls_back else [])
-    candidates = tuple(Candidate(o, per_node(shape, o), speeds[o.gpu_model]) for o in chosen)
-    return Eligible(candidates, tuple(rejected), tuple(held), barred=over)
+    if falls_back:
+        free, left = without_dear_spot(shape, free, policy, lit_on_demand)
+        held += [(candidate(offering), "spot", why) for offering, why in left]
+    preferred = [o for o in free if allows(rules, o.capacity_type)]
+    chosen = free if falls_back and (shape.due or not preferred) else preferred
+    barred = next((why for _, code, why in held if code == "step"), "")
+    return Eligible(tuple(map(candidate, chosen)), (*rejected, *unknown), tuple(held), barred=barred)
+
+
+def _fitting(
+    shape: PodShape, offerings: Sequence[Offering], rules: ClassPolicy
+) -> tuple[list[Offering], list[Rejected]]:
+    """Offerings that a shape can run on by its class's rules, and why it cannot on the others."""
+    able: list[Offering] = []
+    rejected: list[Rejected] = []
+    for offering in offerings:
+        if wrong := misfit(shape, offering) or _against_class(shape, offering, rules):
+            rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
+        else:
+            able.append(offering)
+    return able, rejected
 
 
 def allows(rules: ClassPolicy, kind: CapacityType) -> bool:
@@ -221,8 +224,7 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
             "class",
             f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
         )
-    unsafe = spot_refusal(shape, offering, rules) if kind == "spot" else ""
-    if unsafe:
+    if kind == "spot" and (unsafe := spot_refusal(shape, offering, rules)):
         return "spot", unsafe
     if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:
         return "class", f"class {shape.workload_class} may use only {', '.join(rules.gpu_models)}"
@@ -239,7 +241,7 @@ def _model_unsaid(shape: PodShape, rules: ClassPolicy, able: Sequence[Offering])
 
 def _speeds(
     shape: PodShape, rules: ClassPolicy, able: Sequence[Offering], throughput: Mapping[str, Mapping[str, float]]
-) -> tuple[dict[str, float], list[tuple[Offering, str]]]:
+) -> tuple[dict[str, float], list[Rejected]]:
     """Relative speed by model among comparable ones, and those left out. Notebooks take the cheapest at any speed."""
     models = sorted({o.gpu_model for o in able})
     if len(models) == 1 or shape.workload_class == "notebook":
@@ -249,19 +251,20 @@ def _speeds(
     if not known:
         order = [m for m in (shape.gpu_models or rules.gpu_models or ()) if m in models] or models
         known = {order[0]: 1.0}
-    base = ", ".join(f"{m} is {speed:g}" for m, speed in known.items())
     why = (
         "no throughput figure for {0} beside {1}: not interchangeable; to let it stand in, set the policy's "
         "prices.throughput.{2}.{0} (or the catalogue's throughput.{2}.{0}) to its speed on your work, where {3}"
     )
-    words = ", ".join(known), shape.workload_class, base
-    left = [(o, why.format(o.gpu_model, *words)) for o in able if o.gpu_model not in known]
-    return known, left
+    words = ", ".join(known), shape.workload_class, ", ".join(f"{m} is {speed:g}" for m, speed in known.items())
+    left = [o for o in able if o.gpu_model not in known]
+    return known, [Rejected(offering=o.name, code="throughput", why=why.format(o.gpu_model, *words)) for o in left]
 
 
 def _not_now(
-    shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime
+    shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime, steps: Sequence[StepInForce]
 ) -> tuple[Code, str] | None:
+    if step := barring_step(steps, offering, shape.workload_class, shape.team, now):
+        return "step", step
     if too_old(policy, offering, now):
         return (
             "price-age",
@@ -274,8 +277,7 @@ def _not_now(
     misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now]
     if len(misfits) > 1:
         return "quarantine", f"not before {misfits[-1].until:%H:%M}: on {len(misfits)} nodes it {misfits[-1].why}"
-    quarantine = memory.live_quarantine(shape.key, offering.pool, now)
-    if quarantine:
+    if quarantine := memory.live_quarantine(shape.key, offering.pool, now):
         return "quarantine", f"quarantined for this shape until {quarantine.until:%H:%M}: {quarantine.why}"
     backoff = memory.live_backoff(offering.name, now)
     return ("backoff", f"not before {backoff.until:%H:%M:%S}: {backoff.why}") if backoff else None

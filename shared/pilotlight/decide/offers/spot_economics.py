@@ -249,6 +249,8 @@ def without_dear_spot(
     shape: PodShape, free: Sequence[Offering], policy: Policy, lit_on_demand: frozenset[str]
 ) -> tuple[list[Offering], list[tuple[Offering, str]]]:
     """Offerings that are left once spot that costs more than on demand is not bought, and why each was left out."""
+    if not any(o.survival is not None for o in free):
+        return [*free], []
     on_demand = {o.instance_type: o.usd_per_hour for o in free if o.capacity_type == "on-demand"}
     wait = policy.wait(shape.workload_class) / (shape.gang.size if shape.gang else 1)
     kept: list[Offering] = []
