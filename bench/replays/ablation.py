@@ -30,7 +30,8 @@ from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.compare import apart
 from pilotlight.tools.replay.lower_bounds import bounds
-from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job, Result
 from pilotlight.tools.report.tables.replay_table import multiple, wait

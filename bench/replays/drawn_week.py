@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pilotlight.tools.cli.lab.replay_command import compare, load_catalog, load_policy
-from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job, Result

@@ -33,7 +33,8 @@ from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.peer_run import run_peer
 from pilotlight.tools.replay.placement_shaping import Affinity
-from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.report.tables.replay_table import multiple, usd, wait

@@ -28,9 +28,10 @@ from pilotlight.tools.advice.frontier import TOLERANCE, Run, ahead, efficient_ru
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
+from pilotlight.tools.replay.compare import Trial
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import ALWAYS_ON
-from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Result
 from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Sweep, log_name, ours_name, sweep
@@ -68,16 +69,13 @@ def swept(trace: Path, options: argparse.Namespace, logs: Path) -> Sweep:
         standby_boot_s=options.standby_boot_seconds,
         detect_s=options.detect_seconds,
     )
+    trial = Trial(trace.name, jobs, catalog, scenario, bounds(jobs, catalog))
     with progress_bar(len(values) + len(options.against)) as on_done:
         return sweep(
             values,
             options.against,
-            jobs,
-            catalog,
             load_policy(None),
-            scenario,
-            trace=trace.name,
-            bound=bounds(jobs, catalog),
+            trial,
             on_done=on_done,
             processes=options.processes,
             logs=logs,

@@ -30,7 +30,8 @@ from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.replay.compare import apart
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.peer_run import run_peer
-from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import DAY, read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job, Result
 from pilotlight.tools.report.tables.replay_table import multiple, wait
@@ -97,16 +98,8 @@ def ours(value: Decimal, jobs: Sequence[Job], scenario: Scenario) -> Result:
 def fixed(seconds: str, jobs: Sequence[Job], scenario: Scenario) -> Result:
     """The run of a fixed idle timeout."""
     catalog = load_catalog(None)
-    return run_peer(
-        f"karpenter-pinned:{seconds}",
-        jobs,
-        catalog,
-        trace="",
-        seed=scenario.seed,
-        faults=scenario.faults(),
-        capacity_type=scenario.capacity_type,
-        bound=bounds(jobs, catalog),
-    ).result
+    bound = bounds(jobs, catalog)
+    return run_peer(f"karpenter-pinned:{seconds}", jobs, catalog, scenario, bound=bound).result
 
 
 def rows_of(case: str, values: Sequence[Decimal], mine: Sequence[Result], theirs: Sequence[Result]) -> list[Any]:

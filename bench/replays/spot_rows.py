@@ -23,9 +23,10 @@ from judge import judge, read_types
 from judge_zones import Zone, judge_zones
 from pilotlight.settings import default_file
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
-from pilotlight.tools.replay.compare import log_to, one_peer
+from pilotlight.tools.replay.compare import Trial, log_to, one_peer
 from pilotlight.tools.replay.lower_bounds import bounds
-from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
 from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job, Result
@@ -81,7 +82,7 @@ def rows(trace: Path, options: argparse.Namespace) -> tuple[list[dict[str, Any]]
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="spot-rows-") as folder:
         log = Path(folder) / "log.jsonl"
-        peer = one_peer(options.against, jobs, catalog, scenario, trace.name, bound, log).result
+        peer = one_peer(options.against, Trial(trace.name, jobs, catalog, scenario, bound), log).result
         wrong += [f"{options.against}: {what}" for what in disagreements(peer, log, jobs, zones, options.seed)]
         found = [figures(options.against, peer, None)]
         for value in options.values.split(","):

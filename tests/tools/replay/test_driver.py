@@ -22,7 +22,8 @@ from pilotlight.tools.replay import run as replay_run
 from pilotlight.tools.replay.driver import Driver
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.peer_run import run_peer
-from pilotlight.tools.replay.run import Run, Scenario, run
+from pilotlight.tools.replay.run import Run, run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.trace_file import read_trace, window, write_trace
 from pilotlight.tools.replay.traces.trace_job import Job, Result

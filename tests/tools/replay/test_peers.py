@@ -11,9 +11,9 @@ from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.names import check_peer, peer
 from pilotlight.tools.replay.peers.peer_run import drive, pools_of, run_peer
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
-from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
 
 LOOPS = ("cluster-autoscaler", "cluster-autoscaler-pinned", "karpenter", "karpenter-pinned:60", "keda", "s0-loop")
@@ -112,7 +112,7 @@ def test_karpenter_replaces_a_node_that_has_become_too_large(catalog: Catalog) -
 def test_always_on_keeps_the_largest_fleet(catalog: Catalog) -> None:
     """Two V100 jobs at once and one later need two nodes, paid from the first second to the last job's end."""
     jobs = [job(1, 0, 3600, models=("V100",)), job(2, 10, 100, models=("V100",)), job(3, 7100, 100, models=("V100",))]
-    outcome = run_peer("always-on", jobs, catalog, sample_s=600)
+    outcome = run_peer("always-on", jobs, catalog, Scenario(sample_s=600))
     assert float(outcome.result.cost_usd) == pytest.approx(2 * 3.06 * 2)
     assert outcome.result.wait_s.max == 0
     assert [p.gpus_used for p in outcome.points[:2]] == [1, 1]
@@ -122,7 +122,8 @@ def test_always_on_keeps_the_largest_fleet(catalog: Catalog) -> None:
 def test_every_job_ends_in_bad_times_too(name: str, catalog: Catalog) -> None:
     """On spot, with half of all hours dry, every job still ends and the same seed gives the same run."""
     jobs = [job(n, n * 400.0, 5000, gpus=(1, 2, 8, 16)[n % 4]) for n in range(40)]
-    runs = [run_peer(name, jobs, catalog, capacity_type="spot", faults=Faults(shortage=0.5), seed=3) for _ in range(2)]
+    dry = Scenario(capacity_type="spot", shortage=0.5, seed=3)
+    runs = [run_peer(name, jobs, catalog, dry) for _ in range(2)]
     assert runs[0].result.jobs_done == len(jobs)
     assert runs[0] == runs[1]
 
@@ -131,7 +132,7 @@ def test_every_job_ends_in_bad_times_too(name: str, catalog: Catalog) -> None:
 def test_sampling_changes_nothing(name: str, catalog: Catalog) -> None:
     """A run that is sampled gives the same result, its points go on in time and dollars, and waits are kept."""
     jobs = [job(n, n * 50.0, 700) for n in range(20)]
-    plain, sampled = run_peer(name, jobs, catalog), run_peer(name, jobs, catalog, sample_s=60)
+    plain, sampled = run_peer(name, jobs, catalog), run_peer(name, jobs, catalog, Scenario(sample_s=60))
     assert plain.result == sampled.result
     assert [p.t for p in sampled.points] == [60.0 * n for n in range(len(sampled.points))]
     assert [p.usd for p in sampled.points] == sorted(p.usd for p in sampled.points)

@@ -11,7 +11,7 @@ import robustness
 from by_hour import Hours
 from pilotlight.decide.nodes.spares import spare_nodes
 from pilotlight.errors import BadInput
-from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job, Result, Spread
 from pilotlight.units import HOUR
 

@@ -18,7 +18,8 @@ from pilotlight.facts.policy import Policy
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.peer_run import run_peer
-from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_job import Job, Result
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
@@ -46,7 +47,7 @@ def test_every_peer_falls_to_the_next_zone_at_once(name: str, catalog: Catalog) 
     """A zone that is down costs a peer no time: what it refuses is had in the next one by name."""
     jobs, alone = [job(1, 5.0)], [flat("b", 1)]
     ran = [
-        run_peer(name, jobs, catalog, capacity_type="spot", zones=zones).result.wait_s.max
+        run_peer(name, jobs, catalog, Scenario(capacity_type="spot", zones=tuple(zones))).result.wait_s.max
         for zones in (alone, [flat("a", 0), *alone])
     ]
     assert ran[0] == ran[1] > 0
@@ -94,9 +95,8 @@ def test_what_a_peer_was_refused_rests_for_three_minutes(catalog: Catalog) -> No
     offset_s = judge_zones.offset_s([judge_zones.Zone.of("a", 1.0, history.runs, 1)], 0)
     falls_s = 100_030 - offset_s  # The next lap's begin.
     log: list[dict[str, Any]] = []
-    run_peer(
-        "karpenter-pinned:0", [job(1, falls_s + 5)], catalog, capacity_type="spot", zones=[history], log=log.append
-    )
+    scenario = Scenario(capacity_type="spot", zones=(history,))
+    run_peer("karpenter-pinned:0", [job(1, falls_s + 5)], catalog, scenario, log=log.append)
     launched_s = next(r["t"] for r in log if r["event"] == "launch")
     assert 180 <= launched_s - (falls_s + 5) <= 180 + 20
 
@@ -104,10 +104,8 @@ def test_what_a_peer_was_refused_rests_for_three_minutes(catalog: Catalog) -> No
 @pytest.mark.parametrize("falls_back", [False, True], ids=["spot alone waits", "beside on-demand it does not"])
 def test_a_peer_falls_back_to_on_demand_only_where_it_may(falls_back: bool, catalog: Catalog) -> None:
     """Where every zone is down for good a job is served on demand, or never: such a run ends and says so."""
-    zones = [flat("a", 0)]
-    result = run_peer(
-        "karpenter-pinned:0", [job(1, 0.0)], catalog, capacity_type="spot", zones=zones, falls_back=falls_back
-    ).result
+    scenario = Scenario(capacity_type="spot", zones=(flat("a", 0),), falls_back=falls_back)
+    result = run_peer("karpenter-pinned:0", [job(1, 0.0)], catalog, scenario).result
     assert result.jobs_done == int(falls_back)
 
 

@@ -7,13 +7,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.peer_run import run_peer
-from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job
 from pilotlight.tools.replay.worker_processes import workers
 from pilotlight.world.journal import Log
@@ -25,19 +25,19 @@ Done = Callable[[str], None]
 """Told the name of each policy that has finished."""
 
 
-def run_peers(
-    names: Sequence[str],
-    jobs: Sequence[Job],
-    catalog: Catalog,
-    scenario: Scenario,
-    *,
-    trace: str,
-    bound: Bounds,
-    meanwhile: Callable[[], Outcome],
-    on_done: Done,
-) -> list[Outcome]:
+class Trial(NamedTuple):
+    """Terms that all policies of a comparison run under."""
+
+    trace: str  # The trace's name.
+    jobs: Sequence[Job]  # Its jobs, in the order of their submits.
+    catalog: Catalog  # Machines that may be bought.
+    scenario: Scenario  # Assumptions beside the trace.
+    bound: Bounds  # Least that it costs at all.
+
+
+def run_peers(names: Sequence[str], trial: Trial, *, meanwhile: Callable[[], Outcome], on_done: Done) -> list[Outcome]:
     """Outcomes of ``meanwhile`` (Pilotlight, in this process) and of every peer, Pilotlight first."""
-    tasks = {name: partial(one_peer, name, jobs, catalog, scenario, trace, bound) for name in names}
+    tasks = {name: partial(one_peer, name, trial) for name in names}
     ours, others = apart(tasks, meanwhile=meanwhile, on_done=on_done)
     return [ours, *others]
 
@@ -66,31 +66,11 @@ def apart(
         return own, [future.result() for future in futures]
 
 
-def one_peer(
-    name: str,
-    jobs: Sequence[Job],
-    catalog: Catalog,
-    scenario: Scenario,
-    trace: str,
-    bound: Bounds,
-    log: Path | None = None,
-) -> Outcome:
+def one_peer(name: str, trial: Trial, log: Path | None = None) -> Outcome:
     """One peer's run; its log is written to ``log``, where that is given."""
+    trace, jobs, catalog, scenario, bound = trial
     with log_to(log) as write:
-        return run_peer(
-            name,
-            jobs,
-            catalog,
-            trace=trace,
-            seed=scenario.seed,
-            capacity_type=scenario.capacity_type,
-            zones=scenario.zones,
-            falls_back=scenario.falls_back,
-            faults=scenario.faults(),
-            bound=bound,
-            sample_s=scenario.sample_s or None,
-            log=write,
-        )
+        return run_peer(name, jobs, catalog, scenario, trace=trace, bound=bound, log=write)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from pilotlight.errors import Failed
 from pilotlight.facts.messages import InterruptionNotice, PodPending, Tick
 from pilotlight.facts.workload import Toleration
 from pilotlight.tools.replay.measure import Sampler
-from pilotlight.tools.replay.placement_shaping import Affinity, Shaping
+from pilotlight.tools.replay.placement_shaping import Affinity
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.scheduling_gates import Gate
 from pilotlight.tools.replay.traces.trace_job import Job, Point
 from pilotlight.tools.replay.unfinished_jobs import reasons
@@ -48,24 +49,22 @@ class Driver:
         world: World,
         app: App,
         jobs: Sequence[Job],
+        scenario: Scenario,
         *,
         affinity: Affinity,
-        placement: Shaping = "taint",
-        detect_s: Seconds = 10.0,
         sampler: Sampler | None = None,
         on_progress: Callable[[int], None] | None = None,
-        vanish: float = 0.0,
     ) -> None:
         self.world = world
         self.app = app
         self.jobs = deque(jobs)
         self.affinity = affinity
-        self.placement = placement
-        self.detect_s = detect_s
+        self.placement = scenario.placement
+        self.detect_s = scenario.detect_s
         self.sampler = sampler
         self.on_progress = on_progress
-        self.vanish = vanish
-        self.gate = Gate(world, app.deps, self._ttl_s) if placement == "gated" else None
+        self.vanish = scenario.vanish
+        self.gate = Gate(world, app.deps, self._ttl_s) if scenario.placement == "gated" else None
         # Where nodes are taken back pods tell that they save: without it long ones are refused spot.
         spot = any(pool.capacity_type == "spot" for pool in world.fleet.pools.values())
         self._saves_s = world.faults.checkpoint_s if spot else 0.0

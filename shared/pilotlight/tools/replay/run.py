@@ -3,9 +3,7 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -13,9 +11,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.offers.offerings import catalog_pools
-from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog
-from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.ports.cluster import Cluster
@@ -25,12 +21,11 @@ from pilotlight.tools.replay.detection import SeenCluster
 from pilotlight.tools.replay.driver import Driver
 from pilotlight.tools.replay.measure import Outcome, Sampler, result_of
 from pilotlight.tools.replay.peers.peer_run import BESIDE
-from pilotlight.tools.replay.placement_shaping import Affinity, Shaping
+from pilotlight.tools.replay.placement_shaping import Affinity
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.scheduling_gates import GatedCluster
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job
-from pilotlight.units import Seconds
 from pilotlight.wiring import App
-from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 from pilotlight.world.world_pools import WorldPools
@@ -39,35 +34,6 @@ FOREVER_DAYS = 100_000
 """A replay's prices hold for as long as its trace."""
 
 CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """Assumptions of a replay beside the trace: all that its options set.
-
-    Spot is to be had in ``zones`` as it was recorded there; ``falls_back``: beside it on-demand may be bought. Of the
-    share ``vanish`` of jobs the pods are deleted at their end.
-    """
-
-    capacity_type: CapacityType = "on-demand"  # What is bought.
-    falls_back: bool = False  # On-demand too, beside spot.
-    zones: tuple[ZoneHistory, ...] = ()  # Recorded spot; empty: as much as is asked for.
-    placement: Shaping = "taint"  # How pods are kept off dear nodes.
-    boot_s: Seconds | None = None  # Seconds of a boot; None: the catalogue's.
-    standby_boot_s: Seconds | None = None  # Seconds of a start from standby; None: no nodes stand by.
-    standby_usd_per_hour: Decimal = Decimal("0.011")  # Of a stopped node's disk.
-    detect_s: Seconds = 10.0  # Seconds until Pilotlight looks at what happened.
-    notice_s: Seconds = 0.0  # Seconds from a notice to the end; 0: no notice.
-    shortage: float = 0.0  # Share of purchases that find no capacity, 0 to 1.
-    seed: int = 0  # Of all that is drawn.
-    state: Literal["memory", "sqlite"] = "memory"  # The store that decisions are kept in.
-    sample_s: Seconds | None = None  # Seconds between samples for charts; None: no samples.
-    vanish: float = 0.0  # Share of jobs whose pods are deleted at their end, 0 to 1.
-
-    def faults(self) -> Faults:
-        """The world's unkindness in this scenario."""
-        reclaim = not self.zones
-        return Faults(boot_s=self.boot_s, shortage=self.shortage, notice_s=self.notice_s, reclaim=reclaim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,18 +84,7 @@ def run(
     """Replay a trace under a policy. Deterministic by the scenario's seed."""
     catalog = _booting(catalog, scenario)
     policy = policy_for(policy, catalog, scenario)
-    pools = [
-        WorldPool(
-            name=n,
-            instance_type=p.instance_type,
-            capacity_type=p.capacity_type,
-            labels=p.labels,
-            taints=p.taints,
-            zone=p.zones[0] if p.zones else "",
-            slices=p.slices,
-        )
-        for n, p in policy.pools.items()
-    ]
+    pools = _world_pools(policy)
     world = World(catalog, pools, seed=scenario.seed, zones=scenario.zones, faults=scenario.faults(), log=log)
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
         app = App(
@@ -143,17 +98,8 @@ def run(
             catalog=catalog,
         )
         sampler = Sampler(world, scenario.sample_s) if scenario.sample_s else None
-        driver = Driver(
-            world,
-            app,
-            jobs,
-            affinity=Affinity(catalog, scenario.capacity_type, {p.instance_type for p in pools}),
-            placement=scenario.placement,
-            detect_s=scenario.detect_s,
-            sampler=sampler,
-            on_progress=on_progress,
-            vanish=scenario.vanish,
-        )
+        affinity = Affinity(catalog, scenario.capacity_type, {pool.instance_type for pool in pools})
+        driver = Driver(world, app, jobs, scenario, affinity=affinity, sampler=sampler, on_progress=on_progress)
         driver.run()
     return Run(
         outcome=Outcome(
@@ -164,6 +110,22 @@ def run(
         events=driver.events,
         ticks=driver.ticks,
     )
+
+
+def _world_pools(policy: Policy) -> list[WorldPool]:
+    """The policy's pools as a world has them."""
+    return [
+        WorldPool(
+            name=name,
+            instance_type=pool.instance_type,
+            capacity_type=pool.capacity_type,
+            labels=pool.labels,
+            taints=pool.taints,
+            zone=pool.zones[0] if pool.zones else "",
+            slices=pool.slices,
+        )
+        for name, pool in policy.pools.items()
+    ]
 
 
 def _booting(catalog: Catalog, scenario: Scenario) -> Catalog:

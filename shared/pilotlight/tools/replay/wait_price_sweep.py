@@ -7,13 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.replay.compare import Done, apart, log_to, one_peer
+from pilotlight.tools.replay.compare import Done, Trial, apart, log_to, one_peer
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.names import ALWAYS_ON
-from pilotlight.tools.replay.run import Scenario, run
-from pilotlight.tools.replay.traces.trace_job import Bounds, Job, Result
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.traces.trace_job import Result
 
 VALUES = tuple(Decimal(v) for v in (3, 6, 10, 20, 30, 60, 100, 300, 1000))
 """Dollars an hour of one job's waiting that are tried where none are named."""
@@ -50,22 +49,17 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
 def sweep(
     values: Sequence[Decimal],
     peers: Sequence[str],
-    jobs: Sequence[Job],
-    catalog: Catalog,
     policy: Policy,
-    scenario: Scenario,
+    trial: Trial,
     *,
-    trace: str,
-    bound: Bounds,
     on_done: Done,
     processes: int | None = None,
     logs: Path | None = None,
 ) -> Sweep:
     """Run them all. With ``logs`` each run's log is written into that folder, as ``log_name`` names it."""
-    each = (jobs, catalog, scenario, trace, bound)
-    ours = {ours_name(v): partial(_ours, v, policy, *each, _log(logs, ours_name(v))) for v in values}
+    ours = {ours_name(v): partial(_ours, v, policy, trial, _log(logs, ours_name(v))) for v in values}
     # An always-on fleet has no events to tell.
-    theirs = {n: partial(one_peer, n, *each, None if n == ALWAYS_ON else _log(logs, n)) for n in peers}
+    theirs = {n: partial(one_peer, n, trial, None if n == ALWAYS_ON else _log(logs, n)) for n in peers}
     tasks: dict[str, Callable[[], Outcome]] = {**ours, **theirs}
     _, results = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=processes)
     settings = (Setting(value_of_wait=v, result=o.result) for v, o in zip(values, results, strict=False))
@@ -86,16 +80,8 @@ def _log(folder: Path | None, run_: str) -> Path | None:
     return folder / log_name(run_) if folder is not None else None
 
 
-def _ours(
-    value: Decimal,
-    policy: Policy,
-    jobs: Sequence[Job],
-    catalog: Catalog,
-    scenario: Scenario,
-    trace: str,
-    bound: Bounds,
-    log: Path | None,
-) -> Outcome:
+def _ours(value: Decimal, policy: Policy, trial: Trial, log: Path | None) -> Outcome:
+    trace, jobs, catalog, scenario, bound = trial
     priced = msgspec.structs.replace(policy, value_of_wait=value)
     with log_to(log) as write:
         return run(jobs, catalog, priced, scenario, trace=trace, bounds=bound, log=write).outcome

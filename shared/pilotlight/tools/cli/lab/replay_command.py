@@ -23,11 +23,12 @@ from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file, read
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
-from pilotlight.tools.replay.compare import log_to, run_peers
+from pilotlight.tools.replay.compare import Trial, log_to, run_peers
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome, idle_hours
 from pilotlight.tools.replay.peers.names import check_peer
-from pilotlight.tools.replay.run import Scenario, run
+from pilotlight.tools.replay.run import run
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
 from pilotlight.tools.replay.traces.trace_file import DAY, read_trace, window
@@ -209,15 +210,15 @@ def compare(
 ) -> list[Outcome]:
     """Run Pilotlight and the peers, with a progress bar on stderr."""
     names = [check_peer(name) for name in against]
-    bound = bounds(jobs, catalog, scenario.capacity_type)
+    trial = Trial(trace, jobs, catalog, scenario, bounds(jobs, catalog, scenario.capacity_type))
     with _progress(len(jobs), len(names)) as (on_job, on_peer), log_to(log) as write:
 
         def ours() -> Outcome:
             return run(
-                jobs, catalog, policy, scenario, trace=trace, bounds=bound, log=write, on_progress=on_job
+                jobs, catalog, policy, scenario, trace=trace, bounds=trial.bound, log=write, on_progress=on_job
             ).outcome
 
-        return run_peers(names, jobs, catalog, scenario, trace=trace, bound=bound, meanwhile=ours, on_done=on_peer)
+        return run_peers(names, trial, meanwhile=ours, on_done=on_peer)
 
 
 def load_policy(where: str | None, value_of_wait: float | None = None) -> Policy:

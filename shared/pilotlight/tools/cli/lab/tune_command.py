@@ -15,9 +15,10 @@ from pilotlight.tools.cli.lab.replay_command import MOST_S, Shaping, check_types
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.cli.value_of_wait import MOST
+from pilotlight.tools.replay.compare import Trial
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import check_peer
-from pilotlight.tools.replay.run import Scenario
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Result
 from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Setting, Sweep, sweep
@@ -74,18 +75,8 @@ def tune(
     scenario = Scenario(placement=placement.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds)
     name = Path(trace).name
     with progress_bar(len(tried) + len(peers)) as on_done:
-        done = sweep(
-            tried,
-            peers,
-            jobs,
-            types,
-            rules,
-            scenario,
-            trace=name,
-            bound=bounds(jobs, types),
-            on_done=on_done,
-            processes=processes,
-        )
+        trial = Trial(name, jobs, types, scenario, bounds(jobs, types))
+        done = sweep(tried, peers, rules, trial, on_done=on_done, processes=processes)
     _fail_unfinished(done)
     chosen = advise(done.ours, within)
     if as_json:

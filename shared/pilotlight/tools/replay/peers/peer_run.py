@@ -6,17 +6,16 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog
-from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.workload import PodDemand
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome, Sampler, result_of
 from pilotlight.tools.replay.peers.always_on import always_on
 from pilotlight.tools.replay.peers.base import Peer, holders
 from pilotlight.tools.replay.peers.names import ALWAYS_ON, peer
+from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job
 from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.units import HOUR, Seconds
-from pilotlight.world.faults import Faults
 from pilotlight.world.journal import Log
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -27,6 +26,9 @@ BESIDE = "-on-demand"
 STUCK_S = 32 * 24 * HOUR
 """A run ends too when all jobs have come, none runs and none has started for so long: as ours does."""
 
+USUAL = Scenario()
+"""On-demand as it is had, without shortages."""
+
 LINGER_S = 24 * HOUR
 """How long after the last job a policy may keep nodes before the run is ended."""
 
@@ -35,30 +37,32 @@ def run_peer(
     name: str,
     jobs: Sequence[Job],
     catalog: Catalog,
+    scenario: Scenario = USUAL,
     *,
     trace: str = "",
-    seed: int = 0,
-    capacity_type: CapacityType = "on-demand",
-    zones: Sequence[ZoneHistory] = (),
-    falls_back: bool = False,
-    faults: Faults | None = None,
     bound: Bounds | None = None,
-    sample_s: Seconds | None = None,
     log: Log | None = None,
 ) -> Outcome:
     """A peer's run of a trace, whose jobs are in the order of their submits.
 
-    ``bound`` is worked out where it is not given; ``sample_s`` is the time between two samples, None for none.
-    ``zones`` are where it may buy, ``falls_back`` adds on-demand to what it may. ``log`` receives the records of the
-    run's log. Raises ``BadInput`` for a name that is no peer.
+    ``bound`` is worked out where it is not given; ``log`` receives the records of the run's log. Raises ``BadInput``
+    for a name that is no peer.
     """
-    policy = None if name == ALWAYS_ON else peer(name, seed)
-    pools = pools_of(catalog, capacity_type)
-    pools += tuple(apart(pool) for pool in pools_of(catalog, "on-demand")) if falls_back else ()
-    bound = bound or bounds(jobs, catalog, capacity_type)
+    policy = None if name == ALWAYS_ON else peer(name, scenario.seed)
+    pools = pools_of(catalog, scenario.capacity_type)
+    pools += tuple(apart(pool) for pool in pools_of(catalog, "on-demand")) if scenario.falls_back else ()
+    bound, sample_s = bound or bounds(jobs, catalog, scenario.capacity_type), scenario.sample_s
     if policy is None:
         return always_on(jobs, catalog, pools, trace=trace, bound=bound, sample_s=sample_s)
-    world = World(catalog, pools, seed=seed, zones=zones, faults=faults, spread=policy.spread, log=log)
+    world = World(
+        catalog,
+        pools,
+        seed=scenario.seed,
+        zones=scenario.zones,
+        faults=scenario.faults(),
+        spread=policy.spread,
+        log=log,
+    )
     sampler = Sampler(world, sample_s) if sample_s else None
     drive(world, policy, jobs, catalog, sampler)
     return Outcome(
