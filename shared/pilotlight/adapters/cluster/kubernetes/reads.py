@@ -5,7 +5,7 @@ is bound counts.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -147,19 +147,25 @@ class Reads(Lists):
         waiting = self.waiting()
         gangs = {key for pod in waiting if (key := gang_key(pod))}
         wanting = [pod for pod in waiting if waits(pod) and read_request(pod).holds_gpu]
-        nodes = self.all(NODES, _NODE_LIST, lambda n: n if wanting or is_gpu_node(n, self._policy) else None)
-        ours = {node.metadata.name for node in nodes if not wanting or is_gpu_node(node, self._policy)}
+        nodes, ours = self._nodes(every=bool(wanting))
         bound = self._bound(ours, gangs, self._near(wanting))
         seen = {pod.metadata.uid for pod in bound}
         mine = [pod for pod in bound if pod.spec.node_name in ours or gang_key(pod) in gangs] if wanting else bound
         unbound = [pod for pod in waiting if pod.metadata.uid not in seen]
         objects = self._objects([*unbound, *mine], groups=_groups_of(waiting) if gangs else (), wanting=bool(wanting))
         pods = [*unbound, *bound]
-        specs = [spec for workload in objects.workloads.values() for spec in workload.specs]
-        if (devices := self._devices([*(pod.spec for pod in pods), *specs], nodes)) is not None:
-            objects = msgspec.structs.replace(objects, devices=devices)
+        devices = self._devices(_specs(pods, objects.workloads), nodes)
         found = [*pods, *self._holders(pods, objects)]
-        return Found(found, nodes, msgspec.structs.replace(objects, strange=tuple(dict.fromkeys(self._unread))))
+        strange = tuple(dict.fromkeys(self._unread))
+        return Found(found, nodes, msgspec.structs.replace(objects, devices=devices, strange=strange))
+
+    def _nodes(self, *, every: bool) -> tuple[list[KubeNode], set[str]]:
+        """The nodes with GPUs, or every one, and the names of those with GPUs."""
+        if not every:
+            nodes = self.all(NODES, _NODE_LIST, lambda n: n if is_gpu_node(n, self._policy) else None)
+            return nodes, {node.metadata.name for node in nodes}
+        nodes = self.all(NODES, _NODE_LIST)
+        return nodes, {node.metadata.name for node in nodes if is_gpu_node(node, self._policy)}
 
     def _near(self, wanting: Sequence[Pod]) -> Callable[[Pod], bool] | None:
         """Which pods of other nodes matter to these; None: none of them does, and they are not asked for."""
@@ -252,20 +258,19 @@ class Reads(Lists):
         Queued work is read after the pods: what Kueue admits in between is seen in neither, never in both.
         """
         workloads, flavors = self._queued()
-        specs = [pod.spec for pod in pods]
-        specs += [s.template.spec for w in workloads.values() if w.wants_nodes for s in w.spec.pod_sets]
+        specs = _specs(pods, workloads)
         storage = any(v.persistent_volume_claim or v.ephemeral for spec in specs for v in spec.volumes)
         bound = any(spec.node_name for spec in specs)
         limited = storage and any(not p.spec.node_name and claims_of(p) and read_request(p).holds_gpu for p in pods)
         return Objects(
             csi_nodes=self._attach_limits() if limited else {},
-            namespaces=self._named(NAMESPACES, Namespace, scoped=False) if specs else {},
-            budgets=self._named(BUDGETS, DisruptionBudget) if bound else {},
-            claims=self._named(CLAIMS, VolumeClaim) if storage else {},
-            volumes=self._named(VOLUMES, PersistentVolume, scoped=False) if storage else {},
-            storage_classes=self._named(STORAGE_CLASSES, StorageClass, scoped=False) if storage else {},
+            namespaces=self._named(NAMESPACES, Namespace, scoped=False, asked=bool(specs)),
+            budgets=self._named(BUDGETS, DisruptionBudget, asked=bound),
+            claims=self._named(CLAIMS, VolumeClaim, asked=storage),
+            volumes=self._named(VOLUMES, PersistentVolume, scoped=False, asked=storage),
+            storage_classes=self._named(STORAGE_CLASSES, StorageClass, scoped=False, asked=storage),
             pod_groups={k: v for path in groups for k, v in self._named(path, PodGroup).items()},
-            leader_worker_sets=self._named(LEADER_WORKER_SETS, LeaderWorkerSet) if any(map(in_set, pods)) else {},
+            leader_worker_sets=self._named(LEADER_WORKER_SETS, LeaderWorkerSet, asked=any(map(in_set, pods))),
             workloads=workloads,
             flavors=flavors,
             daemon_sets=self._daemon_sets() if wanting else {},
@@ -309,15 +314,15 @@ class Reads(Lists):
                 continue
             self._kueues = (version,)
             workloads = {f"{w.metadata.namespace}/{w.metadata.name}": w for w in found}
-            wanted = any(w.wants_nodes for w in found)
-            return workloads, self._named(f"{version}/resourceflavors", ResourceFlavor, scoped=False) if wanted else {}
+            wanted, flavors = any(w.wants_nodes for w in found), f"{version}/resourceflavors"
+            return workloads, self._named(flavors, ResourceFlavor, scoped=False, asked=wanted)
         self._kueues, self._ask_kueue_at = KUEUES, time.monotonic() + ASK_AGAIN_S
         return {}, {}
 
-    def _named(self, path: str, model: type[N], *, scoped: bool = True) -> dict[str, N]:
-        """Objects by "namespace/name", or by name; none where the API does not serve their kind."""
+    def _named(self, path: str, model: type[N], *, scoped: bool = True, asked: bool = True) -> dict[str, N]:
+        """Objects by "namespace/name", or by name; none where the API does not serve their kind, or none is asked."""
         try:
-            found: list[N] = self.all(path, listing(model))
+            found: list[N] = self.all(path, listing(model)) if asked else []
         except Missing:
             return {}
         except Forbidden:  # An account whose role is of before these were read.
@@ -335,6 +340,11 @@ def _groups_of(pods: Sequence[Pod]) -> list[str]:
     newer = [KAI_GROUPS] * any(OF_KAI in pod.metadata.annotations for pod in pods)
     newer += [OWN_GROUPS] * any(pod.spec.scheduling_group is not None for pod in pods)
     return [*POD_GROUPS, *newer]
+
+
+def _specs(pods: Iterable[Pod], workloads: Mapping[str, Workload]) -> list[PodSpec]:
+    """Specs of pods, and of those to come of work that wants nodes."""
+    return [*(pod.spec for pod in pods), *(spec for workload in workloads.values() for spec in workload.specs)]
 
 
 def _finished(workload: Workload) -> bool:

@@ -6,7 +6,7 @@ Devices that consume counters (partitions of one GPU) are counted as many as can
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pilotlight.codec.kubernetes.device_objects import (
     Attribute,
@@ -20,6 +20,8 @@ from pilotlight.codec.kubernetes.device_objects import (
 from pilotlight.facts.fit.claimed_devices import CLAIMED, DeviceKind
 from pilotlight.facts.workload import AMD, MIG_PREFIX, NVIDIA
 from pilotlight.units import quantity
+
+V = TypeVar("V")
 
 _OF_DRIVER = {"gpu.nvidia.com": NVIDIA, "gpu.amd.com": AMD}
 _Counter = tuple[str, str, str]
@@ -140,22 +142,25 @@ def _resource(driver: str, device: Device, plugins: Collection[str], mapped: Col
 
 
 def _kind(driver: str, resource: str, found: Sequence[Device], count: int, plugin: bool) -> DeviceKind:
-    first, *rest = (_said(driver, device) for device in found)
-    names = {name for said in (first, *rest) for name in said}
-    common = {n: first[n] for n in names if n in first and all(said.get(n) == first[n] for said in rest)}
+    attributes = [_said(driver, device) for device in found]
     capacity = [{_full(driver, n): str(c.value) for n, c in device.capacity.items()} for device in found]
-    same = {n: v for n, v in capacity[0].items() if all(each.get(n) == v for each in capacity)}
-    unlike = names - common.keys() | {n for each in capacity for n in each if n not in same}
+    common, same = _common(attributes), _common(capacity)
+    unlike = set[str]().union(*attributes) - common.keys() | set[str]().union(*capacity) - same.keys()
     return DeviceKind(
         driver=driver,
         resource=resource,
         count=count,
-        attributes={n: v for n, v in sorted(common.items()) if not isinstance(v, tuple)},
-        versions={n: v[0] for n, v in sorted(common.items()) if isinstance(v, tuple)},
-        capacity=dict(sorted(same.items())),
+        attributes={n: v for n, v in common.items() if not isinstance(v, tuple)},
+        versions={n: v[0] for n, v in common.items() if isinstance(v, tuple)},
+        capacity=same,
         differs=tuple(sorted(unlike)),
         plugin=plugin,
     )
+
+
+def _common(each: Sequence[Mapping[str, V]]) -> dict[str, V]:
+    """Those that all have, and have alike, by name."""
+    return {n: v for n, v in sorted(each[0].items()) if all(other.get(n) == v for other in each)}
 
 
 def _said(driver: str, device: Device) -> dict[str, str | int | bool | tuple[str]]:

@@ -1,7 +1,7 @@
 """Nodes to facts: what is free on each, what is on it, and what would stop its drain."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached_vol
 from pilotlight.codec.kubernetes.typed_objects import Condition, KubeNode, Pod
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
+from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.interruption.notice_kinds import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
 from pilotlight.facts.nodes.gpu_faults import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
 from pilotlight.facts.policy import Policy
@@ -38,60 +39,48 @@ class Onboard(NamedTuple):
 
 
 def node_of(
-    node: KubeNode,
-    onboard: Onboard,
-    policy: Policy,
-    objects: Objects,
-    claims: Claimants,
-    on: "OnNode | None" = None,
+    node: KubeNode, onboard: Onboard, policy: Policy, objects: Objects, claims: Claimants, on: "OnNode | None" = None
 ) -> Node | None:
     """A GPU node as a fact, or None for a node without GPUs. ``on`` are devices that drivers publish of it.
 
-    A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable where its
-    allocatable cannot be read.
+    A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable.
     """
     meta = node.metadata
-    if node.unread:
-        raise Unreadable(UNREAD, f"the node cannot be read: {node.unread}; mend it")
-    room = _bounded(read_amounts(node.status.allocatable, f"Node {meta.name}: status.allocatable"))
-    resource, devices, slices = _devices(room)
-    pool = pool_of(meta.labels, policy)
-    if not _has_gpus(meta.labels, room, policy) and not (on and any(is_gpu(kind.resource) for kind in on.kinds)):
+    room = _room(node)
+    by_claim = _by_claim(on)
+    if not _has_gpus(meta.labels, room, policy) and not any(is_gpu(kind.resource) for kind in by_claim.kinds):
         return None
+    pool = pool_of(meta.labels, policy)
     known = policy.pools.get(pool)
     model = meta.labels.get(labels.GPU_MODEL) or gpu_model(meta.labels.get(labels.GPU_PRODUCT, ""))
     kind = capacity_type(meta.labels) or (known.capacity_type if known else "on-demand")
     ready_since = _ready_since(node)
     limits = attach_limits(meta.name, objects)
-    holding = [a for a in onboard.live if a.holds_gpu]
-    steered = policy.placement == "taint"
-    working = any(not is_daemon(a.pod) for a in holding)
-    by_claim = _by_claim(on) if on is not None else _ByClaim()
+    gpus = _gpus(room, onboard, by_claim)
+    elsewhere = kind == "spot" or policy.placement == "taint"
+    pods = [bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=elsewhere) for a in onboard.live]
     return Node(
         name=meta.name,
         pool=whole_name(pool),
         instance_type=whole_name(meta.labels.get(labels.INSTANCE_TYPE, known.instance_type if known else "")),
         capacity_type=kind,
         created_at=meta.created_at,
-        ready=ready_since is not None and bool(devices or slices or by_claim.devices or by_claim.slices),
-        devices=_free_devices(resource, devices, holding) or by_claim.devices,
-        resource=resource if devices else by_claim.resource or resource,
-        slices={**_free_slices(slices, holding), **by_claim.slices},
-        kinds=on.kinds if on is not None else (),
+        ready=ready_since is not None and bool(gpus.devices or gpus.slices),
+        devices=gpus.devices,
+        resource=gpus.resource,
+        slices=gpus.slices,
+        kinds=by_claim.kinds,
         free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
-        pods=tuple(
-            bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=kind == "spot" or steered)
-            for a in onboard.live
-        ),
+        pods=tuple(pods),
         zone=whole_name(meta.labels.get(labels.ZONE, "")),
         instance=whole_name(instance_id(node.spec.provider_id)),
         cloud=whole_name(cloud_of(node.spec.provider_id)),
         schedulable=not is_closed(node),
         marked=is_marked(node),
-        idle_since=None if working else _latest_end(onboard.finished, ready_since),
+        idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
@@ -101,8 +90,11 @@ def node_of(
     )
 
 
-def _bounded(room: Request) -> Request:
-    """Room of a node, at most what any node has. It sells no more room than there can be."""
+def _room(node: KubeNode) -> Request:
+    """Room of a node, at most what any node has: it sells no more than there can be. Raises Unreadable."""
+    if node.unread:
+        raise Unreadable(UNREAD, f"the node cannot be read: {node.unread}; mend it")
+    room = read_amounts(node.status.allocatable, f"Node {node.metadata.name}: status.allocatable")
     return {
         name: min(amount, Decimal(int((bounds.CORES if name == "cpu" else bounds.AMOUNT).most)))
         for name, amount in room.items()
@@ -112,6 +104,7 @@ def _bounded(room: Request) -> Request:
 class _ByClaim(NamedTuple):
     """Room that pods get of a node by claim alone: whole GPUs and parts of them, other devices free and in all."""
 
+    kinds: tuple[DeviceKind, ...] = ()
     resource: str = ""
     devices: tuple[int, ...] = ()
     slices: Mapping[str, int] = MappingProxyType({})
@@ -119,13 +112,16 @@ class _ByClaim(NamedTuple):
     others: tuple[tuple[str, int], ...] = ()
 
 
-def _by_claim(on: "OnNode") -> _ByClaim:
+def _by_claim(on: "OnNode | None") -> _ByClaim:
+    if on is None:
+        return _ByClaim()
     found = [(kind.resource, kind.count, on.free.get(kind.resource, 0)) for kind in on.kinds if not kind.plugin]
     parts = {name: free for name, _, free in found if part_of_gpu(name)}
     others = [each for each in found if not is_gpu(each[0])]
     whole = [each for each in found if is_gpu(each[0]) and not part_of_gpu(each[0])]
     name, count, free = max(whole, key=lambda each: each[1], default=("", 0, 0))
     return _ByClaim(
+        kinds=on.kinds,
         resource=name,
         devices=(MILLI_PER_GPU,) * free + (0,) * (count - free),
         slices=parts,
@@ -216,15 +212,35 @@ def _ready_since(node: KubeNode) -> datetime | None:
     return ready.last_transition_time or node.metadata.created_at
 
 
-def _latest_end(finished: Iterable[Asked], ready_since: datetime | None) -> datetime | None:
-    """When the node fell idle: its last GPU pod's end, or when it became ready."""
-    ends = [end for a in finished if a.gpu and (end := _end(a.pod))]
+def _idle_since(onboard: Onboard, ready_since: datetime | None) -> datetime | None:
+    """When the node fell idle: its last GPU pod's end, or when it became ready; None while one works there."""
+    if any(a.holds_gpu and not is_daemon(a.pod) for a in onboard.live):
+        return None
+    ends = [end for a in onboard.finished if a.gpu and (end := _end(a.pod))]
     return max([*ends, *([ready_since] if ready_since else [])], default=None)
 
 
 def _end(pod: Pod) -> datetime | None:
     ends = [s.state.terminated.finished_at for s in pod.status.container_statuses if s.state.terminated]
     return max((end for end in ends if end), default=None)
+
+
+class _Gpus(NamedTuple):
+    """GPUs of a node by plugin and by claim: free thousandths of the whole ones, free counts of the others."""
+
+    resource: str
+    devices: tuple[int, ...]
+    slices: dict[str, int]
+
+
+def _gpus(room: Request, onboard: Onboard, by_claim: _ByClaim) -> _Gpus:
+    resource, count, slices = _devices(room)
+    holding = [a for a in onboard.live if a.holds_gpu]
+    return _Gpus(
+        resource=resource if count else by_claim.resource or resource,
+        devices=_free_devices(resource, count, holding) or by_claim.devices,
+        slices={**_free_slices(slices, holding), **by_claim.slices},
+    )
 
 
 def _free_devices(resource: str, count: int, holding: Sequence[Asked]) -> tuple[int, ...]:

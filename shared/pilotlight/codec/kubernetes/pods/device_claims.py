@@ -82,11 +82,7 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
     """
     if len(pod.spec.resource_claims) > CLAIMS.most:
         raise too_many("claims for devices", len(pod.spec.resource_claims), CLAIMS)
-    implicit = [
-        (_ask(ExactRequest(name=name, device_class_name=name.removeprefix(IMPLICIT), count=int(n)), devices, ""),)
-        for name, n in request.items()
-        if name.startswith(IMPLICIT) and n
-    ]
+    implicit = _implicit(request, devices)
     specs = [found for each in pod.spec.resource_claims if (found := _spec(pod, each, devices)) is not None]
     if not specs and not implicit:
         return None
@@ -99,15 +95,29 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
         for spec in specs
         for request in spec.devices.requests
     ]
+    alike = _alike(specs)
+    wanted = tuple(a for a in (*asks, *implicit) if a)
+    _within_bounds(wanted, alike)
+    return Claimed(asks=wanted, alike=alike)
+
+
+def _implicit(request: Request, devices: Devices) -> list[tuple[DeviceAsk]]:
+    """Devices that a pod asks for as it does for other resources, by the name of their class."""
+    return [
+        (_ask(ExactRequest(name=name, device_class_name=name.removeprefix(IMPLICIT), count=int(n)), devices, ""),)
+        for name, n in request.items()
+        if name.startswith(IMPLICIT) and n
+    ]
+
+
+def _alike(specs: Iterable[DeviceClaimSpec]) -> tuple[str, ...]:
+    """Attributes in which the devices of a claim are to be alike. Raises ``Unreadable`` where they are to differ."""
     constraints = [c for spec in specs for c in spec.devices.constraints]
     if distinct := next((c.distinct_attribute for c in constraints if c.distinct_attribute), ""):
         raise Unreadable(
             "claim", f"its claim wants devices that differ in {distinct}: which do, cannot be told: by hand"
         )
-    alike = tuple(sorted({c.match_attribute for c in constraints if c.match_attribute}))
-    wanted = tuple(a for a in (*asks, *implicit) if a)
-    _within_bounds(wanted, alike)
-    return Claimed(asks=wanted, alike=alike)
+    return tuple(sorted({c.match_attribute for c in constraints if c.match_attribute}))
 
 
 def _within_bounds(asks: Iterable[tuple[DeviceAsk, ...]], alike: Sequence[str]) -> None:

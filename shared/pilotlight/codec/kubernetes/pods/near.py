@@ -125,20 +125,18 @@ def around(
 
     Those that pods of ``full`` namespaces carry are left out: there are too many.
     """
-    carried = _carried(pod for pod in (*waiting, *there) if pod.metadata.namespace not in full)
+    carried = _carried((*waiting, *there), full)
     if not carried and not any(uses_near(pod) or host_ports(pod) for pod in waiting):
         return NOBODY
     rules, groups = _rules(waiting, carried, namespaces)
     carriers = {key: {_id(pod) for pod in pods} for key, (_, pods) in carried.items()}
     near = {_id(pod): _near(pod, rules[_id(pod)], groups, carriers, namespaces) for pod in waiting}
     known = {node.metadata.name: node for node in nodes}
-    unique = {rule.key: (pod, rule) for pod in waiting for rule in rules[_id(pod)]}
+    unique = {rule.key: rule for own in rules.values() for rule in own}
     members = _members(there, groups, carriers, namespaces) if unique else {}
     counts = {
-        key: _spread_count(rule, members[rule.group], known)
-        if rule.kind == "spread"
-        else _count(rule, members[rule.group], known)
-        for key, (pod, rule) in unique.items()
+        key: (_spread_count if rule.kind == "spread" else _count)(rule, members[rule.group], known)
+        for key, rule in unique.items()
     }
     return Around({name: one for name, one in near.items() if one != Near()}, counts)
 
@@ -151,12 +149,12 @@ def _digest(*parts: object) -> str:
     return hashlib.blake2b(msgspec.json.encode(parts), digest_size=8).hexdigest()
 
 
-def _carried(pods: Iterable[Pod]) -> _Carried:
-    """Every required anti-affinity there is, as (topology, whom), and the pods that have it."""
+def _carried(pods: Iterable[Pod], full: frozenset[str]) -> _Carried:
+    """Every required anti-affinity there is outside ``full``, as (topology, whom), and the pods that have it."""
     found: dict[str, tuple[tuple[str, _Whom], list[Pod]]] = {}
     for pod in pods:
         affinity = pod.spec.affinity
-        if affinity is None or affinity.pod_anti_affinity is None:
+        if affinity is None or affinity.pod_anti_affinity is None or pod.metadata.namespace in full:
             continue
         for term in affinity.pod_anti_affinity.required[: int(NEIGHBOURS.most)]:
             whom = _whom(term, pod)

@@ -117,12 +117,7 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
 
 
 def _demand(
-    asked: Asked,
-    reach: Sequence[Terms],
-    objects: Objects,
-    claims: Claimants,
-    gang: Gang | None,
-    near: Near | None = None,
+    asked: Asked, reach: Sequence[Terms], objects: Objects, claims: Claimants, gang: Gang | None, near: Near | None
 ) -> PodDemand:
     pod, request, meta = asked.pod, asked.request, asked.pod.metadata
     pod_bounds.refuse(pod)
@@ -197,7 +192,7 @@ def other_demand(asked: Asked, objects: Objects, claims: Claimants) -> PodDemand
         return None
     try:
         none = asked._replace(gpu=NO_GPU)
-        return _demand(none, reach_of(asked.pod, objects), objects, claims, None)
+        return _demand(none, reach_of(asked.pod, objects), objects, claims, None, None)
     except Unreadable:
         return None
 
@@ -263,7 +258,7 @@ def _works_since(pod: Pod) -> datetime | None:
 def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:
     """Shape that the pod would need on another node; None where it names what no other node could give."""
     try:
-        return _demand(asked, reach_of(asked.pod, objects), objects, claims, None).shape
+        return _demand(asked, reach_of(asked.pod, objects), objects, claims, None, None).shape
     except Unreadable:
         return None
 
