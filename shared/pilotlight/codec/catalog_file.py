@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -93,18 +94,19 @@ def _problems(catalog: Catalog) -> Iterator[str]:
         if offered.disk_gib and offered.standby_usd_per_hour is None and offered.disk not in catalog.disks:
             yield f"instance_types.{name}.disk: no price of {offered.disk} under disks; write disks.{offered.disk}"
     for name, disk in catalog.disks.items():
-        yield from (f"disks.{name}.{problem}" for problem in _disk_problems(disk))
+        yield from _price_problems(f"disks.{name}.", "usd_per_gib_month", disk)
     for workload, speeds in catalog.throughput.items():
         for model, speed in speeds.items():
             if not (math.isfinite(speed) and speed > 0):
                 yield f"throughput.{workload}.{model}: must be a positive number"
 
 
-def _disk_problems(disk: DiskPrice) -> Iterator[str]:
-    if not (disk.usd_per_gib_month.is_finite() and 0 < disk.usd_per_gib_month < MOST):
-        yield f"usd_per_gib_month: must be a positive number of dollars, not {disk.usd_per_gib_month}"
-    if not _is_day(disk.date):
-        yield f"date: must be a day as 2026-07-01, not {disk.date!r}"
+def _price_problems(path: str, key: str, price: Price | DiskPrice) -> Iterator[str]:
+    usd: Decimal = getattr(price, key)
+    if not (usd.is_finite() and 0 < usd < MOST):
+        yield f"{path}{key}: must be a positive number of dollars, not {usd}"
+    if not _is_day(price.date):
+        yield f"{path}date: must be a day as 2026-07-01, not {price.date!r}"
 
 
 def _is_day(text: str) -> bool:
@@ -121,10 +123,7 @@ def _type_problems(offered: InstanceType) -> Iterator[str]:
     if offered.gpu_resource not in WHOLE_DEVICES:
         yield f"resource: {offered.resource!r} is not one of {', '.join(WHOLE_DEVICES)}"
     for capacity, price in offered.prices.items():
-        if not (price.usd_per_hour.is_finite() and 0 < price.usd_per_hour < 1_000_000):
-            yield f"prices.{capacity}.usd_per_hour: must be a positive number of dollars, not {price.usd_per_hour}"
-        if not _is_day(price.date):
-            yield f"prices.{capacity}.date: must be a day as 2026-07-01, not {price.date!r}"
+        yield from _price_problems(f"prices.{capacity}.", "usd_per_hour", price)
     for key in ("cpu", "memory", "ephemeral"):
         try:
             quantity(getattr(offered, key))

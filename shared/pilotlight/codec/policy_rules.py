@@ -9,7 +9,7 @@ from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, quote_text, suggestion
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.rule_policy import Rule, RuleWhen, Schedule
-from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
+from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, Caps
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
 
@@ -122,10 +122,15 @@ def _class(path: str, name: str, rules: ClassPolicy) -> Iterator[Problem]:
         yield f"{path}.reclaim.idle", f"must be {SHORTEST_IDLE_S}s or more: a moment without work is no idleness"
     yield from _spot_share(path, rules.max_spot_share)
     if rules.max_spot_share is not None:
-        if "spot" not in rules.capacity_types:
-            yield f"{path}.max_spot_share", "changes nothing: spot is not among capacity_types"
-        elif "on-demand" not in rules.capacity_types and rules.fallback == "deny":
-            yield f"{path}.max_spot_share", "leaves the rest nothing to run on: add on-demand, or fallback: allow"
+        yield from _shared_out(f"{path}.max_spot_share", rules)
+
+
+def _shared_out(path: str, rules: ClassPolicy) -> Iterator[Problem]:
+    """A share of spot has spot to run on, and the rest of the pods something else."""
+    if "spot" not in rules.capacity_types:
+        yield path, "changes nothing: spot is not among capacity_types"
+    elif "on-demand" not in rules.capacity_types and rules.fallback == "deny":
+        yield path, "leaves the rest nothing to run on: add on-demand, or fallback: allow"
 
 
 def _spot_share(path: str, share: Decimal | None) -> Iterator[Problem]:
@@ -140,12 +145,7 @@ def _caps(path: str, caps: Caps) -> Iterator[Problem]:
 def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem]:
     if not known_zone(schedule.timezone):
         yield f"{path}.timezone", f"{schedule.timezone!r} is no IANA time zone; write one as America/New_York"
-    for key in ("start", "end"):
-        clock = getattr(schedule, key)
-        if not _CLOCK.fullmatch(clock):
-            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 09:00"
-    if schedule.start == schedule.end:
-        yield f"{path}.end", "equals start: the window would be empty"
+    yield from _window(path, schedule.start, schedule.end)
     if not schedule.days:
         yield f"{path}.days", "is empty: name at least one"
     for key, numbers in (("warm", schedule.warm), ("max", schedule.max)):
@@ -180,11 +180,16 @@ def _rule(path: str, rule: Rule, policy: Policy, taken: Collection[str]) -> Iter
     if when.time is not None:
         if not known_zone(when.time.timezone):
             yield f"{path}.when.time.timezone", f"{when.time.timezone!r} is no IANA time zone"
-        for key in ("start", "end"):
-            if not _CLOCK.fullmatch(clock := getattr(when.time, key)):
-                yield f"{path}.when.time.{key}", f"{clock!r} is no time of day: write HH:MM, as 09:00"
-        if when.time.start == when.time.end:
-            yield f"{path}.when.time.end", "equals start: the window would be empty"
+        yield from _window(f"{path}.when.time", when.time.start, when.time.end)
+
+
+def _window(path: str, start: str, end: str) -> Iterator[Problem]:
+    """A window of the day has two different times of day."""
+    for key, clock in (("start", start), ("end", end)):
+        if not _CLOCK.fullmatch(clock):
+            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 09:00"
+    if start == end:
+        yield f"{path}.end", "equals start: the window would be empty"
 
 
 def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
@@ -204,13 +209,18 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
     for i, queue in enumerate(budget.queues):
         if not _QUEUE.fullmatch(queue):
             yield f"{path}.queues[{i}]", f"{queue!r} is no queue: write a ClusterQueue's name, or namespace/name"
-    for i, step in enumerate(budget.ladder):
-        if step.at <= 0:
-            yield f"{path}.ladder[{i}].at", "must be more than 0: a share of the budget, as 0.8"
-        if i and step.at <= budget.ladder[i - 1].at:
-            yield f"{path}.ladder[{i}].at", "must be more than that of the step before it"
+    yield from _ladder(f"{path}.ladder", budget)
     if isinstance(budget.scope, BudgetScope):
         yield from _scope(f"{path}.scope", budget.scope, policy)
+
+
+def _ladder(path: str, budget: Budget) -> Iterator[Problem]:
+    """Each step of a ladder stands above the one before it, and the first above nothing."""
+    for i, step in enumerate(budget.ladder):
+        if step.at <= 0:
+            yield f"{path}[{i}].at", "must be more than 0: a share of the budget, as 0.8"
+        if i and step.at <= budget.ladder[i - 1].at:
+            yield f"{path}[{i}].at", "must be more than that of the step before it"
 
 
 def never_ending(policy: Policy) -> Iterator[Problem]:
@@ -270,16 +280,22 @@ def _prices(policy: Policy) -> Iterator[Problem]:
             yield f"prices.currencies[{i}].date", f"{rate.date!r} is no day: write it as 2026-11-01"
         if rate.usd <= 0:
             yield f"prices.currencies[{i}].usd", "must be more than 0: an unknown rate is left out, never 0"
-    if policy.bill is not None and policy.bill.shared > 1:
-        yield "bill.shared", f"{policy.bill.shared} is more than 1: it is this cluster's part of lines without its tags"
-    if policy.bill is not None and policy.bill.shared and not policy.bill.tags:
-        yield "bill.shared", "without bill.tags no line is shared"
+    if policy.bill is not None:
+        yield from _bill(policy.bill)
     if policy.prices.max_age_days < 1:
         yield "prices.max_age_days", "must be 1 or more"
     for name, speeds in policy.prices.throughput.items():
         for model, speed in speeds.items():
             if speed <= 0:
                 yield f"prices.throughput.{name}.{model}", "must be more than 0"
+
+
+def _bill(bill: BillScope) -> Iterator[Problem]:
+    """A part of shared lines is a part, and of lines that can be told by tags."""
+    if bill.shared > 1:
+        yield "bill.shared", f"{bill.shared} is more than 1: it is this cluster's part of lines without its tags"
+    if bill.shared and not bill.tags:
+        yield "bill.shared", "without bill.tags no line is shared"
 
 
 def _least(path: str, numbers: Mapping[str, int]) -> Iterator[Problem]:

@@ -117,13 +117,12 @@ def _list(value: Any, kind: inspect.VarTupleType, path: str, problems: Problems)
 
 def _union(value: Any, kind: inspect.UnionType, path: str, problems: Problems) -> Any:
     """None where allowed; a list or a table where one is allowed; else the other type."""
-    if value is None and any(isinstance(t, inspect.NoneType) for t in kind.types):
-        return None
     types = [t for t in kind.types if not isinstance(t, inspect.NoneType)]
-    lists = [t for t in types if isinstance(t, inspect.VarTupleType)]
-    tables = [t for t in types if isinstance(t, inspect.StructType)]
-    fitting = lists if isinstance(value, list) else tables if isinstance(value, dict) else []
-    others = [t for t in types if t not in lists and t not in tables]
+    if value is None and len(types) < len(kind.types):
+        return None
+    written = inspect.VarTupleType if isinstance(value, list) else inspect.StructType
+    fitting = [t for t in types if isinstance(value, list | dict) and isinstance(t, written)]
+    others = [t for t in types if not isinstance(t, inspect.VarTupleType | inspect.StructType)]
     return read_value(value, (fitting or others or types)[0], path, problems)
 
 

@@ -70,19 +70,21 @@ def lines(rows: Iterable[Sequence[str | None]], tags: int) -> list[Line]:
 def _line(row: Sequence[str | None], tags: int) -> Line:
     if len(row) != COLUMNS:
         raise ValueError(f"{len(row)} columns")
-    day, team, pool, service, account, payer, *values, currency, doubt, egress, amount, charges, reach = row
+    *head, currency, doubt, egress, amount, charges, reach = row
+    day, team, pool, service, account, payer, *_ = (value or "" for value in head)
     usd = Decimal(amount) if amount else None
+    odd = usd is not None and not usd.is_finite()
     return Line(
         day=date.fromisoformat(day) if day else None,
-        team=team or "",
-        pool=pool or "",
-        service=service or "",
-        account=account or "",
-        payer=payer or "",
-        tags=tuple(values[:tags]),
+        team=team,
+        pool=pool,
+        service=service,
+        account=account,
+        payer=payer,
+        tags=tuple(head[6 : 6 + tags]),
         currency=currency or "USD",
-        doubt=1 if usd is not None and not usd.is_finite() else int(doubt or 0),
-        amount=usd if usd is None or usd.is_finite() else None,
+        doubt=1 if odd else int(doubt or 0),
+        amount=None if odd else usd,
         rows=int(charges or 0),
         reach=moment(float(reach)) if reach else None,
         egress=egress == "1",

@@ -87,7 +87,6 @@ def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
     if not queued and (event.reason != REASON or about.kind != "Pod"):
         return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
     of = convert_shape(msgspec.to_builtins(about), _Of, envelope.step_into(key, None).path)
-    seen = event.series.lastObservedTime if event.series else None
     message = QuotaReserved if queued else PodPending
     return message(
         cluster=event.clusterName or envelope.cluster,
@@ -95,8 +94,14 @@ def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
         name=of.name,
         uid=of.uid,
         identity=identity(event.metadata.uid, event.metadata.resourceVersion) or envelope.id,
-        at=seen or event.lastTimestamp or event.deprecatedLastTimestamp or event.eventTime or envelope.at,
+        at=_last_seen(event) or envelope.at,
     )
+
+
+def _last_seen(event: _Event) -> Moment | None:
+    """When it was last seen, as its recorder says it: of a series its end, else its only time."""
+    seen = event.series.lastObservedTime if event.series else None
+    return seen or event.lastTimestamp or event.deprecatedLastTimestamp or event.eventTime
 
 
 def read_pod(envelope: Envelope) -> PodPending | Ignored:
