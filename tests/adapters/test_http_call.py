@@ -10,7 +10,7 @@ from certificates import Authority
 from odd_server import END, OK, Line, talking
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import Broken, Site, Takes
 
 SOON_S = 0.3
 LONG_S = 300.0
@@ -283,7 +283,7 @@ def test_an_answer_without_end_is_given_up() -> None:
             line.say(b"x" * 65536)
 
     with talking(floods) as odd, Deadline(LONG_S) as deadline, pytest.raises(Broken, match="does not end"):
-        Site(odd.url).ask(deadline, "GET", "/", largest=1024 * 1024)
+        Site(odd.url).ask(deadline, "GET", "/", takes=Takes(1024 * 1024))
 
 
 def test_what_http_cannot_carry_is_refused_without_being_told() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import Site, target_of
+from pilotlight.adapters.http import Site, Takes, target_of
 from pilotlight.units import Seconds
 
 LARGEST_ANSWER = 32 * 1024 * 1024
@@ -59,8 +59,7 @@ class Wire:
             target_of(request.url),
             request.body,
             headers,
-            largest=LARGEST_ANSWER,
-            into=None if held is None else held.file,
+            takes=Takes(LARGEST_ANSWER, into=None if held is None else held.file),
         )
         if held is not None and answer.status == HTTPStatus.OK:
             held.file.seek(0)

@@ -40,6 +40,17 @@ class HttpAnswer(NamedTuple):
     body: bytes
 
 
+class Takes(NamedTuple):
+    """Limits of an answer: its bytes, a silence, and where given the file that the body of a 200 goes into."""
+
+    largest: int = LARGEST
+    piece_s: Seconds = math.inf
+    into: BinaryIO | None = None
+
+
+ALL = Takes()
+
+
 class _Endless(OSError):
     """An answer beyond what is taken."""
 
@@ -92,36 +103,32 @@ class Site:
         *,
         gate: Gate | None = None,
         repeatable: bool = False,
-        largest: int = LARGEST,
-        piece_s: Seconds = math.inf,
-        into: BinaryIO | None = None,
+        takes: Takes = ALL,
     ) -> HttpAnswer:
-        """Whatever the server answers, at most ``largest`` bytes of it. Raises ``Broken``, or what ``gate`` does.
-
-        A silence of ``piece_s`` ends it too. The body of a 200 is written ``into`` a file where one is given.
-        """
+        """Whatever the server answers, as far as it ``takes`` that. Raises ``Broken``, or what ``gate`` does."""
         wire = _written(method, target, body, {"Host": self._named, **(headers or {})})
-        wants = _Wants(method, largest, piece_s, into)
         kept = None if gate else self._kept()
         if kept is not None:
             try:
-                return self._exchange(kept, deadline, wire, wants)
+                return self._exchange(kept, deadline, method, wire, takes)
             except Broken as error:
                 if not repeatable or error.part or deadline.over:
                     raise
         connection = self._connected(deadline)
         if gate is not None:
             _pass(gate, connection, deadline)
-        return self._exchange(connection, deadline, wire, wants)
+        return self._exchange(connection, deadline, method, wire, takes)
 
-    def _exchange(self, connection: socket.socket, deadline: Deadline, wire: bytes, wants: "_Wants") -> HttpAnswer:
-        answer, body = HTTPResponse(connection, method=wants.method), list[bytes]()
+    def _exchange(
+        self, connection: socket.socket, deadline: Deadline, method: str, wire: bytes, takes: Takes
+    ) -> HttpAnswer:
+        answer, body = HTTPResponse(connection, method=method), list[bytes]()
         try:
             deadline.watch(connection)
-            connection.settimeout(min(wants.piece_s, deadline.seconds_left()))
+            connection.settimeout(min(takes.piece_s, deadline.seconds_left()))
             connection.sendall(wire)
             answer.begin()
-            _read(answer, body, wants)
+            _read(answer, body, takes)
             deadline.seconds_left()  # A connection that was cut looks like one whose answer is at its end.
         except BaseException as error:
             part = None if answer.headers is None else _taken(answer, body)
@@ -280,18 +287,9 @@ def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
         raise Broken(error, sent=False) from None
 
 
-class _Wants(NamedTuple):
-    """Method and limits of a request, and how much of an answer is taken."""
-
-    method: str
-    largest: int
-    piece_s: Seconds
-    into: BinaryIO | None
-
-
-def _read(answer: HTTPResponse, body: list[bytes], wants: _Wants) -> None:
+def _read(answer: HTTPResponse, body: list[bytes], takes: Takes) -> None:
     """Add to ``body``, or write to a file, what comes."""
-    into = wants.into if answer.status == HTTPStatus.OK else None
+    into = takes.into if answer.status == HTTPStatus.OK else None
     size = 0
     while piece := answer.read1(CHUNK):
         if into is not None:
@@ -299,7 +297,7 @@ def _read(answer: HTTPResponse, body: list[bytes], wants: _Wants) -> None:
             continue
         body.append(piece)
         size += len(piece)
-        if size > wants.largest:
+        if size > takes.largest:
             raise _Endless("the answer does not end")
     if answer.length:
         raise OSError("half an answer")

@@ -23,7 +23,7 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.signing import signed_get
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
-from pilotlight.adapters.http import Broken, Site, target_of
+from pilotlight.adapters.http import Broken, Site, Takes, target_of
 from pilotlight.errors import BadInput, Conflict, Unavailable
 from pilotlight.units import EPOCH, Seconds
 
@@ -143,7 +143,7 @@ class Objects:
         headers = signed_get(url, self._credentials.keys(), self._region, datetime.now(UTC))
         try:
             with Deadline(within_s) as deadline:
-                answer = Site(url).ask(deadline, "GET", target_of(url), headers=headers, into=into)
+                answer = Site(url).ask(deadline, "GET", target_of(url), headers=headers, takes=Takes(into=into))
         except Broken as error:
             raise Unavailable(f"{uri}: S3 does not answer ({error})") from None
         if answer.status in ELSEWHERE:
@@ -195,7 +195,7 @@ class Objects:
         target = target_of(f"{self._gcs}/storage/v1/b/{asked}")
         try:
             with Deadline(within_s) as deadline:
-                answer = Site(self._gcs).ask(deadline, "GET", target, headers=headers, into=into)
+                answer = Site(self._gcs).ask(deadline, "GET", target, headers=headers, takes=Takes(into=into))
         except Broken as error:
             raise Unavailable(f"{uri}: Cloud Storage does not answer ({error})") from None
         _see(answer.status, uri)

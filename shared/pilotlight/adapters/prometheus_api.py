@@ -17,7 +17,7 @@ from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.signing import signed_query
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
-from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
+from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes, target_of
 from pilotlight.codec.redact import without_login
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.units import Seconds
@@ -69,7 +69,7 @@ class PrometheusApi:
         try:
             with Deadline(within_s) as deadline:
                 answer = self._site.ask(
-                    deadline, "GET", target_of(url), headers=headers, repeatable=True, largest=LARGEST
+                    deadline, "GET", target_of(url), headers=headers, repeatable=True, takes=Takes(LARGEST)
                 )
         except Broken as error:
             raise Unavailable(f"{self._told}/api/v1/{what}: {error}; is that a Prometheus?") from None

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import Broken, HttpAnswer, Site, addresses_of, target_of
+from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes, addresses_of, target_of
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Throttled, Unavailable, Unsure
 from pilotlight.units import Seconds
 
@@ -51,7 +51,7 @@ class Poster:
         target, headers = target_of(self._url.geturl()), {**headers, "Connection": "close"}
         try:
             with Deadline(self._timeout_s) as deadline:
-                return self._site.ask(deadline, "POST", target, body, headers, largest=LARGEST_ANSWER)
+                return self._site.ask(deadline, "POST", target, body, headers, takes=Takes(LARGEST_ANSWER))
         except Broken as broken:
             if broken.part is not None:  # Its status is known: that is what counts.
                 return broken.part

@@ -15,7 +15,7 @@ import msgspec
 from pilotlight.adapters.bills import warehouse
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
-from pilotlight.adapters.http import Broken, HttpAnswer, Site, target_of
+from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes, target_of
 from pilotlight.decide.money.bill_scope import Rules, scope_bill
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.money.bill import Bill
@@ -135,7 +135,7 @@ class BigQueryBills:
                     body,
                     {**headers, "Content-Type": "application/json"},
                     repeatable=True,
-                    largest=LARGEST,
+                    takes=Takes(LARGEST),
                 )
         except Broken as error:
             raise Unavailable(f"BigQuery does not answer ({error})") from None

@@ -5,78 +5,58 @@ be tried again; no error names its secret. The delivery of alerts calls it.
 """
 
 from collections.abc import Callable
+from typing import TypedDict
 
 from pilotlight.facts.alerts.channel_policy import Channel as Rules
 from pilotlight.ports.delivery import AlertChannel
 from pilotlight.ports.state import Clock, State
+from pilotlight.units import Seconds
+
+
+class _Limits(TypedDict):
+    """Limits of every channel that is reached over the network."""
+
+    timeout_s: Seconds
+    allow_private: bool
 
 
 def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: State) -> AlertChannel:
     """The channel that a policy's rules describe. ``secret`` reads what they name. Raises ``BadInput``."""
+    limits = _Limits(timeout_s=rules.timeout, allow_private=rules.allow_private)
+
+    def server(public: str) -> str:
+        return secret(rules.url_env) if rules.url_env else public
+
     match rules.kind:
         case "webhook":
             from pilotlight.adapters.channels.webhook import WebhookChannel
 
             signed = secret(rules.secret_env) if rules.secret_env else ""
-            return WebhookChannel(
-                secret(rules.url_env), clock, signed, timeout_s=rules.timeout, allow_private=rules.allow_private
-            )
+            return WebhookChannel(secret(rules.url_env), clock, signed, **limits)
         case "slack" if rules.token_env:
-            from pilotlight.adapters.channels.slack_channel import PUBLIC as SLACK
-            from pilotlight.adapters.channels.slack_channel import SlackBot
+            from pilotlight.adapters.channels.slack_channel import PUBLIC, SlackBot
 
-            server = secret(rules.url_env) if rules.url_env else SLACK
-            return SlackBot(
-                secret(rules.token_env),
-                rules.chat,
-                clock,
-                server=server,
-                timeout_s=rules.timeout,
-                allow_private=rules.allow_private,
-            )
+            return SlackBot(secret(rules.token_env), rules.chat, clock, server=server(PUBLIC), **limits)
         case "slack":
             from pilotlight.adapters.channels.slack_channel import SlackChannel
 
-            return SlackChannel(
-                secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
-            )
+            return SlackChannel(secret(rules.url_env), clock, **limits)
         case "teams":
             from pilotlight.adapters.channels.teams_channel import TeamsChannel
 
-            return TeamsChannel(
-                secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
-            )
+            return TeamsChannel(secret(rules.url_env), clock, **limits)
         case "discord":
             from pilotlight.adapters.channels.discord_channel import DiscordChannel
 
-            return DiscordChannel(
-                secret(rules.url_env), clock, timeout_s=rules.timeout, allow_private=rules.allow_private
-            )
+            return DiscordChannel(secret(rules.url_env), clock, **limits)
         case "pagerduty":
-            from pilotlight.adapters.channels.pagerduty_channel import PUBLIC as PAGERDUTY
-            from pilotlight.adapters.channels.pagerduty_channel import PagerDutyChannel
+            from pilotlight.adapters.channels.pagerduty_channel import PUBLIC, PagerDutyChannel
 
-            server = secret(rules.url_env) if rules.url_env else PAGERDUTY
-            return PagerDutyChannel(
-                secret(rules.token_env),
-                clock,
-                server=server,
-                timeout_s=rules.timeout,
-                allow_private=rules.allow_private,
-            )
+            return PagerDutyChannel(secret(rules.token_env), clock, server=server(PUBLIC), **limits)
         case "telegram":
             from pilotlight.adapters.channels.telegram_channel import PUBLIC, TelegramChannel
 
-            server = secret(rules.url_env) if rules.url_env else PUBLIC
-            return TelegramChannel(
-                secret(rules.token_env),
-                rules.chat,
-                clock,
-                state,
-                server=server,
-                timeout_s=rules.timeout,
-                allow_private=rules.allow_private,
-            )
+            return TelegramChannel(secret(rules.token_env), rules.chat, clock, state, server=server(PUBLIC), **limits)
         case "apprise":
             from pilotlight.adapters.channels.apprise import AppriseChannel
 

@@ -13,7 +13,7 @@ from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed_headers
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import Broken, HttpAnswer, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes
 from pilotlight.adapters.state.store_time import since_boot_s
 from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable
 
@@ -54,7 +54,7 @@ class Calls:
         headers = signed_headers(url, body, keys, "dynamodb", self._region, now, kind=KIND, target=target)
         sent_s = since_boot_s()
         try:
-            answer = self._site.ask(deadline, "POST", "/", body, headers, largest=LARGEST)
+            answer = self._site.ask(deadline, "POST", "/", body, headers, takes=Takes(LARGEST))
         except Broken as error:
             raise (lost if error.sent else Unavailable)(f"{where}: {error}") from None
         if said := answer.headers.get("date"):

@@ -15,7 +15,7 @@ import msgspec
 
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import Broken, Site, Takes
 from pilotlight.adapters.state import new_version, too_large
 from pilotlight.adapters.state.calls import MetAgain, of_store, retry_call
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
@@ -196,7 +196,7 @@ class FirestoreState:
         sent_s = since_boot_s()
         try:
             answer = self._site.ask(
-                deadline, "POST", self._path + call, body, headers, repeatable=not changes, largest=LARGEST_ANSWER
+                deadline, "POST", self._path + call, body, headers, repeatable=not changes, takes=Takes(LARGEST_ANSWER)
             )
             data = msgspec.json.decode(answer.body)
         except Broken as error:

@@ -5,13 +5,12 @@ followed, and no password of ~/.netrc is shown.
 """
 
 import ipaddress
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import CHUNK, LARGEST, Broken, HttpAnswer, Site, reason
+from pilotlight.adapters.http import ALL, CHUNK, Broken, HttpAnswer, Site, Takes, reason
 from pilotlight.codec.redact import without_login
 from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
@@ -53,17 +52,15 @@ class ProxiedSite(Site):
         *,
         gate: Gate | None = None,
         repeatable: bool = False,
-        largest: int = LARGEST,
-        piece_s: Seconds = math.inf,
-        into: BinaryIO | None = None,
+        takes: Takes = ALL,
     ) -> HttpAnswer:
-        """Whatever the server answers, at most ``largest`` bytes of it. Raises ``Unanswered``."""
+        """Whatever the server answers, as far as it ``takes`` that. Raises ``Unanswered``."""
         import requests
         from requests.auth import HTTPBasicAuth
         from requests.utils import get_auth_from_url
 
         assert gate is None, "changes that ask a gate go by Site, which opens the connection first"
-        assert into is None
+        assert takes.into is None
         if self._session is None:
             self._session = requests.Session()
         where = urlsplit(self._url)
@@ -77,7 +74,7 @@ class ProxiedSite(Site):
                 headers=dict(headers or {}),
                 # Without one of ours, requests shows what ~/.netrc has for the host.
                 auth=HTTPBasicAuth(*login) if any(login) else _as_it_is,
-                timeout=(min(CONNECT_S, deadline.seconds_left()), min(piece_s, deadline.seconds_left())),
+                timeout=(min(CONNECT_S, deadline.seconds_left()), min(takes.piece_s, deadline.seconds_left())),
                 allow_redirects=False,
                 proxies={"no_proxy": host} if _is_here(host) else None,
                 stream=True,
@@ -86,7 +83,7 @@ class ProxiedSite(Site):
                 for piece in answer.iter_content(CHUNK):
                     deadline.seconds_left()
                     body += piece
-                    if len(body) > largest:
+                    if len(body) > takes.largest:
                         raise OSError("the answer does not end")
                 return HttpAnswer(answer.status_code, {k.lower(): v for k, v in answer.headers.items()}, body)
         except (OSError, ValueError) as error:

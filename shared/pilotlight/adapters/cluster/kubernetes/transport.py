@@ -25,7 +25,7 @@ import msgspec
 
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
-from pilotlight.adapters.http import Broken, HttpAnswer, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
 from pilotlight.units import Seconds
 
@@ -219,8 +219,7 @@ class Api:
                 None if body is None else msgspec.json.encode(body),
                 _headers(access, kind if body is not None else ""),
                 repeatable=True,
-                largest=LARGEST_BODY,
-                piece_s=self._patience.piece,
+                takes=Takes(LARGEST_BODY, self._patience.piece),
             )
 
     def _site_of(self, access: Access) -> Site:

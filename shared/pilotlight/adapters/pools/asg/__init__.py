@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.http import Site
-from pilotlight.adapters.pools.asg.pools import AsgPools
+from pilotlight.adapters.pools.asg.pools import AsgPools, Opens
 from pilotlight.ports.clouds import CloudAccount, Pools, Shop
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
         api = RestApi("savingsplans", "us-east-1", credentials, account.environ)
         return Plans(api, UnusedPlans(explorer, account.clock))
 
-    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, quotas, eks, plans)
+    opens = Opens(quotas, eks, plans)
+    return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, opens)
 
 
 def open_shop(where: str, account: CloudAccount, site: Callable[[str], Site] = Site) -> Shop:

@@ -8,7 +8,7 @@ raised, and what it could not launch is read from its activities. ADR 17.
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -49,6 +49,14 @@ class _Terminated(msgspec.Struct, frozen=True):
     Activity: _Activity
 
 
+class Opens(NamedTuple):
+    """Openers of the account's other services: its quotas, EKS, and what is paid for already. Few looks need them."""
+
+    quotas: "Callable[[], AccountQuotas]"
+    eks: "Callable[[], RestApi]"
+    plans: "Callable[[], Plans]"
+
+
 class AsgPools:
     """The Pools port of one cluster. ``names`` are node groups of the EKS ``cluster``, or names of groups, by pool;
     ``reserved`` the instance types of the pools whose reservations are asked for.
@@ -64,13 +72,11 @@ class AsgPools:
         names: Mapping[str, str],
         clock: Clock,
         reserved: Mapping[str, str],
-        quotas: "Callable[[], AccountQuotas]",
-        eks: "Callable[[], RestApi]",
-        plans: "Callable[[], Plans]",
+        opens: Opens,
     ) -> None:
         self._api, self._ec2, self._clock = autoscaling, ec2, clock
         self._cluster, self._names, self._reserved = cluster, dict(names), dict(reserved)
-        self._open_quotas, self._open_eks, self._open_plans = quotas, eks, plans
+        self._opens = opens
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
@@ -81,7 +87,7 @@ class AsgPools:
         if self._reserved:
             from pilotlight.adapters.pools.asg.reservations import paid_by_pool
 
-            paid = paid_by_pool(self._ec2, groups, self._reserved, seen, self._open_plans)
+            paid = paid_by_pool(self._ec2, groups, self._reserved, seen, self._opens.plans)
         return tuple(self._state(pool, group, seen, paid.get(pool, ())) for pool, group in groups.items())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
@@ -162,11 +168,11 @@ class AsgPools:
 
     @cached_property
     def _eks(self) -> "RestApi":
-        return self._open_eks()
+        return self._opens.eks()
 
     @cached_property
     def _account_quotas(self) -> "AccountQuotas":
-        return self._open_quotas()
+        return self._opens.quotas()
 
     def quotas(self, types: Mapping[str, tuple[str, CapacityType]]) -> Mapping[str, Quota]:
         return self._account_quotas.read(types)
