@@ -11,7 +11,7 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.limits.pool_handover import Change, GroupState, Taken
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.tools.install import handover_steps as rules
 
 if TYPE_CHECKING:
@@ -71,26 +71,26 @@ Opener = Callable[[Taken], "Handover | None"]
 """Opens the cloud that a record names."""
 
 
+class Cloud(NamedTuple):
+    """The cloud of the pools: its address, whom it is asked as, and the way that its groups are changed."""
+
+    pools: str
+    role: str
+    handover: "Handover"
+
+
 def take_over(
-    pool: str,
-    policy: Policy,
-    pools: str,
-    handover: "Handover",
-    state: GroupState,
-    book: Book,
-    now: datetime,
-    dry: bool,
-    role: str = "",
-    stands: bool = False,
+    pool: str, rule: PoolPolicy, cloud: Cloud, state: GroupState, book: Book, now: datetime, dry: bool, stands: bool
 ) -> Iterator[Told]:
-    """Make a pool ours; ``role`` is whom the cloud is asked as, ``stands`` whether its nodes may stand by."""
+    """Make a pool ours; ``stands``: its nodes may stand by."""
     earlier = book.read()[0].get(pool)
-    taken = msgspec.structs.replace(rules.take(pool, policy.pools[pool], state, pools, earlier, now, stands), role=role)
+    taken = rules.take(pool, rule, state, cloud.pools, earlier, now, stands)
+    taken = msgspec.structs.replace(taken, role=cloud.role)
     changes = rules.forth(taken, state)
     if not dry:
         book.write(taken)
-    yield from _change(pool, state, changes, handover, dry)
-    most = policy.pools[pool].max
+    yield from _change(pool, state, changes, cloud.handover, dry)
+    most = rule.max
     if state.nodes > most:
         why = (
             f"{state.nodes} nodes run: its max is set to that, and not to {most}; take it over again when they are gone"

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 DEVICE_GIB = 80.0
 MIB_PER_GIB = 1024
 DAY_S = 86_400.0
+Step = Annotated[
+    str, typer.Option(help="Between two samples; left out: a minute, or more where GPUs are scraped less often.")
+]
+Metered = Annotated[bool, typer.Option(help="Also what nodes cost in these UTC days, by this deployment's meter.")]
 BY = {"owner": made_by, "namespace": lambda pod: str(pod.partition("/")[0]), "all": lambda _: "all"}
 
 
@@ -36,17 +40,13 @@ def waste_command(
     prometheus: Annotated[str, typer.Option(help="The Prometheus that has dcgm-exporter's series.", metavar="URL")],
     price: Annotated[float, typer.Option(min=0.0001, help="Dollars an hour of a GPU.")],
     since: Annotated[str, typer.Option(help="How far back is looked; a day or more says most.")] = "24h",
-    step: Annotated[
-        str, typer.Option(help="Between two samples; left out: a minute, or more where GPUs are scraped less often.")
-    ] = "",
+    step: Step = "",
     lead: Annotated[str, typer.Option(help="Until a new replica works: boot and load of the model.")] = "4m",
     device_gib: Annotated[float, typer.Option(min=1, help="Memory of the devices that pods could share.")] = DEVICE_GIB,
     by: Annotated[str, typer.Option(help="What is one service: owner (by pods' names), namespace or all.")] = "owner",
     until: Annotated[str, typer.Option(help="Unix seconds of the last sample; left out: now.")] = "",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
-    metered: Annotated[
-        bool, typer.Option(help="Also what nodes cost in these UTC days, by this deployment's meter.")
-    ] = False,
+    metered: Metered = False,
     cluster: Annotated[str, typer.Option(help="One of many clusters, for --metered; all where none is named.")] = "",
     html: Annotated[Path | None, typer.Option(help="Write one HTML page, with the weeks as bars.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every figure and its evidence, as JSON.")] = False,
@@ -62,27 +62,11 @@ def waste_command(
     if by not in BY:
         raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
     span_s, lead_s = seconds(since, "since"), seconds(lead, "lead")
-    step_s = seconds(step, "step") if step else None
-    if step_s is None and span_s < STEPS_S[0]:
-        raise BadInput(f"--since {since} must be at least a minute, or give --step")
-    if step_s is not None and not 0 < step_s <= span_s:
-        raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
+    step_s = _step(step, since, span_s)
     end = end_of_samples(until)
     api = _api(prometheus, auth)
     telemetry = _telemetry(api, end - span_s, end, step_s)
-    if not telemetry.series:
-        from pilotlight.codec.redact import without_login
-
-        there = without_login(prometheus)
-        raise Failed(
-            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
-            "nothing is known, which is not idle: see that it runs and that its pods are scraped"
-        )
-    if telemetry.sparse():
-        every = human(telemetry.step_s)
-        typer.echo(f"series have a sample in every other step of {every}, or fewer: give a larger --step", err=True)
-    elif step_s is None and telemetry.step_s > STEPS_S[0]:
-        typer.echo(f"GPUs are scraped less often than every minute: a step of {human(telemetry.step_s)}", err=True)
+    _look_at_samples(telemetry, prometheus, span_s, chosen=step_s is not None)
     telemetry = _with_watts(api, telemetry)
     found = Found(
         telemetry,
@@ -102,6 +86,35 @@ def waste_command(
         from pilotlight.tools.cli.printing import console
 
         show(found, console())
+
+
+def _step(step: str, since: str, span_s: Seconds) -> Seconds | None:
+    """Time between two samples, where it is said. Raises ``BadInput`` where it does not fit what is looked at."""
+    if not step:
+        if span_s < STEPS_S[0]:
+            raise BadInput(f"--since {since} must be at least a minute, or give --step")
+        return None
+    step_s = seconds(step, "step")
+    if not 0 < step_s <= span_s:
+        raise BadInput(f"--step {step} must be more than 0 and at most --since {since}")
+    return step_s
+
+
+def _look_at_samples(telemetry: Telemetry, prometheus: str, span_s: Seconds, *, chosen: bool) -> None:
+    """Say where samples are sparse, by a step that was ``chosen`` or by GPUs' own. Raises ``Failed`` without any."""
+    if not telemetry.series:
+        from pilotlight.codec.redact import without_login
+
+        there = without_login(prometheus)
+        raise Failed(
+            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
+            "nothing is known, which is not idle: see that it runs and that its pods are scraped"
+        )
+    if telemetry.sparse():
+        every = human(telemetry.step_s)
+        typer.echo(f"series have a sample in every other step of {every}, or fewer: give a larger --step", err=True)
+    elif not chosen and telemetry.step_s > STEPS_S[0]:
+        typer.echo(f"GPUs are scraped less often than every minute: a step of {human(telemetry.step_s)}", err=True)
 
 
 def end_of_samples(until: str) -> float:

@@ -11,7 +11,7 @@ import typer
 from pilotlight.errors import BadInput, Denied, Failed, Retry
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
-from pilotlight.tools.install.hand_over import Book, Told, hand_back, take_over
+from pilotlight.tools.install.hand_over import Book, Cloud, Told, hand_back, take_over
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
@@ -77,6 +77,7 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
         raise BadInput(
             f"PILOTLIGHT_POOLS is {settings.pools!r}: only pools of asg:REGION/EKS_CLUSTER are another's to take over"
         )
+    cloud = Cloud(settings.pools, role, handover)
     book = Book(_api(settings), settings.cluster_name, site.state)
     groups = handover.read()
     stands = {o.pool for o in site.deps.offerings if stands_by(o, site.policy.pools[o.pool])}
@@ -85,18 +86,8 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
             raise BadInput(
                 f"pool {name} has no group at {settings.pools}; create it, or mend pools.{name}.cluster_pool"
             )
-        yield from take_over(
-            name,
-            site.policy,
-            settings.pools,
-            handover,
-            groups[name],
-            book,
-            datetime.now(UTC),
-            dry,
-            role,
-            name in stands,
-        )
+        rule, now = site.policy.pools[name], datetime.now(UTC)
+        yield from take_over(name, rule, cloud, groups[name], book, now, dry, name in stands)
 
 
 def handback(

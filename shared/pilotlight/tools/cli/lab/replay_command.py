@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,24 @@ from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file, read
+from pilotlight.tools.cli.lab.replay_options import (
+    MOST_S,
+    AsJson,
+    BootSeconds,
+    CapacityType,
+    CatalogFile,
+    DeletedShare,
+    DiskUsdPerHour,
+    Placement,
+    PolicyFile,
+    Report,
+    Shaping,
+    Shortage,
+    SpotTrace,
+    StandbyBootSeconds,
+    StateKind,
+    Trace,
+)
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 from pilotlight.tools.replay.compare import Trial, log_to, run_peers
@@ -31,41 +48,11 @@ from pilotlight.tools.replay.run import run
 from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
-from pilotlight.tools.replay.traces.trace_file import DAY, read_trace, window
+from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.traces.trace_stats import read_stats
 
-MOST_S = 7 * DAY
-"""The longest boot, detection or notice: more is a slip of the pen."""
-MOST_USD = 1000.0
-"""Dollars an hour of one disk: more is a slip of the pen."""
-MOST_SHORTAGE = 0.95
-"""With less stock than this a replay hardly ends; with none, never."""
 SAMPLE_S = 600.0
-
-
-class CapacityType(StrEnum):
-    """Kinds of capacity that a replay buys."""
-
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
-    SPOT_AND_ON_DEMAND = "spot+on-demand"
-
-
-class Shaping(StrEnum):
-    """Ways in which Pilotlight shapes where jobs run."""
-
-    NONE = "none"
-    TAINT = "taint"
-    AFFINITY = "affinity"
-    GATED = "gated"
-
-
-class StateKind(StrEnum):
-    """Where a replay keeps its state."""
-
-    MEMORY = "memory"
-    SQLITE = "sqlite"
 
 
 def register(app: typer.Typer) -> None:
@@ -75,42 +62,26 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    trace: Annotated[str, typer.Argument(help="A trace: csv.gz of jobs.")],
-    policy: Annotated[
-        str | None, typer.Option(help="Policy file; default: the example policy, no pool limits.")
-    ] = None,
-    catalog: Annotated[str | None, typer.Option(help="Catalogue of node types and prices.")] = None,
+    trace: Trace,
+    policy: PolicyFile = None,
+    catalog: CatalogFile = None,
     against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
-    placement: Annotated[Shaping, typer.Option(help="How placement is shaped.")] = Shaping.TAINT,
-    boot_seconds: Annotated[
-        float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
-    ] = None,
-    standby_boot_seconds: Annotated[
-        float | None,
-        typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is ever stopped."),
-    ] = None,
-    standby_usd_per_hour: Annotated[
-        float, typer.Option(min=0, max=MOST_USD, help="What a stopped node's disk costs.")
-    ] = 0.011,
+    placement: Placement = Shaping.TAINT,
+    boot_seconds: BootSeconds = None,
+    standby_boot_seconds: StandbyBootSeconds = None,
+    standby_usd_per_hour: DiskUsdPerHour = 0.011,
     detect_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="From a pod's wait to its event.")] = 10.0,
     notice_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="Notice before a spot node is taken.")] = 0.0,
-    shortage: Annotated[
-        float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")
-    ] = 0.0,
-    spot_trace: Annotated[
-        list[str] | None, typer.Option(help="A zone, by when spot was up in it: an availability file; repeatable.")
-    ] = None,
-    deleted_share: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of jobs whose pods are deleted at their end, as by KEDA or a TTL."),
-    ] = 0.0,
+    shortage: Shortage = 0.0,
+    spot_trace: SpotTrace = None,
+    deleted_share: DeletedShare = 0.0,
     value_of_wait: ValueOfWait = None,
     seed: Annotated[int, typer.Option(help="Draws spot lives and shortages.")] = 0,
     state: Annotated[StateKind, typer.Option(help="State store of the run.")] = StateKind.MEMORY,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: AsJson = False,
     log: Annotated[Path | None, typer.Option(help="Write Pilotlight's run as JSON lines.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
+    report: Report = None,
 ) -> None:
     """Replay a trace under a policy, through the same doorway, flows and decisions that production runs.
 
@@ -118,11 +89,10 @@ def replay(
 
     Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
     """
-    zones = _zones(spot_trace or [], capacity_type, notice_seconds)
     scenario = Scenario(
         capacity_type="on-demand" if capacity_type is CapacityType.ON_DEMAND else "spot",
         falls_back=capacity_type is CapacityType.SPOT_AND_ON_DEMAND,
-        zones=zones,
+        zones=_zones(spot_trace or [], capacity_type, notice_seconds),
         placement=placement.value,
         boot_s=boot_seconds,
         standby_boot_s=standby_boot_seconds,
@@ -135,22 +105,12 @@ def replay(
         sample_s=SAMPLE_S if report else None,
         vanish=deleted_share,
     )
-    jobs = read_trace(trace)
+    jobs, name = read_trace(trace), Path(trace).name
     types, rules = load_catalog(catalog), load_policy(policy, value_of_wait)
     check_types(rules, types)
-    outcomes = compare(
-        jobs,
-        types,
-        rules,
-        scenario,
-        trace=Path(trace).name,
-        against=against or [],
-        log=log,
-    )
+    outcomes = compare(jobs, types, rules, scenario, trace=name, against=against or [], log=log)
     show(outcomes, as_json=as_json, single=not against)
-    if report:
-        write_report(report, outcomes, f"{Path(trace).name}: {len(jobs):,} jobs", scenario)
-    fail_unfinished(outcomes)
+    _end(outcomes, scenario, report, f"{name}: {len(jobs):,} jobs")
 
 
 def _zones(files: Sequence[str], capacity_type: CapacityType, notice_s: float) -> tuple[ZoneHistory, ...]:
@@ -176,7 +136,7 @@ def week(
     seed: Annotated[int, typer.Option(help="Draws the built-in week.")] = 0,
     value_of_wait: ValueOfWait = None,
     report: Annotated[Path, typer.Option(help="The page to write.")] = Path("build/week.html"),
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a week of GPU jobs against the peers: the real one where its trace is there, else the built-in one.
 
@@ -194,7 +154,13 @@ def week(
     policy = load_policy(None, value_of_wait)
     outcomes = compare(jobs, load_catalog(None), policy, scenario, trace=name, against=WEEK_PEERS)
     show(outcomes, as_json=as_json, single=False)
-    write_report(report, outcomes, note, scenario)
+    _end(outcomes, scenario, report, note)
+
+
+def _end(outcomes: Sequence[Outcome], scenario: Scenario, report: Path | None, note: str) -> None:
+    """Write the page where one is asked for; raise ``Failed`` where a run left jobs."""
+    if report:
+        write_report(report, outcomes, note, scenario)
     fail_unfinished(outcomes)
 
 

@@ -11,7 +11,18 @@ from rich.console import Console
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.tools.advice.frontier import Run, cheapest_within, efficient_runs, knee
-from pilotlight.tools.cli.lab.replay_command import MOST_S, Shaping, check_types, load_catalog, load_policy
+from pilotlight.tools.cli.lab.replay_command import check_types, load_catalog, load_policy
+from pilotlight.tools.cli.lab.replay_options import (
+    MOST_S,
+    AsJson,
+    BootSeconds,
+    CatalogFile,
+    Placement,
+    PolicyFile,
+    Report,
+    Shaping,
+    Trace,
+)
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.cli.value_of_wait import MOST
@@ -37,11 +48,9 @@ def register(app: typer.Typer) -> None:
 
 
 def tune(
-    trace: Annotated[str, typer.Argument(help="A trace: csv.gz of jobs.")],
-    policy: Annotated[
-        str | None, typer.Option(help="Policy file; default: the example policy, no pool limits.")
-    ] = None,
-    catalog: Annotated[str | None, typer.Option(help="Catalogue of node types and prices.")] = None,
+    trace: Trace,
+    policy: PolicyFile = None,
+    catalog: CatalogFile = None,
     values: Annotated[str, typer.Option(help="Dollars an hour of one job's waiting to try, with commas.")] = ",".join(
         map(str, VALUES)
     ),
@@ -51,18 +60,16 @@ def tune(
     within: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
     ] = None,
-    placement: Annotated[Shaping, typer.Option(help="How placement is shaped.")] = Shaping.AFFINITY,
-    boot_seconds: Annotated[
-        float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")
-    ] = None,
+    placement: Placement = Shaping.AFFINITY,
+    boot_seconds: BootSeconds = None,
     standby_boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is.")
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Runs at once; default: one for each processor.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """Try prices of waiting on a trace, draw dollars against waits beside every peer, and recommend one.
 

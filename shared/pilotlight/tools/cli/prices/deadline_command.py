@@ -59,21 +59,54 @@ def deadline(
         raise BadInput(f"--spot {spot:g} must be above 0 and at most --price {price:g}")
     if work_s <= 0:
         raise BadInput("--work must be more than 0")
-    tick_s = max(LEAST_TICK_S, work_s / TICKS)
-    job = DeadlineJob(
-        ceil(work_s / tick_s), floor((until - now).total_seconds() / tick_s), ceil(restart_s / tick_s) or 1
-    )
-    slack = min(job.time - job.work, MOST_SLACK)
-    if slack < job.restart:
-        first = now + timedelta(seconds=tick_s * (job.work + job.restart + 1))
+    asked = Asked(work_s, restart_s, now, until)
+    figures = _figures(asked, _job(asked), zones or [], price, spot)
+    if as_json:
+        from pilotlight.tools.cli.printing import json_text
+
+        typer.echo(json_text(figures))
+        return
+    for line in _told(figures):
+        typer.echo(line)
+
+
+class Asked(NamedTuple):
+    """A job as it was asked about: seconds of its work and of a start, and the time that it has."""
+
+    work_s: Seconds
+    restart_s: Seconds
+    now: datetime
+    until: datetime
+
+    @property
+    def tick_s(self) -> Seconds:
+        """Seconds that it is planned by."""
+        return max(LEAST_TICK_S, self.work_s / TICKS)
+
+
+def _job(asked: Asked) -> DeadlineJob:
+    """The job in ticks. Raises ``Failed`` where on-demand alone would be late."""
+    tick_s, left_s = asked.tick_s, (asked.until - asked.now).total_seconds()
+    job = DeadlineJob(ceil(asked.work_s / tick_s), floor(left_s / tick_s), ceil(asked.restart_s / tick_s) or 1)
+    if _slack(job) < job.restart:
+        first = asked.now + timedelta(seconds=tick_s * (job.work + job.restart + 1))
         raise Failed(
-            f"{human(work_s)} of work and {human(restart_s)} to start cannot end by {until:%Y-%m-%d %H:%M} UTC even on "
-            f"on-demand; the earliest deadline is {first:%Y-%m-%d %H:%M} UTC"
+            f"{human(asked.work_s)} of work and {human(asked.restart_s)} to start cannot end by "
+            f"{asked.until:%Y-%m-%d %H:%M} UTC even on on-demand; the earliest deadline is {first:%Y-%m-%d %H:%M} UTC"
         )
-    known = [_zone(name, tick_s) for name in zones or []]
-    rows = [row[-max(1, int(HISTORY_S / tick_s)) :] for row in known]
-    chances, name = _best(rows, zones or [], tick_s)
-    plan = DeadlinePlan(job.work, slack, job.restart, spot / price, chances)
+    return job
+
+
+def _slack(job: DeadlineJob) -> int:
+    return min(job.time - job.work, MOST_SLACK)
+
+
+def _figures(asked: Asked, job: DeadlineJob, zones: Sequence[str], price: float, spot: float) -> dict[str, Any]:
+    """Dollars and odds of the job, by when spot was up in the zones."""
+    tick_s = asked.tick_s
+    rows = [_zone(name, tick_s)[-max(1, int(HISTORY_S / tick_s)) :] for name in zones]
+    chances, name = _best(rows, zones, tick_s)
+    plan = DeadlinePlan(job.work, _slack(job), job.restart, spot / price, chances)
     share = chances.back / (chances.back + chances.none_left)
     expected = share * plan.cost(True) + (1 - share) * plan.cost(False)
     odds = _odds(plan, job, chances, spot / price)
@@ -82,29 +115,22 @@ def deadline(
     def usd(ticks: float) -> Usd:
         return Decimal(repr(ticks)) * tick_usd
 
-    figures: dict[str, Any] = {
-        "work_h": work_s / HOUR,
-        "deadline": until,
-        "latest_start": until - timedelta(seconds=tick_s * (job.work + job.restart)),
+    return {
+        "work_h": asked.work_s / HOUR,
+        "deadline": asked.until,
+        "latest_start": asked.until - timedelta(seconds=tick_s * (job.work + job.restart)),
         "zone": name,
         "spot_stays_h": tick_s / chances.lost / HOUR,
         "spot_away_h": tick_s / chances.back / HOUR,
         "expected_usd": usd(expected),
         "median_usd": usd(odds.median),
         "p90_usd": usd(odds.p90),
-        "on_demand_usd": Decimal(repr(price)) * Decimal(repr(work_s / HOUR)),
+        "on_demand_usd": Decimal(repr(price)) * Decimal(repr(asked.work_s / HOUR)),
         "spot_only_share": odds.spot_only,
         "runs": DRAWN,
         "late": odds.late,
         "first": {"spot_up": _first(plan, job, True), "spot_down": _first(plan, job, False)},
     }
-    if as_json:
-        from pilotlight.tools.cli.printing import json_text
-
-        typer.echo(json_text(figures))
-        return
-    for line in _told(figures):
-        typer.echo(line)
 
 
 def _seconds(text: str, option: str) -> Seconds:
