@@ -54,19 +54,19 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             stays: NotDone = "advised" if held.code == "mode" else "stopped"
             why = f"{held.why}; {_HOW_TO_APPROVE.format(record.id)}" if held.code == "approval" else held.why
             alert = not_done(change, stays, held.call, held.target, why, call_worth(deps, held.action, held.count))
-            if held.code == "approval":
-                alert = msgspec.structs.replace(alert, fingerprint=_asks(alert.fingerprint, held))
-            if held.node is not None and held.node.capped:  # From here on it passes a budget: that is news.
-                alert = msgspec.structs.replace(alert, fingerprint=f"{alert.fingerprint}/hard-cap")
+            alert = msgspec.structs.replace(alert, fingerprint=_news_of(alert.fingerprint, held))
             out += _news(deps, alert, f"{record.id}.h{n}.{stays}")
     for n, alert in enumerate(warnings(deps, record.plan, record.id, record.at)):
         out += _news(deps, alert, f"{record.id}.w{n}")
     return tuple(out)
 
 
-def _asks(fingerprint: str, held: Held) -> str:
-    """A request to approve another count is news, or the same count once an approval is used up or has lapsed."""
-    return f"{fingerprint}/{held.count}" + (f"/{held.after}" if held.after else "")
+def _news_of(fingerprint: str, held: Held) -> str:
+    """A request to approve another count is news, or the same count once an approval is used up or has lapsed; so is
+    a node that passes a budget from here on."""
+    if held.code == "approval":
+        fingerprint += f"/{held.count}" + (f"/{held.after}" if held.after else "")
+    return f"{fingerprint}/hard-cap" if held.node is not None and held.node.capped else fingerprint
 
 
 def _of_a_broken_gang(call: Buy | NodeVerdict, step: CallStep) -> bool:
@@ -120,24 +120,21 @@ def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing
     From a record whose plan is whole, never from one that was read. ``nodes`` are those there are, by name.
     """
     plan, out = record.plan, list[Alert]()
-    owed = {_owes(f.subject) for f in plan.findings if f.code == LAUNCH_OWED}
-    blocked = {mark(f"finding-{IDLE_BLOCKED}", (f.subject, f.message)) for f in plan.findings if f.code == IDLE_BLOCKED}
+    still = {alert.fingerprint for alert in warnings(deps, plan, record.id, record.at)}
+    owed = {mark(f"finding-{LAUNCH_OWED}", (f"pool {name}",)): f"pool {name}" for name in deps.policy.pools}
     waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
     for fingerprint, pod in ledger.all_told(deps.state, deps.name):
+        if fingerprint in still:
+            continue
         if fingerprint.startswith(_BLOCKED):
-            out += [blocks_no_more(record, fingerprint, pod)] if fingerprint not in blocked else []
+            out.append(blocks_no_more(record, fingerprint, pod))
         elif pod and pod not in waiting and fingerprint.startswith(_OF_PODS):
             out.append(_ending(deps, fingerprint, pod, record.id, record.at))
-        elif fingerprint.startswith(_OWED) and fingerprint not in owed:
-            name = next((f"pool {p}" for p in deps.policy.pools if _owes(f"pool {p}") == fingerprint), "a pool")
-            out.append(owes_no_more(record, fingerprint, name))
+        elif fingerprint.startswith(_OWED):
+            out.append(owes_no_more(record, fingerprint, owed.get(fingerprint, "a pool")))
         elif node := landed_late(fingerprint, nodes):
             out.append(node_gone_alert(record, fingerprint, node))
     return tuple(alert_out(alert, f"{record.id}.over.{alert.fingerprint}") for alert in out)
-
-
-def _owes(subject: str) -> str:
-    return mark(f"finding-{LAUNCH_OWED}", (subject,))
 
 
 def _ending(deps: Deps, fingerprint: str, pod: str, decision: str, now: datetime) -> Alert:

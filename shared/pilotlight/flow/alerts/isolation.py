@@ -31,22 +31,26 @@ def settle(deps: Deps, ticked: str, apart: Sequence[SetApart]) -> None:
     entry = ISOLATED.get(deps.state, deps.name)
     was = entry.value if entry else Isolations()
     by = "billing" if ticked == "billing" else "look"
-    ends = ticked in ("billing", "reconcile")
-    now_apart = {one.about for one in apart}
-    if not (apart or (ends and was.open)):
+    may_end = was.open if ticked in ("billing", "reconcile") else {}
+    now_apart = {one.about: one for one in apart}
+    if not (apart or may_end):
         return
     now = deps.now()
-    quiet = {about: one for about, one in was.open.items() if one.by == by and now - one.last >= QUIET}
-    over = {about: one for about, one in quiet.items() if ends and about not in now_apart}
+    over = {
+        about: one
+        for about, one in may_end.items()
+        if one.by == by and about not in now_apart and now - one.last >= QUIET
+    }
     if not (apart or over):
         return
     new = _opened([one for one in apart if one.about not in was.open], by, now)
-    left = {about: one for about, one in was.open.items() if about not in over}
-    alerts = [_begun(about, one, now, {a.about: a for a in apart}, new) for about, one in _one_each(new).items()]
-    still = {one.fingerprint for one in left.values()}
-    alerts += [_over(about, one, now) for about, one in _one_each(over).items() if one.fingerprint not in still]
-    told = (msgspec.structs.replace(alert, cluster=deps.name) for alert in alerts)
-    deps.outbox.publish([by_fingerprint(alert, f"-{_since(new | over, alert)}") for alert in told])
+    found, alerts = new | over, _alerts(now_apart, new, over, was.open, now)
+    deps.outbox.publish(
+        [
+            by_fingerprint(msgspec.structs.replace(alert, cluster=deps.name), f"-{_since(found, alert)}")
+            for alert in alerts
+        ]
+    )
 
     def counted(known: Isolations | None) -> Isolations:
         known = known or Isolations()
@@ -61,6 +65,19 @@ def settle(deps: Deps, ticked: str, apart: Sequence[SetApart]) -> None:
         return Isolations(counts=counts, open=dict([*going.items(), *new.items()][:MOST_OPEN]))
 
     ISOLATED.change(deps.state, deps.name, counted)
+
+
+def _alerts(
+    apart: Mapping[str, SetApart],
+    new: Mapping[str, OpenIsolation],
+    over: Mapping[str, OpenIsolation],
+    was: Mapping[str, OpenIsolation],
+    now: datetime,
+) -> list[Alert]:
+    """The alerts of objects that are set apart anew, and of those that are over with all that share their alert."""
+    begun = [_begun(about, one, now, apart, new) for about, one in _one_each(new).items()]
+    still = {one.fingerprint for about, one in was.items() if about not in over}
+    return begun + [_over(about, one, now) for about, one in _one_each(over).items() if one.fingerprint not in still]
 
 
 def _opened(fresh: Sequence[SetApart], by: str, now: datetime) -> dict[str, OpenIsolation]:

@@ -30,9 +30,12 @@ def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: d
     return memory
 
 
-def waited_in_vain(memory: Memory, entry: InFlight, pools: Sequence[PoolState], now: datetime) -> Memory:
-    """The memory after an entry's deadline: where its cloud still owes the pool, and tried nothing since, it rests."""
-    owes = any(pool.owed for pool in pools if pool.name == entry.pool)
+def waited_in_vain(
+    memory: Memory, entry: InFlight, pools: Sequence[PoolState], now: datetime, late: datetime
+) -> Memory:
+    """The memory after an entry that was asked for before ``late``: where its cloud still owes the pool, and tried
+    nothing since, it rests."""
+    owes = entry.requested_at < late and any(pool.owed for pool in pools if pool.name == entry.pool)
     return (
         note_refusal(memory, entry.offering, NoCapacity("nothing of it was launched by its deadline"), now)
         if owes

@@ -1,7 +1,7 @@
 """Settling before a reconcile decides: capacity that came or never came, and idle nodes that were taken."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, add_demand, 
 from pilotlight.decide.nodes.spares.standby import measure_start
 from pilotlight.decide.offers.joined_nodes import with_learnt
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.memory import Memory, Quarantine
+from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -45,43 +45,54 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
 
         lives = learn_from_look(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
         memory = replace(memory, lives=dict(lives)) if lives != memory.lives else memory
-    unresolved = snapshot.unresolved
-    live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
-    pending = {p.uid: p.shape for p in snapshot.view.pending} if snapshot.flights else {}
-    came: list[InFlight] = []
-    for key, entry in snapshot.flights:
-        if (entry.decision, entry.offering) in live or entry.decision in unresolved:
-            continue
-        if entry.broken and snapshot.now < entry.requested_at + _patience(deps):
-            continue
-        unserved = {pending[uid].key for uid in entry.demands if uid in pending}
-        idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
-        if idle_s is not None and idle_s < BIND_GRACE_S:
-            came.append(entry)
-            continue
-        if idle_s is not None and not entry.gangs:
-            for shape in sorted(unserved):
-                memory = _quarantine(memory, shape, entry, snapshot.now)
-        if unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps):
-            came.append(entry)
-            continue
-        if snapshot.now > entry.requested_at + timedelta(seconds=deps.policy.gpu_ready_deadline):
-            memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now)
-        memory = replace(memory, tally=memory_updates.count_arrival(memory.tally, entry, snapshot.view.nodes))
-        if entry.woken:
-            memory = measure_start(memory, entry, snapshot.view.nodes)
-        ledger.forget_flight(deps.state, key)
+    late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
+    memory, came = _close_flights(deps, snapshot, memory, late)
     memory = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed_launches(snapshot.pools)
-    late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     findings += known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     known_instances.learn(deps, snapshot)
-    memory = replace(memory, came=tuple(came))
-    return replace(snapshot, memory=memory, was=was, findings=findings)
+    return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
+
+
+def _close_flights(
+    deps: Deps, snapshot: Snapshot, memory: Memory, late: datetime
+) -> tuple[Memory, tuple[InFlight, ...]]:
+    """Close what came or never came; the entries that are kept while the scheduler may still bind their pods."""
+    flights = _landed(deps, snapshot)
+    pending = {p.uid: p.shape for p in snapshot.view.pending} if flights else {}
+    came: list[InFlight] = []
+    for key, entry in flights:
+        unserved = {pending[uid].key for uid in entry.demands if uid in pending}
+        idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
+        gang_waits = unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps)
+        if gang_waits or (idle_s is not None and idle_s < BIND_GRACE_S):
+            came.append(entry)
+            continue
+        if idle_s is not None and not entry.gangs:
+            for shape in sorted(unserved):
+                memory = _quarantine(memory, shape, entry, snapshot.now)
+        memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now, late)
+        memory = replace(memory, tally=memory_updates.count_arrival(memory.tally, entry, snapshot.view.nodes))
+        if entry.woken:
+            memory = measure_start(memory, entry, snapshot.view.nodes)
+        ledger.forget_flight(deps.state, key)
+    return memory, tuple(came)
+
+
+def _landed(deps: Deps, snapshot: Snapshot) -> list[tuple[str, InFlight]]:
+    """Entries that are not on their way any more; what is left of a broken purchase stays until its deadline."""
+    live = {(e.decision, e.offering) for e in snapshot.memory.in_flight}
+    return [
+        (key, entry)
+        for key, entry in snapshot.flights
+        if (entry.decision, entry.offering) not in live
+        and entry.decision not in snapshot.unresolved
+        and not (entry.broken and snapshot.now < entry.requested_at + _patience(deps))
+    ]
 
 
 def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
@@ -146,35 +157,49 @@ def _idle(memory: Memory, snapshot: Snapshot, deps: Deps, last: datetime | None)
     A node that was bought for the pod that took it was counted then.
     """
     was, now = memory.idle_since, snapshot.now
-    bought_for = {uid for _, entry in snapshot.flights for uid in entry.demands}
+    unknown = None if last is None else max(last, now - GRAIN)
+    free = [node for node in snapshot.view.nodes if node.ready and not node.gpu_pods]
     idle = {node.name: was[node.name] for node in snapshot.going if node.name in was and not node.gpu_pods}
-    taken: dict[str, list[float]] = defaultdict(list)
-    back: Counter[str] = Counter()
-    boots = {o.pool: o.boot_s for o in deps.offerings}
-    for node in snapshot.view.nodes:
-        if node.gpu_pods or not node.ready:
-            if node.name in was and node.gpu_pods and not any(pod.uid in bought_for for pod in node.gpu_pods):
-                taken[node.pool].append(_worth(node, deps))
-            continue
-        known = was.get(node.name, None if last is None else max(last, now - GRAIN))
-        since = idle[node.name] = idle_from(known, node.idle_since, now)
-        if node.name in was and since > was[node.name]:
-            taken[node.pool].append(1.0)
-        if known and since > was.get(
-            node.name, node.created_at + timedelta(seconds=boots.get(node.pool, 0) + WORKED_S)
-        ):
-            back[node.pool] += 1
+    idle |= {node.name: idle_from(was.get(node.name, unknown), node.idle_since, now) for node in free}
     if idle == was:
         return memory
-    now_s, hits = clock_seconds(now), dict(memory.hits)
+    return replace(memory, idle_since=idle, hits=_hits(memory, snapshot, deps, idle, unknown))
+
+
+def _hits(
+    memory: Memory, snapshot: Snapshot, deps: Deps, idle: Mapping[str, datetime], unknown: datetime | None
+) -> dict[str, Hits]:
+    """Demand on spare nodes, by pool, after nodes were taken or came back. ``idle`` are those of now, since when."""
+    was, now_s, hits = memory.idle_since, clock_seconds(snapshot.now), dict(memory.hits)
+    boots, taken = {o.pool: o.boot_s for o in deps.offerings}, _taken(snapshot, memory.idle_since, idle, deps)
     for pool in sorted(taken.keys() & boots.keys()):
         hits[pool] = add_demand(hits.get(pool), len(taken[pool]), sum(taken[pool]), now_s, boots[pool] + REACTION_S)
+    free = [node for node in snapshot.view.nodes if node.name in idle]
+    back = Counter[str]()
+    for node in free:
+        worked = node.created_at + timedelta(seconds=boots.get(node.pool, 0) + WORKED_S)
+        if was.get(node.name, unknown) and idle[node.name] > was.get(node.name, worked):
+            back[node.pool] += 1
     for pool in sorted(back.keys() & hits.keys()):
         hits[pool] = return_idle(hits[pool], back[pool], now_s)
     lit = Counter({pool.name: pool.desired for pool in snapshot.pools})
-    lit.subtract(node.pool for node in snapshot.view.nodes if node.name in idle)
-    hits = {pool: at_work(known, max(0, lit[pool]), now_s) for pool, known in hits.items()}
-    return replace(memory, idle_since=idle, hits=hits)
+    lit.subtract(node.pool for node in free)
+    return {pool: at_work(known, max(0, lit[pool]), now_s) for pool, known in hits.items()}
+
+
+def _taken(
+    snapshot: Snapshot, was: Mapping[str, datetime], idle: Mapping[str, datetime], deps: Deps
+) -> dict[str, list[float]]:
+    """By pool, the worth of each wait that an idle node saved since: one that works now, or that is idle anew."""
+    bought_for = {uid for _, entry in snapshot.flights for uid in entry.demands}
+    taken: dict[str, list[float]] = defaultdict(list)
+    for node in snapshot.view.nodes:
+        if node.name in was and bought_for.isdisjoint(pod.uid for pod in node.gpu_pods):
+            if node.gpu_pods:
+                taken[node.pool].append(_worth(node, deps))
+            elif node.name in idle and idle[node.name] > was[node.name]:
+                taken[node.pool].append(1.0)
+    return taken
 
 
 WORKED_S = 30.0

@@ -143,33 +143,42 @@ def settle(
         if mark is None:
             if node.marked and node.name not in leaving:
                 open_node(deps, node.name)
-            continue
-        release = mark.owners.get("release")
-        if mark.node in late:
+        elif mark.node in late:
             lift(deps, node.name, "rescue")
-            continue
-        if release is not None and release.given_back:
+        elif (release := mark.owners.get("release")) is not None and release.given_back:
             if _back(release, node, now):
                 lift(deps, node.name, "release", by=release.by)
             elif not node.marked:
                 deps.cluster.cordon(mark.node)
-            continue
-        if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
-            lift(deps, node.name, "release", by=release.by)
-        elif mark.is_closed and not node.marked and _settled(mark, now):
-            mark = _opened_by_hand(deps, mark, now)
-            findings += [_told(node.name)] if "person" in mark.owners else []
-        elif release is not None and node.name not in leaving and _over(release, now):
-            lift(deps, node.name, "release", by=release.by)
-        person = mark.owners.get("person")
-        if person is not None and person.until is not None and person.until > now:
-            rests[node.name] = person.until
-        elif person is not None:
-            lift(deps, node.name, "person")
+        else:
+            until, told = _settle_ours(deps, mark, node, leaving, now)
+            rests |= {node.name: until} if until is not None else {}
+            findings += told
     for gone in known.values():
         if _settled(gone, now):
             forget(deps, gone.node)
     return rests, tuple(findings)
+
+
+def _settle_ours(
+    deps: Deps, mark: NodeMark, node: Node, leaving: Container[str], now: datetime
+) -> tuple[datetime | None, list[Finding]]:
+    """Settle the mark of a node that was not given back: until when it rests, and what people should know."""
+    told: list[Finding] = []
+    release = mark.owners.get("release")
+    if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
+        lift(deps, node.name, "release", by=release.by)
+    elif mark.is_closed and not node.marked and _settled(mark, now):
+        mark = _opened_by_hand(deps, mark, now)
+        told += [_told(node.name)] if "person" in mark.owners else []
+    elif release is not None and node.name not in leaving and _over(release, now):
+        lift(deps, node.name, "release", by=release.by)
+    person = mark.owners.get("person")
+    if person is not None and person.until is not None and person.until > now:
+        return person.until, told
+    if person is not None:
+        lift(deps, node.name, "person")
+    return None, told
 
 
 def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
