@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import BoundPod, Node, Offering
@@ -14,6 +15,8 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Balance, Money
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
@@ -143,3 +146,8 @@ def fate(made: Plan, name: str) -> tuple[str, str]:
     """What becomes of a node, and why."""
     (found,) = [n for n in made.nodes if n.node == name]
     return found.verdict, found.why
+
+
+def unused_balances(budgets: Sequence[Budget], now: datetime) -> Money:
+    """The balances of budgets that nothing counts against yet."""
+    return Money(balances=tuple(Balance(meter=meter, total=Decimal(0)) for meter in meters(budgets, now)))

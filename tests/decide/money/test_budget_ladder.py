@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_fleet import NOW, T4, bought, gang, offering, plan, pod, policy, verdict
+from small_fleet import NOW, T4, bought, gang, offering, plan, pod, policy, unused_balances, verdict
 
 from pilotlight.decide.money.budget_ladder import MARGIN, climb_ladder
-from pilotlight.decide.money.budget_limits import meters, unused_balances
+from pilotlight.decide.money.budget_limits import meters
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import Budget, BudgetScope

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_fleet import NOW, bought, gang, offering, plan, pod, policy
+from small_fleet import NOW, bought, gang, offering, plan, pod, policy, unused_balances
 
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_limits import (
@@ -18,7 +18,6 @@ from pilotlight.decide.money.budget_limits import (
     meters,
     open_hold,
     refusal,
-    unused_balances,
     used_amount,
     window,
 )

@@ -125,9 +125,9 @@ def _pool(
     used = [one for one in releases if one.end == "used"]
     return BesideAdvice(
         pool=pool,
-        usd=sum((line.usd for line in costs), Decimal(0)) if costs else None,
-        idle_usd=sum((line.usd for line in costs if line.kind == "idle"), Decimal(0)) if costs else None,
-        nodes=len({line.node for line in costs if line.node}),
+        usd=_metered(costs),
+        idle_usd=_metered(costs, "idle"),
+        nodes=len({line.node for line in costs} - {""}),
         buys=sum(one.count for one in buys),
         releases=len(releases),
         saved_usd=sum((_saved(one, now) - _relit(one) for one in releases), Decimal(0)),
@@ -138,6 +138,11 @@ def _pool(
         unpriced=sum(one.usd_per_hour is None for one in advice),
         hurt=tuple(sorted(_hurts(advice, worth, now), key=lambda hurt: (-hurt.usd, hurt.advice.at))),
     )
+
+
+def _metered(costs: Sequence[CostLine], kind: str = "") -> Usd | None:
+    """Dollars of these lines, or of one kind among them; None where nothing was metered."""
+    return sum((line.usd for line in costs if kind in ("", line.kind)), Decimal(0)) if costs else None
 
 
 def _lasted(advice: Advised, now: datetime) -> Seconds:

@@ -1,7 +1,7 @@
 """Alerts: which channel wants which, when a channel is quiet, and how a burst of them is told as one."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
@@ -67,11 +67,12 @@ def group_alerts(alerts: Sequence[Alert]) -> Alert:
     lines = [f"{what} ({times} times)" if times > 1 else what for what, times in said.most_common(MOST_NAMED)]
     if len(said) > MOST_NAMED:
         lines.append(f"and {len(said) - MOST_NAMED} others")
+    grouped = blake2b("\n".join(sorted(alert.fingerprint for alert in alerts)).encode(), digest_size=8)
     return Alert(
         cluster=first.cluster,
         kind=first.kind,
         severity=max((alert.severity for alert in alerts), key=RANK.__getitem__),
-        fingerprint=f"{GROUP}{first.kind}/{_digest(alert.fingerprint for alert in alerts)}",
+        fingerprint=f"{GROUP}{first.kind}/{grouped.hexdigest()}",
         what=f"{len(alerts)} {first.kind} alerts",
         why="\n".join(lines),
         next=_same([alert.next for alert in alerts]),
@@ -92,10 +93,6 @@ def link_alert(policy: Alerts, alert: Alert, ack: str = "") -> Alert:
     ours = {"acknowledge": f"{page}/ack?alert={ack}"} if ack else {}
     ours |= {"page": f"{page}/"} | ({"why": f"{page}/?why={alert.decision}"} if alert.decision else {})
     return msgspec.structs.replace(alert, links={**ours, **alert.links})
-
-
-def _digest(fingerprints: Iterable[str]) -> str:
-    return blake2b("\n".join(sorted(fingerprints)).encode(), digest_size=8).hexdigest()
 
 
 def _same(texts: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ before money ([ADR 41]).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
@@ -33,6 +33,8 @@ GPU_DRIVERS = ("gpu.nvidia.com", "gpu.amd.com")
 LONGEST = 600
 """So many characters of why no devices will do are told: names and selectors are the tenant's."""
 
+_Where = TypeVar("_Where", Node, Offering)
+
 Need = tuple[tuple[str, int], ...]
 """So many of each resource."""
 
@@ -44,22 +46,24 @@ class _Tried(NamedTuple):
     unknown: str = ""
     unread: str = ""
 
+    @property
+    def in_doubt(self) -> bool:
+        """True where nobody can tell."""
+        return bool(self.unknown or self.unread)
+
 
 def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterView, list[Offering]]:
     """The view and the offerings with claims made into GPUs; pods that no node could serve are findings."""
     shapes = {pod.shape.key: pod.shape for pod in view.pending if pod.shape.claimed is not None}
     plain = frozenset(pod.shape.gpu.resource for pod in view.pending if pod.shape.claimed is None)
-    silent = [node for node in view.nodes if node.ready and not node.kinds]
     sold = {o.name: o for o in offerings}
     labels: dict[str, dict[str, str]] = {}
     made: dict[str, PodShape | Finding | None] = {}
     for key, one in sorted(shapes.items()):
         assert one.claimed is not None
-        tried_on: dict[bytes, _Tried] = {}
-        tried = {f"node {n.name}": _try_once(one, n.kinds, tried_on) for n in view.nodes if n.kinds}
-        bare = frozenset(node.pool for node in silent if _may_use(one, node))
+        bare = _bare(one, view.nodes)
         here = {o.name: _by_claim(o, plain, bare) for o in offerings}
-        tried |= {o.name: _try_once(one, o.kinds, tried_on) for o in here.values()}
+        tried = _tried(one, view.nodes, here.values())
         need = _chosen(one, tried, view.nodes, offerings)
         if need is None:
             made[key] = _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
@@ -71,9 +75,9 @@ def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[Cl
                     sold[name] = here[name]
                 labels.setdefault(name, {})[f"{LABEL}{key}"] = "true"
     pending, findings = _pods(view.pending, made)
-    nodes = tuple(_labelled(n, labels.get(f"node {n.name}")) for n in view.nodes)
+    nodes = tuple(_labelled(n, labels.get(f"node {n.name}", {})) for n in view.nodes)
     view = replace(view, pending=pending, findings=(*view.findings, *findings), nodes=nodes)
-    return view, [_sold(sold[o.name], more) if (more := labels.get(o.name)) else o for o in offerings]
+    return view, [_labelled(sold[o.name], labels.get(o.name, {})) for o in offerings]
 
 
 def claim_devices(work: "Work") -> None:
@@ -81,11 +85,16 @@ def claim_devices(work: "Work") -> None:
     work.view, work.offerings = resolve_claims(work.view, work.offerings)
 
 
+def _bare(one: PodShape, nodes: Iterable[Node]) -> frozenset[str]:
+    """Pools with a ready node that a shape may use, of which no driver has published anything."""
+    return frozenset(node.pool for node in nodes if node.ready and not node.kinds and _may_use(one, node))
+
+
 def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -> Offering:
     """The offering with the devices that are known or expected of its nodes.
 
     Whether a driver or a device plugin will offer what is expected shows when a node joins: where no pod waits for the
-    plugin's, it is the driver. ``bare`` are pools with a ready node of which no driver has published anything.
+    plugin's, it is the driver.
     """
     if offering.pool in bare and not offering.kinds:
         return offering
@@ -101,38 +110,30 @@ def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -
     )
 
 
-def _try_once(one: PodShape, kinds: Sequence[DeviceKind], known: dict[bytes, _Tried]) -> _Tried:
-    """A shape's claims tried on these devices: nodes alike are one trial."""
+def _tried(one: PodShape, nodes: Iterable[Node], offerings: Iterable[Offering]) -> dict[str, _Tried]:
+    """A shape's claims tried on nodes and offerings, by name: those alike are one trial."""
     assert one.claimed is not None
-    key = encode(kinds)
-    if key not in known:
-        known[key] = _try(one.claimed, one.gpu, kinds)
-    return known[key]
+    devices = {f"node {n.name}": n.kinds for n in nodes if n.kinds} | {o.name: o.kinds for o in offerings}
+    keys = {name: encode(kinds) for name, kinds in devices.items()}
+    trials = {keys[name]: kinds for name, kinds in devices.items()}
+    known = {key: _try(one.claimed, one.gpu, kinds) for key, kinds in trials.items()}
+    return {name: known[key] for name, key in keys.items()}
 
 
 def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tried:
     """Claims tried on these devices, all of them free."""
     need: Counter[str] = Counter()
-    unknown = ""
     used: list[DeviceKind] = []
-    for alternatives in claimed.asks:
-        found = None
-        for ask in alternatives:
-            try:
-                matching = [(kind, _chooses(ask, kind)) for kind in kinds]
-            except Unread as problem:
-                return _Tried(unread=f"its selector for {ask.named} uses {problem}")
-            unknown = unknown or next((m.name for _, m in matching if isinstance(m, Unknown)), "")
-            able = [
-                k for k, m in matching if m is True and k.count >= need[k.resource] + (1 if ask.every else ask.count)
-            ]
-            if able:
-                found = able[0]
-                need[found.resource] += found.count if ask.every else ask.count
-                break
-        if found is None:
-            return _Tried(unknown=unknown)
-        used.append(found)
+    unknown = ""
+    try:
+        for alternatives in claimed.asks:
+            found, doubt = _take(alternatives, kinds, need)
+            unknown = unknown or doubt
+            if found is None:
+                return _Tried(unknown=unknown)
+            used.append(found)
+    except Unread as problem:
+        return _Tried(unread=str(problem))
     several = sum(need.values()) > 1
     if several and (odd := next((n for n in claimed.alike if not _agree(n, used)), "")):
         return _Tried(unknown=odd)
@@ -142,10 +143,29 @@ def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tri
     return _Tried(need=tuple(sorted(need.items())))
 
 
+def _take(
+    alternatives: Iterable[DeviceAsk], kinds: Sequence[DeviceKind], need: Counter[str]
+) -> tuple[DeviceKind | None, str]:
+    """Devices of the first alternative that is there, counted to what is needed; and what could not be told of it."""
+    unknown = ""
+    for ask in alternatives:
+        matching = [(kind, _chooses(ask, kind)) for kind in kinds]
+        unknown = unknown or next((m.name for _, m in matching if isinstance(m, Unknown)), "")
+        least = 1 if ask.every else ask.count
+        found = next((k for k, m in matching if m is True and k.count >= need[k.resource] + least), None)
+        if found is not None:
+            need[found.resource] += found.count if ask.every else ask.count
+            return found, unknown
+    return None, unknown
+
+
 def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown:
     unknown: Unknown | None = None
     for selector in ask.selectors:
-        found = evaluate_selector(selector, kind)
+        try:
+            found = evaluate_selector(selector, kind)
+        except Unread as problem:
+            raise Unread(f"its selector for {ask.named} uses {problem}") from problem
         if found is False or isinstance(found, Absent):
             return False
         if isinstance(found, Unknown):
@@ -164,19 +184,21 @@ def _chosen(
     """The need of a ready node with room for it, else that of the cheapest offering that it may use; None where
     nobody can tell of those, else that of any: then it is not the devices that keep it off. What only a node out of its
     reach has does not count beside a place that it may use."""
-    for node in sorted(nodes, key=lambda n: n.name):
-        need = tried.get(f"node {node.name}", _Tried()).need
-        able = node.ready and node.schedulable and _may_use(one, node)
-        if need and able and all(_free(node, name) >= n for name, n in need):
-            return need
     by_price = sorted(offerings, key=lambda o: (o.usd_per_hour, o.name))
     usable = [tried[o.name] for o in by_price if _may_use(one, o)]
     usable += [tried[f"node {n.name}"] for n in nodes if f"node {n.name}" in tried and _may_use(one, n)]
-    found = next((each.need for each in usable if each.need), None)
-    if found is not None or any(each.unknown or each.unread for each in usable):
+    found: Need | None = _of_free_room(one, tried, nodes) or next((each.need for each in usable if each.need), None)
+    if found is not None or any(each.in_doubt for each in usable):
         return found
     others = () if usable else sorted(tried)
     return next((tried[name].need for name in (*(o.name for o in by_price), *others) if tried[name].need), None)
+
+
+def _of_free_room(one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node]) -> Need:
+    """The need of the first ready node that a shape may use and that has room for it; else none."""
+    able = (n for n in sorted(nodes, key=lambda n: n.name) if n.ready and n.schedulable and _may_use(one, n))
+    needs = ((node, tried.get(f"node {node.name}", _Tried()).need) for node in able)
+    return next((need for node, need in needs if need and all(_free(node, name) >= n for name, n in need)), ())
 
 
 def _may_use(one: PodShape, where: Node | Offering) -> bool:
@@ -241,9 +263,5 @@ def _pods(
     return tuple(pods), findings
 
 
-def _labelled(node: Node, more: Mapping[str, str] | None) -> Node:
-    return replace(node, labels={**node.labels, **more}) if more else node
-
-
-def _sold(offering: Offering, more: Mapping[str, str]) -> Offering:
-    return replace(offering, labels={**offering.labels, **more})
+def _labelled(where: _Where, more: Mapping[str, str]) -> _Where:
+    return replace(where, labels={**where.labels, **more}) if more else where

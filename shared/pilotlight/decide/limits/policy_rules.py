@@ -23,7 +23,7 @@ from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.place.pod_verdicts import Rejected
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, human
@@ -93,7 +93,7 @@ def ruled_by(
     for name in kept:
         pools[name] = replace(pools[name], idle_timeout=FOR_EVER)
     for name in released:
-        pools[name] = _out(pools[name])
+        pools[name] = replace(pools[name], idle_timeout=0, warm=0)
     made = Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
     return (replace(policy, pools=pools) if grown or kept or released else policy), made
 
@@ -111,10 +111,6 @@ def name_rules(work: "Work") -> None:
     """Say of every decision that a rule made by which."""
     if work.ruled is not None:
         work.plan = work.ruled.name_rules(work.plan)
-
-
-def _out(pool: PoolPolicy) -> PoolPolicy:
-    return replace(pool, idle_timeout=0, warm=0)
 
 
 def _cooling(rule: Rule, memory: Memory, pool: str, now: datetime) -> bool:

@@ -186,7 +186,7 @@ def _known(
     wanted = {right for door in doors for right in door.rights}
     if wanted & set(found):
         return None
-    return Refusal(403, f"this token may {_and(found)}; it takes {' or '.join(sorted(wanted))}")
+    return Refusal(403, f"this token may {' and '.join(found) or 'nothing'}; it takes {' or '.join(sorted(wanted))}")
 
 
 def _by_header(callers: Mapping[str, Caller], header: str) -> tuple[DoorRight, ...] | None:
@@ -237,7 +237,3 @@ def _name(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
-
-
-def _and(roles: tuple[DoorRight, ...]) -> str:
-    return " and ".join(roles) or "nothing"

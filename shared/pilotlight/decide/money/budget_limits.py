@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s, least_s, stop_s
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.money.budgets import Balance, Hold, Meter, Money, Priced, Terms
+from pilotlight.facts.money.budgets import Hold, Meter, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
@@ -318,8 +318,3 @@ def amount(meter: Meter, figure: Decimal) -> str:
 def limit(meter: Meter) -> str:
     """A meter's limit with its period: "$400.00 a day"."""
     return f"{amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
-
-
-def unused_balances(budgets: Sequence[Budget], now: datetime) -> Money:
-    """The balances of budgets that nothing counts against yet."""
-    return Money(balances=tuple(Balance(meter=meter, total=Decimal(0)) for meter in meters(budgets, now)))

@@ -176,25 +176,44 @@ def _of_known(
     working: Container[str],
     now: datetime,
 ) -> ReclaimStep | None:
-    if state is None:
-        return _dropped(was, "it is gone")
-    if was.stage == "resting":
-        return _dropped(was, f"it was woken: it has {state.count}") if state.count else None
     rule = rules.get(was.workload_class)
-    if rule is None or not _allowed(state, rule):
-        return _dropped(was, "its owner or the policy no longer lets it be put to rest")
-    if was.stage == "going" and not state.count and state.before is not None:
-        return _rest(was, state, was.evidence, now)
+    if over := _over(was, state, rule, working):
+        return _dropped(was, over)
+    if state is None or rule is None or was.stage == "resting":
+        return None
     if not state.count:
-        return _dropped(was, "somebody put it to rest already")
-    if any(pod in working for pod in was.pods):
-        return _dropped(was, "it works again")
+        return _rest(was, state, was.evidence, now)
     until = _snoozed(state, was, now)
-    if until is not None:
-        if was.snoozed_until == until:
-            return None
-        became = msgspec.structs.replace(was, snoozed_until=until, due_at=max(was.due_at, until), at=now)
-        return ReclaimStep(do="snooze", why=f"left alone until {until:%Y-%m-%d %H:%M} UTC", was=was, became=became)
+    if until is None:
+        return _of_idle(was, state, found, rule, acted_on, now)
+    if was.snoozed_until == until:
+        return None
+    became = msgspec.structs.replace(was, snoozed_until=until, due_at=max(was.due_at, until), at=now)
+    return ReclaimStep(do="snooze", why=f"left alone until {until:%Y-%m-%d %H:%M} UTC", was=was, became=became)
+
+
+def _over(was: Reclaim, state: OwnerState | None, rule: ReclaimPolicy | None, working: Container[str]) -> str:
+    """Why nothing more is done about an owner; empty where it goes on. One that is going may be at rest already."""
+    if state is None:
+        return "it is gone"
+    if was.stage == "resting":
+        return f"it was woken: it has {state.count}" if state.count else ""
+    if rule is None or not _allowed(state, rule):
+        return "its owner or the policy no longer lets it be put to rest"
+    if not state.count:
+        return "" if was.stage == "going" and state.before is not None else "somebody put it to rest already"
+    return "it works again" if any(pod in working for pod in was.pods) else ""
+
+
+def _of_idle(
+    was: Reclaim,
+    state: OwnerState,
+    found: Sequence[tuple[SilentPod, OwnerState]],
+    rule: ReclaimPolicy,
+    acted_on: Container[str],
+    now: datetime,
+) -> ReclaimStep | None:
+    """The step of an owner that is not left alone: it is told, and put to rest once its grace is over."""
     if found and min(now - timedelta(seconds=pod.silent_s) for pod, _ in found) > was.noticed_at:
         return _dropped(was, "it worked, or was not measured, since it was told")
     if not found or not _all_idle(found):

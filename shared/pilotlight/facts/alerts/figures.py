@@ -17,12 +17,6 @@ class Family(NamedTuple):
     what: str
     kind: Kind = "gauge"
 
-    @property
-    def exported_names(self) -> tuple[str, ...]:
-        """The names under which its values are found."""
-        ends = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}[self.kind]
-        return tuple(f"{self.name}{end}" for end in ends)
-
 
 class Sample(NamedTuple):
     """One value of a figure. ``labels`` are in the family's order.

@@ -147,7 +147,8 @@ def bound_interruption(found: Interruption) -> Interruption:
     """An interruption as one record holds it: a gang may have more pods than fit, and the dearest are kept by name."""
     if max(len(found.lost), len(found.asked), len(found.evicted)) <= MOST_LOST:
         return found
-    named = sorted((item for item in found.lost.items() if item[0] not in (GONE, STAYING)), key=_dearest)
+    own = (item for item in found.lost.items() if item[0] not in (GONE, STAYING))
+    named = sorted(own, key=lambda item: (-item[1].usd, item[0]))
     kept, rest = dict(named[:MOST_LOST]), named[MOST_LOST:]
     gone = [lost for uid, lost in rest if uid in found.evicted]
     staying = [lost for uid, lost in rest if uid not in found.evicted]
@@ -157,10 +158,6 @@ def bound_interruption(found: Interruption) -> Interruption:
             hours, usd = sum(lost.gpu_hours for lost in more), sum((lost.usd for lost in more), Decimal(0))
             kept[name] = Lost(pod=name, gpu_hours=hours, usd=usd)
     return msgspec.structs.replace(found, lost=kept, asked=_latest(found.asked), evicted=_latest(found.evicted))
-
-
-def _dearest(item: tuple[str, Lost]) -> tuple[Usd, str]:
-    return -item[1].usd, item[0]
 
 
 def _latest(done: dict[str, datetime]) -> dict[str, datetime]:
