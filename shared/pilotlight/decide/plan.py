@@ -4,6 +4,8 @@ The table is the plan: its steps run from top to bottom, each where its conditio
 stand there. ``docs/how-it-decides.md`` says the same in one page. A new feature is a file and a row.
 """
 
+from msgspec.structs import replace
+
 from pilotlight.decide.limits.plan_brakes import hold_back
 from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learned
 from pilotlight.decide.offers.offerings import tell_stale_prices
@@ -13,6 +15,10 @@ from pilotlight.decide.work import (
     Look,
     Work,
     always,
+    ask_about_fit,
+    ask_for_quotas,
+    doubts_fit,
+    doubts_quotas,
     has_deadlines,
     has_sick,
     is_any_steered,
@@ -122,6 +128,9 @@ STEPS: tuple[Step, ...] = (
          "policy", "plan"),
     step("placement", is_any_steered, late("place.node_closing", "place_taints"),
          "memory run steered view", "plan"),
+    # Questions last: one new plan is made where their answers change anything.
+    step("doubt about fit", doubts_fit, lambda: ask_about_fit, "memory plan", "again"),
+    step("account quotas", doubts_quotas, lambda: ask_for_quotas, "plan", "again"),
 )
 # fmt: on
 
@@ -132,4 +141,4 @@ def plan_cluster(look: Look) -> Plan:
     for step_ in STEPS:
         if step_.when(work):
             step_.load()(work)
-    return work.plan
+    return replace(work.plan, again=work.again) if work.again else work.plan

@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.decide.offers.offerings import relighting
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan, known_per_hour
+from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.limits.brakes import NO_BRAKES, Brakes
 from pilotlight.facts.memory import Memory
@@ -73,6 +73,10 @@ class Look(msgspec.Struct, frozen=True):
     """Quotas of the cloud's account, by pool: beyond them nothing is bought."""
     ahead: Mapping[str, NodesAhead] = NOBODY_AHEAD
     """Nodes without work, by pool, for workers that queues will ask for: kept and bought as warm ones are."""
+    asks: Collection[Again] = ()
+    """Questions that a plan may ask for one new plan."""
+    again: tuple[Again, ...] = ()
+    """Questions that are answered: this is the new plan."""
     use: "PoolUse | None" = None
     """Use of the pools' GPUs, for rules; None where telemetry is absent."""
 
@@ -83,38 +87,27 @@ class Work:
     def __init__(self, look: Look) -> None:
         self.look = look
         self.view = look.view
-        self.policy = look.policy
-        """The policy of this hour, under its rules."""
+        self.policy = look.policy  # The policy of this hour, under its rules.
         self.offerings = look.offerings
         """Capacity for sale with everything known of it: room for volumes and daemons, boot times, lifetimes."""
         self.memory = look.memory
-        self.ruled: Ruled | None = None
-        """Rules of the policy that hold, with what each did."""
+        self.ruled: Ruled | None = None  # Rules of the policy that hold, with what each did.
         self.filters: tuple[Filter, ...] = ()
         """Filters of what a shape may be bought, in the order of the steps that added them."""
-        self.steered: Collection[str] = ()
-        """Pools whose nodes are kept for pods that belong there."""
-        self.paid: dict[tuple[str, str], int] = {}
-        """Nodes that are paid for and not lit, by pool and zone."""
-        self.failed: list[NodeVerdict] = []
-        """Releases of capacity that never worked, or no longer does."""
-        self.in_doubt: Counter[str] = Counter()
-        """Instances by pool of which it is not known whether they are nodes."""
-        self.no_room = look.leaving
-        """Nodes that take no pods."""
+        self.steered: Collection[str] = ()  # Pools whose nodes are kept for pods that belong there.
+        self.paid: dict[tuple[str, str], int] = {}  # Nodes that are paid for and not lit, by pool and zone.
+        self.failed: list[NodeVerdict] = []  # Releases of capacity that never worked, or no longer does.
+        self.in_doubt: Counter[str] = Counter()  # Instances by pool of which it is not known whether they are nodes.
+        self.no_room = look.leaving  # Nodes that take no pods.
         self.spot_shares: SpotShares | None = None
         """Shares of teams and classes in spot; None where the policy names none."""
-        self.findings: list[Finding] = []
-        """Findings about nodes and prices; those about pods are the run's."""
+        self.findings: list[Finding] = []  # Findings about nodes and prices; those about pods are the run's.
         self.infeasible: Collection[str] = ()
         """Pods (uid) whose deadline could not be met when they came: nothing is bought for them."""
-        self.run: Provisioner
-        """Room, headroom, verdicts on pods and purchases."""
+        self.run: Provisioner  # Room, headroom, verdicts on pods and purchases.
         self.usd_per_hour_before: UsdPerHour
-        self.counted_to: datetime | None = None
-        """When the newest pod was created of which demand is counted."""
-        self.spares: Mapping[str, Spares] = {}
-        """Spares that pay for themselves, by pool."""
+        self.counted_to: datetime | None = None  # When the newest pod was created of which demand is counted.
+        self.spares: Mapping[str, Spares] = {}  # Spares that pay for themselves, by pool.
         self.guards_kept: Mapping[str, NodesAhead] = NOBODY_AHEAD
         """Spares that stay until dear nodes are closed, by pool."""
         self.guards_bought: Mapping[str, NodesAhead] = NOBODY_AHEAD
@@ -122,14 +115,14 @@ class Work:
         self.spare_buys: tuple[Buy, ...] = ()
         self.buys: tuple[Buy, ...] = ()
         self.nodes: list[NodeVerdict] = []
-        self.reserved: Mapping[str, str] = {}
-        """Nodes whose free room planned pods will take, each with the reason."""
+        self.reserved: Mapping[str, str] = {}  # Nodes whose free room planned pods will take, each with the reason.
         self.times: list[datetime] = []
         """Moments at which a plan may come out otherwise though nothing happened meanwhile."""
         self.pods: Sequence[PodGroup] = ()
         """Verdicts on pods with what idle nodes lack for them; the run's own where no node is lit."""
         self.paid_idle: tuple[PaidIdle, ...] = ()
         self.plan: Plan
+        self.again = look.again  # Reasons for one new plan.
         self._by_pool: tuple[Sequence[Offering], Mapping[str, Offering]] | None = None
 
     @property
@@ -173,6 +166,27 @@ class Work:
         """Note a moment at which the plan may come out otherwise."""
         if at is not None:
             self.times.append(at)
+
+
+def doubts_fit(work: Work) -> bool:
+    """True where pods are said to fit a lit node, or were: whether they are bound there is known outside."""
+    fits = work.memory.believing or any(group.verdict == "fits" for group in work.plan.pods)
+    return "fit" in work.look.asks and fits
+
+
+def doubts_quotas(work: Work) -> bool:
+    """True where purchases, or those that would come of a doubt, may pass the quotas of the cloud's account."""
+    return "quotas" in work.look.asks and bool(work.plan.buys or work.again)
+
+
+def ask_about_fit(work: Work) -> None:
+    """Ask for one new plan without beliefs that nothing bears out."""
+    work.again += ("fit",)
+
+
+def ask_for_quotas(work: Work) -> None:
+    """Ask for one new plan within the quotas of the cloud's account."""
+    work.again += ("quotas",)
 
 
 def always(_: Work) -> bool:

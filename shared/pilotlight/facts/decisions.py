@@ -111,6 +111,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     jobs: float
 
 
+Again = Literal["fit", "quotas"]
+"""Reasons for one new plan: doubt whether pods that fit are bound, and the quotas of the cloud's account."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One decision over one view: ``buys`` and the nodes to release are what is to be done."""
 
@@ -126,6 +130,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     demands: tuple[Demand, ...] = ()  # Of pods created up to ``counted_to``, which no earlier plan counted.
     counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.
     paid_idle: tuple[PaidIdle, ...] = ()  # What is paid for and would still be unused.
+    again: tuple[Again, ...] = ()  # Reasons why it was made anew; until that is done, reasons to ask for.
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:

@@ -22,14 +22,15 @@ def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = 
 
         return preview.dry_run(deps, releases=False)
     # What is known costs a cold start nothing of this.
-    from pilotlight.flow.cycle import cycle
+    from pilotlight.flow.cycle.cycle import run_cycle
+    from pilotlight.flow.cycle.planning import Aim
 
     late = _late(deps, event)
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
     flow = "provision" if isinstance(event, PodPending) else "admission"
-    answer = cycle.run_cycle(deps, flow, trigger, cycle.Aim(releases=False, refused=_refused(event)))
+    answer = run_cycle(deps, flow, trigger, Aim(releases=False, refused=_refused(event)))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
     if answer.outcome not in ("nothing", "at-work"):
         EVENT.put(deps.state, late or claim, Mark(note=answer.decision))

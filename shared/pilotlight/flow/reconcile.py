@@ -7,7 +7,8 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.credential_alert import remind
 from pilotlight.flow.alerts.decision_messages import alert_out, send
-from pilotlight.flow.cycle.cycle import Aim, run_cycle
+from pilotlight.flow.cycle.cycle import run_cycle
+from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.drain_all import carry_on, look_with_rescues

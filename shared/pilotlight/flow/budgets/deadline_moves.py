@@ -11,7 +11,6 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved_work
 from pilotlight.decide.job_deadlines.back_to_spot import Back, back_to_spot
 from pilotlight.decide.job_deadlines.job_deadlines import Behind, behind
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.offers.selection import Eligible, eligible
 from pilotlight.errors import Conflict
 from pilotlight.facts.interruption.interruption import BACK, MOVE, Interruption
@@ -31,7 +30,7 @@ def begin(deps: Deps, snapshot: Snapshot) -> None:
     def able(shape: PodShape) -> Eligible:
         return eligible(shape, deps.offerings, deps.policy, deps.throughput, snapshot.memory, snapshot.now)
 
-    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    others = snapshot.others
     acts = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others}
     staying = [n for n in snapshot.view.nodes if n.name not in snapshot.leaving and n.pool in acts]
     found, _ = behind(staying, able, snapshot.memory, snapshot.now)

@@ -12,7 +12,6 @@ from pilotlight.decide.money.budget_limits import OLDEST, applies, longest_run, 
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
 from pilotlight.decide.money.node_end import Ending, class_of, empty_node_end
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import WorkloadClass
@@ -36,7 +35,7 @@ def keep(
 ) -> tuple[list[Lit], dict[str, bool]]:
     """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go."""
     apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in every], lit)
-    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
+    others = snapshot.others
     cold: dict[str, bool] = {}
     queue_s = calls_s(len(apart) - 1)
     for one in lit:

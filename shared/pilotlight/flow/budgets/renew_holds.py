@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -13,7 +12,6 @@ from pilotlight.decide.money.budget_limits import applies, held_amount, latest, 
 from pilotlight.decide.money.economics import calls_s
 from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, queues, stop_within
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Meter, Money, Runs
@@ -242,7 +240,7 @@ class _Keeper:
             end = empty_node_end(hold, one.node.others, held_until)
         calls_s = min(self.queues.get(hold.id, 0.0), end.early_s) if one.pods else self.calls_s
         begins = end.at - timedelta(seconds=end.stop_s + calls_s) - TICK
-        if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self._left_alone:
+        if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self.snapshot.others:
             return hold
         if begins > self.now:
             self.due.append(begins)
@@ -255,10 +253,6 @@ class _Keeper:
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
         """Seconds before the end of what is held at which a stop begins: it takes its time, and its turn."""
         return stop_within(hold, pods) + self.queues.get(hold.id, 0.0)
-
-    @cached_property
-    def _left_alone(self) -> Mapping[str, str]:
-        return rivals(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.now)
 
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node
@@ -281,7 +275,7 @@ class _Keeper:
         if node is None or self.deps.mode_of(node.pool) not in ("scale-up", "act"):
             return
         try:
-            closes = after.frozen and node.pool not in self._left_alone
+            closes = after.frozen and node.pool not in self.snapshot.others
             if closes and node.schedulable:
                 node_marks.hold(self.deps, node.name, "budget", "its budget has no room for more on it")
             elif before.frozen and (not after.frozen or not (closes or node.schedulable)):

@@ -13,7 +13,6 @@ import msgspec
 
 from pilotlight.decide.money.budget_limits import most
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workload_ends
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.money.budgets import Hold, Terms
 from pilotlight.facts.workload import PodDemand, Reserving
@@ -45,7 +44,7 @@ def makers(deps: Deps, snapshot: Snapshot) -> Mapping[str, str]:
         for pool in deps.policy.pools
         if (mode := deps.mode_of(pool)) in ("observe", "advise")
     }
-    found = {**told, **rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)}
+    found = {**told, **snapshot.others}
     return {pool: why for pool, why in found.items() if not brake_records.pause_reason(deps.state, deps.name, pool)}
 
 

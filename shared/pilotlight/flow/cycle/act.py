@@ -1,14 +1,12 @@
 """Carries out the steps of a decision: upward to at least a size, downward one named instance (``release``)."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import cached_property
 
 import msgspec
 
 from pilotlight.decide.limits.plan_brakes import remember_call
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight
@@ -89,7 +87,8 @@ class Act:
         self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
         why = brake_records.pause_reason(self.deps.state, self.deps.name, call.pool)
         if not why and step.state == "sent":
-            why = self._others.get(call.pool, "")
+            # A call that was sent before its pool became another's is not sent again.
+            why = self.snapshot.others.get(call.pool, "")
         if why:
             if step.state == "planned":
                 sending.end("revoked", code="paused", note=why, count=0)
@@ -102,11 +101,6 @@ class Act:
         if sending.step.count and sending.step.state in ("done", "denied") and sending.step.code != "there":
             nodes, limits = sending.step.count, self.deps.policy.limits
             self.memory = remember_call(self.memory, call, nodes, self.record.at, limits)
-
-    @cached_property
-    def _others(self) -> Mapping[str, str]:
-        """A call that was sent before its pool became another's is not sent again."""
-        return rivals(self.deps.policy, self.snapshot.view, self.snapshot.pools, self.snapshot.now)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:
         """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.

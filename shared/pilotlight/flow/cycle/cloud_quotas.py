@@ -13,14 +13,18 @@ from pilotlight.ports.clouds import QuotaPools
 _log = logging.getLogger("pilotlight")
 
 
-def quotas_of(pools: QuotaPools, offerings: Sequence[Offering], buys: Sequence[Buy]) -> Mapping[str, Quota]:
-    """The quotas by pool; none where ``buys`` are within them, or where they cannot be read: then the cloud says no."""
+def quotas_of(
+    pools: QuotaPools, offerings: Sequence[Offering], buys: Sequence[Buy], *, sure: bool
+) -> Mapping[str, Quota]:
+    """The quotas by pool; none where ``buys`` are ``sure`` and within them, or where they cannot be read."""
     types = {offering.pool: (offering.instance_type, offering.capacity_type) for offering in offerings}
     try:
         quotas = pools.quotas(types)
     except (Denied, Retry) as no:
         _log.warning("quotas unread", extra={"data": {"why": str(no)}})
         return NO_QUOTAS
+    if not sure:
+        return quotas
     wanted: Counter[str] = Counter()
     for buy in buys:
         if quota := quotas.get(buy.pool):

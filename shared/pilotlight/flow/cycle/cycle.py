@@ -1,34 +1,26 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.decide.place.node_closing import OPEN_S, count_openings
-from pilotlight.decide.plan import plan_cluster
-from pilotlight.decide.work import NOBODY_AHEAD, Look
 from pilotlight.errors import Retry
-from pilotlight.facts.decisions import NodeVerdict, Plan, Record
-from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
-from pilotlight.facts.limits.brakes import Brakes
+from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
-from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.wording import did, released_nodes, summary
 from pilotlight.flow.budgets import hold_ends, renew_holds
 from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
+from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import Left, any_reopened, carry_on, purchases, settle_left, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
 from pilotlight.flow.observe import instance_lifetimes
-from pilotlight.flow.observe.fit_mismatch import doubt
 from pilotlight.flow.observe.settle import settle
 from pilotlight.flow.observe.snapshot import (
     Snapshot,
@@ -43,12 +35,7 @@ from pilotlight.flow.observe.snapshot import (
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
-from pilotlight.flow.records.record_limits import MOST_RELEASES, limit_releases
-from pilotlight.ports.clouds import QuotaPools
 from pilotlight.ports.state import ABSENT
-
-if TYPE_CHECKING:
-    from pilotlight.facts.utilisation.pool_use import PoolUse
 
 MOST_LOOKS = 5
 """A holder looks again at most so often before it leaves the rest to the next tick."""
@@ -60,19 +47,6 @@ STAYS = "a node stays that was to go: what waits is looked at again before anyth
 
 GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
-
-
-class Aim(msgspec.Struct, frozen=True, kw_only=True):
-    """The aim of a cycle. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
-    are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere,
-    ``queues`` how long the queues are whose workers get their nodes ahead.
-    """
-
-    releases: bool
-    see: Callable[[Snapshot], Snapshot] | None = None
-    gives: tuple[NodeVerdict, ...] = ()
-    refused: Mapping[str, datetime] = {}
-    queues: Mapping[str, QueueHistory] = {}
 
 
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
@@ -131,48 +105,60 @@ class Cycle:
         self.ran = deps.clock.stopwatch()
 
     def run(self) -> Answer:
-        """Observe, decide, record, act, tell."""
+        """Recover, observe, renew holds, plan, taint, tend GPUs, check admissions, act, tell."""
         snapshot, money, left = self.observe()
-        plan = decide(self.deps, snapshot, self.aim, money=money)
-        if snapshot.memory.believing or any(group.verdict == "fits" for group in plan.pods):
-            snapshot, anew = doubt(self.deps, snapshot, plan, self.aim.refused)
-            plan = decide(self.deps, snapshot, self.aim, money=money) if anew else plan
-        if any(pod.shape.due for pod in snapshot.view.pending):
-            snapshot = with_promised_jobs(snapshot, plan)
+        snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
+        snapshot = with_promised_jobs(snapshot, plan)
         snapshot = self.turn_doors(snapshot, plan)
-        if self.aim.releases and (
-            any(node.marked for node in snapshot.view.nodes) or any(found.code == SICK_GPU for found in plan.findings)
-        ):
-            from pilotlight.flow.cycle.gpu_health import tend
-
-            tend(self.deps, snapshot)
-        again = carry_on(self.deps, snapshot, left, self.held) if left else ()
+        self.tend_gpus(snapshot, plan)
+        again = carry_on(self.deps, snapshot, left, self.held)
         if plan.buys and any(sending.stays for one in left for sending in one.sendings):
             self.unfinished = True
             return Answer(decision="", did=again, why=STAYS, outcome="nothing")
-        snapshot = sized_anew(self.deps, snapshot, left) if left and plan.buys else snapshot
+        snapshot = sized_anew(self.deps, snapshot, left, plan)
+        snapshot = self.count_demand(snapshot, plan)
+        record = self.record(snapshot, plan, money)
+        again += self.check_admissions(snapshot, plan)
+        answer = self.act(snapshot, record, purchases(left)) if record else self.remember(snapshot, plan)
+        self.held.forget_loss()
+        self.follow_advice(snapshot, plan)
+        timed = replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
+        return replace(timed, did=(*again, *answer.did)) if again else timed
+
+    def count_demand(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
+        """The look that remembers what pods ask for which no earlier one counted."""
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
-        snapshot = replace(snapshot, memory=memory)
-        record = self.record(snapshot, plan, money)
-        if snapshot.view.queued:
-            from pilotlight.flow.cycle.kueue_check import admit
+        return replace(snapshot, memory=memory)
 
-            again = (*again, *admit(self.deps, snapshot, plan))
-        if record is None:
-            if plan.demands or memory.due != snapshot.was.memory.due:
-                ledger.remember(self.deps.state, self.deps.name, snapshot.was, memory)
-            answer = Answer(decision="", did=again, why=summary(plan, ()), outcome=_without_record(plan))
-        else:
-            done = self.act(snapshot, record, purchases(left) if left else ())
-            lines, why = (*again, *did(done)), summary(done.plan, done.calls_with_steps)
-            answer = Answer(decision=done.id, did=lines, why=why, released=released_nodes(done))
-        self.held.forget_loss()
+    def tend_gpus(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Nodes whose GPUs are not well closed to new pods, where one is or was."""
+        sick = any(found.code == SICK_GPU for found in plan.findings)
+        if self.aim.releases and (sick or any(node.marked for node in snapshot.view.nodes)):
+            from pilotlight.flow.cycle.gpu_health import tend
+
+            tend(self.deps, snapshot)
+
+    def check_admissions(self, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+        """Workloads let in by Kueue's check, where one waits for it; a line each."""
+        if not snapshot.view.queued:
+            return ()
+        from pilotlight.flow.cycle.kueue_check import admit
+
+        return tuple(admit(self.deps, snapshot, plan))
+
+    def remember(self, snapshot: Snapshot, plan: Plan) -> Answer:
+        """The answer where nothing is done or told: demand and promises are remembered."""
+        if plan.demands or snapshot.memory.due != snapshot.was.memory.due:
+            ledger.remember(self.deps.state, self.deps.name, snapshot.was, snapshot.memory)
+        return Answer(decision="", did=(), why=summary(plan, ()), outcome=_without_record(plan))
+
+    def follow_advice(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Advice that this look gives, noted to be held against what people do, where a pool is advised on."""
         if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
             from pilotlight.flow.records.advice_records import follow
 
             follow(self.deps, plan, snapshot.view, snapshot.now)
-        return replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
 
     def look(self) -> Snapshot:
         """One read, with what monitoring says where nodes may be given back."""
@@ -245,7 +231,7 @@ class Cycle:
             return None
         return replace(record, messages=messages, basis=basis(self.deps, snapshot, plan, money))
 
-    def act(self, snapshot: Snapshot, record: Record, lost: Sequence[Sending] = ()) -> Record:
+    def act(self, snapshot: Snapshot, record: Record, lost: Sequence[Sending] = ()) -> Answer:
         """Write the decision, make its calls, tell what became of them.
 
         What is planned is written before the lease is renewed: whoever holds it next finds it and revokes it. Where a
@@ -273,72 +259,8 @@ class Cycle:
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
             hold_ends.settle_decision(deps, done)
-        return done
-
-
-def decide(deps: Deps, snapshot: Snapshot, aim: Aim, *, money: Money = NO_BUDGETS, explain: bool = False) -> Plan:
-    """The plan for a look: made again where the cloud's account may not run what it would buy."""
-    plan = _decide(deps, snapshot, aim, money, explain)
-    if not plan.buys or not isinstance(deps.pools, QuotaPools):
-        return plan
-    from pilotlight.flow.cycle.cloud_quotas import quotas_of
-
-    quotas = quotas_of(deps.pools, deps.offerings, plan.buys)
-    return _decide(deps, snapshot, aim, money, explain, quotas) if quotas else plan
-
-
-def _decide(
-    deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool, quotas: Mapping[str, Quota] = NO_QUOTAS
-) -> Plan:
-    seen = snapshot.view, snapshot.pools, deps.offerings, deps.policy, snapshot.memory, snapshot.now
-    plan = plan_cluster(
-        Look(
-            *seen,
-            throughput=deps.throughput,
-            money=money,
-            releases=aim.releases,
-            explain=explain,
-            brakes=_brakes(deps, snapshot),
-            leaving=snapshot.leaving,
-            unsettled=snapshot.unsettled,
-            gives=aim.gives,
-            quotas=quotas,
-            ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
-            use=_use(deps) if deps.policy.rules else None,
-        )
-    )
-    plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
-    plan = _named(deps, plan) if deps.apart else plan
-    return limit_releases(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
-
-
-def _named(deps: Deps, plan: Plan) -> Plan:
-    """The plan with the nodes that go under the names that the cluster knows them by."""
-    nodes = (replace(n, node=deps.known_as(n.node)) if n.verdict == "release" else n for n in plan.nodes)
-    return replace(plan, nodes=tuple(nodes))
-
-
-def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:
-    from pilotlight.decide.demand.queue_demand import nodes_ahead
-
-    return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
-
-
-def _use(deps: Deps) -> "PoolUse | None":
-    """The pools' GPU utilisation of late; None where telemetry is absent."""
-    from pilotlight.state_schema.billing_records import POOL_USE
-
-    entry = POOL_USE.get(deps.state, deps.name)
-    return entry.value if entry is not None else None
-
-
-def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
-    """Brakes that people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
-    held, view = brake_records.read(deps, snapshot.memory, snapshot.now), snapshot.view
-    if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
-        return held  # Nothing that another could have left.
-    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
-    return replace(held, paused={**others, **held.paused}) if others else held
+        why = summary(done.plan, done.calls_with_steps)
+        return Answer(decision=done.id, did=did(done), why=why, released=released_nodes(done))
 
 
 def _without_record(plan: Plan) -> Outcome:

@@ -1,7 +1,6 @@
 """Nodes whose GPUs are not well are closed to new pods, and open again once they are well."""
 
 from pilotlight.decide.nodes.gpu_health import sick
-from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.errors import Denied
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -13,12 +12,11 @@ def tend(deps: Deps, snapshot: Snapshot) -> None:
     by_pool = {offering.pool: offering for offering in deps.offerings}
     nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
     closed = sick(nodes, by_pool, snapshot.now).closed
-    others = rivals(deps.policy, snapshot.view, snapshot.pools, snapshot.now)
     ours = {mark.node for mark in node_marks.every(deps) if "sick" in mark.owners}
     for node in nodes:
         if node.name in ours and node.name not in closed:
             node_marks.lift(deps, node.name, "sick")
-        elif node.name in closed.keys() - ours and node.pool not in others and _may(deps, node.pool):
+        elif node.name in closed.keys() - ours and node.pool not in snapshot.others and _may(deps, node.pool):
             _close(deps, node.name, closed[node.name])
 
 

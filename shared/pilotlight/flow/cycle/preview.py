@@ -3,7 +3,7 @@
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.alerts.wording import summary
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.cycle.cycle import Aim, decide
+from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.observe.gpu_health import with_told
 from pilotlight.flow.observe.queue_lengths import look_at_queues
@@ -27,4 +27,4 @@ def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsh
     aim = Aim(releases=releases)
     if releases and deps.queues is not None:
         aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
-    return snapshot, decide(deps, snapshot, aim, money=money, explain=explain)
+    return make_plan(deps, snapshot, aim, money, explain=explain)

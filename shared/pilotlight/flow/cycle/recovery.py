@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import CallStep, NodeVerdict, Record, StepState
+from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record, StepState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -119,8 +119,10 @@ def purchases(left: Sequence[Left]) -> list[Sending]:
     return [s for one in left for s in one.sendings if s.step.state == "sent" and s.step.call == "grow"]
 
 
-def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Snapshot:
+def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left], plan: Plan) -> Snapshot:
     """The look with its pools' sizes as they are now that nodes went after it: purchases raise them from there."""
+    if not (left and plan.buys):
+        return snapshot
     grows = [sending.step for sending in purchases(left)]
     now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe()}
     pools = (replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)

@@ -31,7 +31,8 @@ from pilotlight.facts.interruption.interruption import (
 )
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
-from pilotlight.flow.cycle.cycle import Aim, run_cycle
+from pilotlight.flow.cycle.cycle import run_cycle
+from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import node_of, without
 from pilotlight.flow.interruption.save_work import Saving

@@ -11,7 +11,8 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.cycle.cycle import Aim, run_cycle
+from pilotlight.flow.cycle.cycle import run_cycle
+from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.records import brake_records, node_marks

@@ -7,6 +7,7 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
+from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.offers.selection import Memo
 from pilotlight.facts.capacity import Node, digest
 from pilotlight.facts.cluster_view import ClusterView
@@ -51,6 +52,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Pods, by uid, that count as waiting though they still run, on a node that goes."""
     doubted: frozenset[str] = frozenset()
     """Nodes that are closed only for a notice which nobody confirms."""
+    others: Mapping[str, str] = {}
+    """Pools that another autoscaler is at, each with the evidence: nothing is bought or given back there."""
     lost_since: datetime | None = None
     """What the state was told from then on is gone, as after a restore."""
 
@@ -76,7 +79,15 @@ def look(deps: Deps) -> Snapshot:
     snapshot = Snapshot(
         view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
     )  # fmt: skip
-    return without_going(deps, snapshot)
+    return _with_others(deps, without_going(deps, snapshot))
+
+
+def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look that knows of other autoscalers, where there is anything that one could have left."""
+    view = snapshot.view
+    if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
+        return snapshot
+    return replace(snapshot, others=rivals(deps.policy, view, snapshot.pools, snapshot.now))
 
 
 _POLICIES: Memo[str] = Memo()
@@ -161,6 +172,8 @@ def with_due_jobs(snapshot: Snapshot) -> Snapshot:
 
 def with_promised_jobs(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """The look that remembers the deadlines that are promised to pods which wait."""
+    if not any(pod.shape.due for pod in snapshot.view.pending):
+        return snapshot
     from pilotlight.decide.job_deadlines.job_progress import taken_on
 
     refused = {found.uid for found in plan.findings if found.code in ("deadline", "bad-deadline")}

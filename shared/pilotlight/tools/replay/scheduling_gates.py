@@ -9,7 +9,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
 from pilotlight.flow.budgets.budget_holds import balances
-from pilotlight.flow.cycle.cycle import Aim, decide
+from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import look, with_flights
 from pilotlight.ports.cluster import Cluster
@@ -92,7 +92,7 @@ class Gate:
         a gang has its node, others may take the first one's.
         """
         snapshot = with_flights(self._deps, look(self._deps))
-        plan = decide(self._deps, snapshot, Aim(releases=False), money=balances(self._deps, snapshot.now))
+        _, plan = make_plan(self._deps, snapshot, Aim(releases=False), balances(self._deps, snapshot.now))
         pools = {node.name: node.pool for node in snapshot.view.nodes}
         pools |= {offering.name: offering.pool for offering in self._deps.offerings}
         put = {uid: pools.get(group.where, "") for group in plan.pods for uid in group.uids}

@@ -1,0 +1,129 @@
+"""Plans of a look: one, and one more where what it could not know has an answer from outside.
+
+A plan asks by ``again``: for doubt about fit where pods seem to fit and do not bind, for the account's quotas where it
+buys. The answers are heard together and the plan is made anew once; its record names the reasons.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import NOBODY_AHEAD, Look
+from pilotlight.facts.decisions import Again, NodeVerdict, Plan
+from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
+from pilotlight.facts.limits.brakes import Brakes
+from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.offers.pool_quota import NO_QUOTAS
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import brake_records
+from pilotlight.flow.records.record_limits import MOST_RELEASES, limit_releases
+from pilotlight.ports.clouds import QuotaPools
+
+if TYPE_CHECKING:
+    from pilotlight.facts.utilisation.pool_use import PoolUse
+
+
+class Aim(msgspec.Struct, frozen=True, kw_only=True):
+    """The aim of a cycle. ``releases``: idle nodes too. ``see`` changes the look before it is decided on, ``gives``
+    are nodes that go whatever the plan says. ``refused`` is when the scheduler said of a pod that it fits nowhere,
+    ``queues`` how long the queues are whose workers get their nodes ahead.
+    """
+
+    releases: bool
+    see: Callable[[Snapshot], Snapshot] | None = None
+    gives: tuple[NodeVerdict, ...] = ()
+    refused: Mapping[str, datetime] = {}
+    queues: Mapping[str, QueueHistory] = {}
+
+
+def make_plan(
+    deps: Deps,
+    snapshot: Snapshot,
+    aim: Aim,
+    money: Money = NO_BUDGETS,
+    *,
+    explain: bool = False,
+    doubts: bool = False,
+) -> tuple[Snapshot, Plan]:
+    """The look without what is believed no longer, and its plan. ``doubts``: a cycle's, which remembers its beliefs."""
+    asks: dict[Again, bool] = {"fit": doubts, "quotas": isinstance(deps.pools, QuotaPools)}
+    looked = _look(deps, snapshot, aim, money, explain, frozenset(ask for ask, may in asks.items() if may))
+    plan = plan_cluster(looked)
+    if plan.again:
+        snapshot, plan = _answer(deps, snapshot, aim, looked, plan)
+    plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
+    plan = _with_known_names(deps, plan) if deps.apart else plan
+    return snapshot, limit_releases(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
+
+
+def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) -> tuple[Snapshot, Plan]:
+    """One new plan with the answers to what the first one asks; the first where they change nothing."""
+    quotas, anew = NO_QUOTAS, False
+    if "fit" in plan.again:
+        from pilotlight.flow.observe.fit_mismatch import doubt
+
+        snapshot, anew = doubt(deps, snapshot, plan, aim.refused)
+    if "quotas" in plan.again and isinstance(deps.pools, QuotaPools) and (plan.buys or anew):
+        from pilotlight.flow.cycle.cloud_quotas import quotas_of
+
+        quotas = quotas_of(deps.pools, deps.offerings, plan.buys, sure=not anew)
+    answers: dict[Again, bool] = {"fit": anew, "quotas": bool(quotas)}
+    again = tuple(ask for ask, answered in answers.items() if answered)
+    if not again:
+        return snapshot, replace(plan, again=())
+    answered = replace(looked, memory=snapshot.memory, quotas=quotas, asks=frozenset(), again=again)
+    return snapshot, plan_cluster(answered)
+
+
+def _look(deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool, asks: frozenset[Again]) -> Look:
+    """Everything that the plan of a look goes by."""
+    return Look(
+        view=snapshot.view,
+        pools=snapshot.pools,
+        offerings=deps.offerings,
+        policy=deps.policy,
+        memory=snapshot.memory,
+        now=snapshot.now,
+        throughput=deps.throughput,
+        money=money,
+        releases=aim.releases,
+        explain=explain,
+        brakes=_brakes(deps, snapshot),
+        leaving=snapshot.leaving,
+        unsettled=snapshot.unsettled,
+        gives=aim.gives,
+        ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
+        use=_use(deps) if deps.policy.rules else None,
+        asks=asks,
+    )
+
+
+def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
+    """Brakes that people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
+    held, others = brake_records.read(deps, snapshot.memory, snapshot.now), snapshot.others
+    return replace(held, paused={**others, **held.paused}) if others else held
+
+
+def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:
+    from pilotlight.decide.demand.queue_demand import nodes_ahead
+
+    return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
+
+
+def _use(deps: Deps) -> "PoolUse | None":
+    """The pools' GPU utilisation of late; None where telemetry is absent."""
+    from pilotlight.state_schema.billing_records import POOL_USE
+
+    entry = POOL_USE.get(deps.state, deps.name)
+    return entry.value if entry is not None else None
+
+
+def _with_known_names(deps: Deps, plan: Plan) -> Plan:
+    """The plan with the nodes that go under the names that the cluster knows them by."""
+    nodes = (replace(n, node=deps.known_as(n.node)) if n.verdict == "release" else n for n in plan.nodes)
+    return replace(plan, nodes=tuple(nodes))
