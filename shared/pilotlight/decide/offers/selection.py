@@ -263,7 +263,7 @@ def _speeds(
 def _not_now(
     shape: PodShape, offering: Offering, policy: Policy, memory: Memory, now: datetime, steps: Sequence[StepInForce]
 ) -> tuple[Code, str] | None:
-    if step := barring_step(steps, offering, shape.workload_class, shape.team, now):
+    if steps and (step := barring_step(steps, offering, shape.workload_class, shape.team, now)):
         return "step", step
     if too_old(policy, offering, now):
         return (
