@@ -101,6 +101,12 @@ def test_a_node_that_shares_as_its_pool_says_is_well(gpus: int, parts: dict[str,
     assert bad(checks(survey, pool(slices=slices), clouds={"t4": PoolState(name="t4", desired=1)})) == []
 
 
+def test_gpus_that_a_cloud_makes_allocatable_need_no_daemonset() -> None:
+    """Without a device plugin in sight, nodes with allocatable GPUs say that one works."""
+    [check] = [each for each in checks(seen(daemonsets=())) if each.code == "device-plugin"]
+    assert (check.verdict, check.what) == ("ok", "GPUs are allocatable on 1 nodes")
+
+
 def test_a_sound_deployment_is_all_well() -> None:
     """Nothing is at fault, and every subject has its line."""
     found = checks(clouds={"t4": PoolState(name="t4", desired=1)})

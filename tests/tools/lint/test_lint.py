@@ -54,6 +54,18 @@ def deployment(select: str = "") -> str:
             id="E16: the highest priority is spot's",
         ),
         pytest.param(
+            "kind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander}\ndata: {priorities: '{1: [}'}\n",
+            "kind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander}\ndata: {priorities: '1: [.*]'}\n",
+            "ca-priorities",
+            id="priorities that cannot be read",
+        ),
+        pytest.param(
+            "kind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander}\ndata: {priorities: '5: od.*'}\n",
+            "kind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander}\ndata: {priorities: '5: .*'}\n",
+            "ca-catch-all",
+            id="priorities that leave a group unnamed",
+        ),
+        pytest.param(
             POOL + "  weight: 100\n" + TAINTED.replace("KEY", "inference") + "---\n" + POOL,
             POOL + "  weight: 100\n---\n" + POOL,
             "karpenter-weight",

@@ -277,12 +277,21 @@ def test_without_series_telemetry_is_absent(prometheus: str) -> None:
         _said("--prometheus", prometheus, "--until", str(START - 86400 * 9))
 
 
+@pytest.mark.parametrize(("step", "said"), [("20s", "fewer: give a larger --step"), ("60s", "")])
+def test_a_step_finer_than_the_samples_is_told(step: str, said: str, prometheus: str) -> None:
+    """Figures of a grid with gaps come with a word on stderr; those of whole minutes come without."""
+    line = ["waste", "--price", "2", "--until", str(END), "--prometheus", prometheus, "--since", "2h", "--step", step]
+    told = CliRunner().invoke(build(["waste"]), line).stderr
+    assert told.endswith(f"{said}\n") if said else told == ""
+
+
 @pytest.mark.parametrize(
     ("words", "error", "said"),
     [
         pytest.param(("--prometheus", "http://127.0.0.1:1"), Unavailable, "is that a Prometheus?", id="nobody there"),
         pytest.param(("--prometheus", "http://127.0.0.1:1", "--by", "me"), BadInput, "--by 'me'", id="no such group"),
         pytest.param(("--prometheus", "http://127.0.0.1:1", "--step", "0s"), BadInput, "--step 0s", id="no step"),
+        pytest.param(("--prometheus", "http://127.0.0.1:1", "--since", "9s"), BadInput, "--since 9s", id="no minute"),
     ],
 )
 def test_what_is_wrong_is_said(words: tuple[str, ...], error: type[Exception], said: str) -> None:
