@@ -46,7 +46,7 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     log = logging.getLogger(LOGGER)
     level = log.level
     monkeypatch.setattr(verify_notice, "Thread", Thread)
-    monkeypatch.setattr(Format, "wrote", Format.wrote)
+    monkeypatch.setattr(Format, "write", Format.write)
     lives.hush()
     yield
     log.setLevel(level)

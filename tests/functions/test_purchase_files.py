@@ -5,7 +5,7 @@ import pytest
 from purchase_files import WALKS, Walked, walked
 
 MOST_FILES = {"plain purchase": 51, "reconcile": 84, "billing tick": 13, "notice": 32}
-MORE_WITH_EVERYTHING_ON, MOST_CALLS = 25, 800
+MORE_WITH_EVERYTHING_ON, MOST_CALLS = 25, 590
 """Bounds of the purchase under a hard budget, taints and a schedule."""
 
 

@@ -40,14 +40,20 @@ class Format(Generic[T]):
         self._last: dict[str, tuple[bytes, T]] = {}
         self._written: tuple[T, bytes] | None = None
 
-    def write(self, value: T) -> bytes:
-        """The record of a value. One of which the size was looked at is not encoded again."""
+    def write(self, value: T, key: str = "") -> bytes:
+        """The record of a value. One of which the size was looked at is not encoded again.
+
+        Where a record of ``key`` was read before, its next reader has the value at hand.
+        """
         written = self._written
         if written is not None and written[0] is value:
-            return written[1]
-        fields = msgspec.json.encode(value)
-        record = self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
-        self._written = value, record
+            record = written[1]
+        else:
+            fields = msgspec.json.encode(value)
+            record = self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
+            self._written = value, record
+        if key in self._last:
+            self._last[key] = record, value
         return record
 
     def read(self, key: str, record: bytes) -> T:
@@ -63,11 +69,6 @@ class Format(Generic[T]):
             self._last.clear()
         self._last[key] = record, value
         return value
-
-    def wrote(self, key: str, record: bytes, value: T) -> None:
-        """A record that was read before is written anew: who reads it next has its value at hand."""
-        if key in self._last:
-            self._last[key] = record, value
 
     def _decoded(self, key: str, record: bytes) -> T:
         try:

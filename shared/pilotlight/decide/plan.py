@@ -14,7 +14,6 @@ from pilotlight.decide.steps import Step, late, step
 from pilotlight.decide.work import (
     Look,
     Work,
-    always,
     ask_about_fit,
     ask_for_quotas,
     doubts_fit,
@@ -26,6 +25,12 @@ from pilotlight.decide.work import (
     write_plan,
 )
 from pilotlight.facts.decisions import Plan
+
+
+def always(_: Work) -> bool:
+    """True for a step of every plan."""
+    return True
+
 
 # fmt: off
 STEPS: tuple[Step, ...] = (

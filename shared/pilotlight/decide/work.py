@@ -189,11 +189,6 @@ def ask_for_quotas(work: Work) -> None:
     work.again += ("quotas",)
 
 
-def always(_: Work) -> bool:
-    """True for a step of every plan."""
-    return True
-
-
 def has_sick(work: Work) -> bool:
     """True where GPUs may not be well: it is said, the node is lost with its pods, or shows fewer than its type has."""
     by_pool = work.by_pool

@@ -114,6 +114,11 @@ class Deps:
 
         return known_as(node, self.apart)
 
+    @property
+    def whole(self) -> "Deps":
+        """All of them, opened: these are."""
+        return self
+
     def now(self) -> datetime:
         """The store's own time: all workers of a deployment agree on it, whatever their clocks say."""
         return self.state.now()
@@ -164,14 +169,19 @@ class LateDeps:
         """As ``Deps.now``."""
         return self.state.now()
 
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else ``Deps`` has."""
+    @property
+    def whole(self) -> Deps:
+        """All of them, opened."""
         if self._opened is None:
             try:
                 self._opened = self._open()
             except Reject as error:
                 raise Failed(f"not set up: {error}") from error
-        return getattr(self._opened, name)
+        return self._opened
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else ``Deps`` has."""
+        return getattr(self.whole, name)
 
 
 Outcome = Literal["done", "seen", "stopped", "nothing", "at-work", "known", "dry-run"]

@@ -60,10 +60,8 @@ class Table(Generic[T]):
         Raises ``Conflict`` where ``if_version`` is not what is there (``ABSENT``: nothing).
         """
         keep_s = self.ttl_s if ttl_s is None else ttl_s
-        key, record = self.key(name), self.format.write(value)
-        version = state.put(key, record, if_version=if_version, ttl_s=keep_s)
-        self.format.wrote(key, record, value)
-        return version
+        key = self.key(name)
+        return state.put(key, self.format.write(value, key), if_version=if_version, ttl_s=keep_s)
 
     def delete(self, state: State, name: str, *, if_version: int | None = None) -> None:
         """Delete. Absent is no error without ``if_version``; with it, another version raises ``Conflict``."""

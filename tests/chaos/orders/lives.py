@@ -42,12 +42,15 @@ class AtOnce:
         return False
 
 
+WRITE = Format.write
+
+
 def hush() -> None:
     """Retries are what is provoked here; a worker is one thread; and workers are processes: each decodes what another
     wrote."""
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)
     setattr(verify_notice, "Thread", AtOnce)  # noqa: B010
-    setattr(Format, "wrote", lambda *record: None)  # noqa: B010
+    setattr(Format, "write", lambda kind, value, key="": WRITE(kind, value))  # noqa: B010
 
 
 class Life:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from pilotlight.units import Seconds, UsdPerHour
 Measure = Literal["usd", "gpu_hours", "usd_per_hour"]
 
 
-class Meter(msgspec.Struct, frozen=True, kw_only=True):
+class Meter(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One limit of one budget over one window. Dollars an hour are a rate, not a sum: their ``end`` is None."""
 
     budget: Budget
@@ -22,7 +23,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     start: datetime
     end: datetime | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Unique over all budgets and windows: "research/usd/20261120T0500"."""
         return f"{self.budget.account}/{self.measure}/{self.start:%Y%m%dT%H%M}"

@@ -55,7 +55,7 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     What it opened it closes behind those that it was opened for; where they still wait it looks once more.
     Raises what the ports raise; what was done so far stays recorded.
     """
-    opened: dict[str, Opening] = {}
+    deps, opened = deps.whole, dict[str, Opening]()
     answer = _look(deps, flow, trigger, aim, opened)
     if opened and placement_taints.tend(deps, opened, OPEN_S):
         answer = join_answers(answer, _look(deps, flow, f"{trigger} again", aim, {}))
