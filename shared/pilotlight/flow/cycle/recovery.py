@@ -52,28 +52,39 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     The look with what may still land, and the records that stay open. What went is settled first: the size that an
     earlier purchase asked for counted it.
     """
-    for one in left:
-        for sending in one.sendings:
-            if sending.step.state == "revoked":
-                _undo(deps, one.record, sending.step)
-    lost = purchases(left)
-    for one in left:
-        for sending in one.sendings:
-            if sending.step.state == "sent" and sending.step.call == "release":
-                _settle_release(deps, snapshot, one.record, sending, lost)
-    for one in left:
-        for sending in one.sendings:
-            if sending in lost:
-                _settle_grow(deps, snapshot, one.record, sending)
+    _settle_calls(deps, snapshot, left)
     snapshot = without_going(deps, snapshot)
     turned = _turned(deps, snapshot, left)
     left = [one for one in left if not _close(deps, one)]
-    open_ = [(one.record, s.step) for one in left for s in one.sendings if s.step.state == "sent"]
+    return _with_open(deps, snapshot, turned, [(one.record, step) for one in left for step in _sent(one)]), left
+
+
+def _settle_calls(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> None:
+    """What came of each call: of those never sent, then of releases, then of purchases."""
+    calls = [(one.record, sending) for one in left for sending in one.sendings]
+    lost = purchases(left)
+    for record, sending in calls:
+        if sending.step.state == "revoked":
+            _undo(deps, record, sending.step)
+    for record, sending in calls:
+        if sending.step.state == "sent" and sending.step.call == "release":
+            _settle_release(deps, snapshot, record, sending, lost)
+    for record, sending in calls:
+        if sending in lost:
+            _settle_grow(deps, snapshot, record, sending)
+
+
+def _sent(one: Left) -> list[CallStep]:
+    """Calls whose answers are still lost."""
+    return [sending.step for sending in one.sendings if sending.step.state == "sent"]
+
+
+def _with_open(deps: Deps, snapshot: Snapshot, memory: Memory, open_: Sequence[tuple[Record, CallStep]]) -> Snapshot:
+    """The look with what may still land: sizes that were asked for, nodes that may go, decisions in doubt."""
     grows = [step for _, step in open_ if step.call == "grow"]
     pools = tuple(_as_asked(pool, grows) for pool in snapshot.pools)
-    sizes = {**snapshot.memory.sizes, **{pool.name: pool.desired for pool in pools}}
-    memory = replace(turned, sizes=sizes)
-    snapshot = replace(
+    memory = replace(memory, sizes={**snapshot.memory.sizes, **{pool.name: pool.desired for pool in pools}})
+    return replace(
         snapshot,
         memory=memory,
         was=ledger.remember(deps.state, deps.name, snapshot.was, memory),
@@ -82,7 +93,6 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
         leaving={step.target: record.id for record, step in open_ if step.call == "release"},
         unresolved=frozenset(record.id for record, _ in open_),
     )
-    return snapshot, left
 
 
 def any_reopened(snapshot: Snapshot, left: Sequence[Left]) -> bool:
