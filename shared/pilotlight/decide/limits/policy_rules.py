@@ -154,15 +154,18 @@ def _utilisation(rule: Rule, nodes: Sequence[Node], use: PoolUse | None) -> str 
     whole = sum(node.gpus for node in nodes)
     if not whole:
         return None
-    known = use is not None and all(node.pool in use.pools for node in nodes)
-    if use is not None and known:
-        used = sum(use.pools[node.pool] * node.gpus for node in nodes) / whole
-    else:
-        used = sum(free < MILLI_PER_GPU for node in nodes for free in node.devices) / whole
-    if (below is not None and used >= below) or (above is not None and used <= above):
+    used, by = _used(nodes, use)
+    if (below is not None and used / whole >= below) or (above is not None and used / whole <= above):
         return None
-    by = f"used by {use.metric}" if use is not None and known else "held by pods (telemetry: absent)"
-    return f"{used:.0%} of {whole} GPUs are {by}"
+    return f"{used / whole:.0%} of {whole} GPUs are {by}"
+
+
+def _used(nodes: Sequence[Node], use: PoolUse | None) -> tuple[float, str]:
+    """GPUs in use, and by which measure: of pods that hold a part, where it is not known of every node."""
+    if use is not None and all(node.pool in use.pools for node in nodes):
+        return sum(use.pools[node.pool] * node.gpus for node in nodes), f"used by {use.metric}"
+    held = sum(free < MILLI_PER_GPU for node in nodes for free in node.devices)
+    return held, "held by pods (telemetry: absent)"
 
 
 def _age(rule: Rule, nodes: Sequence[Node], now: datetime) -> str | None:

@@ -20,9 +20,9 @@ _NO_ROOM = Resources(cpu_milli=0, memory=0, ephemeral=0, pods=0)
 
 def without_judged(view: ClusterView, apart: Sequence[SetApart]) -> ClusterView:
     """The view with these objects set apart."""
-    pods = {one.name: one.degree for one in apart if one.kind == "pod"}
-    nodes = {one.name: one.degree for one in apart if one.kind == "node"}
-    works = {one.name for one in apart if one.kind == "workload"}
+    pods, nodes, works = (
+        {one.name: one.degree for one in apart if one.kind == kind} for kind in ("pod", "node", "workload")
+    )
     gone = pods.keys() | {
         uid for work in view.queued if _named(work) in works for each in work.sets for uid in each.uids
     }

@@ -65,26 +65,19 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
     names = {*rules.pools, *rules.pools.values()}
     tagged = any(line.pool in names for line in lines)
     ties = [(line, _tie(line, rules, tagged=tagged)) for line in lines]
-    part = rules.scope.shared if rules.scope else ZERO
-    mine = [
-        (line, Decimal(1) if tie == "own" else part)
-        for line, tie in ties
-        if tie == "own" or (tie, part) > ("shared", ZERO)
-    ]
+    shares = {"own": Decimal(1), "shared": rules.scope.shared if rules.scope else ZERO, "other": ZERO}
+    mine = [(line, shares[tie]) for line, tie in ties if shares[tie] > 0]
     counted = [(line, share, usd) for line, share in mine if (usd := _usd(line, rules.rates)) is not None]
     uncounted = [line for line, _ in mine if _usd(line, rules.rates) is None]
-    left_out = [line for line, tie in ties if tie == "shared" and not part]
+    left_out = [line for line, tie in ties if tie == "shared" and not shares[tie]]
     days = tuple(_day(line, usd, share, rules.pools) for line, share, usd in counted)
     nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
     return Bill(
         source=source,
         days=days,
-        horizon=_horizon([(line, usd) for line, _, usd in counted], end),
+        horizon=_horizon(counted, end),
         findings=(*_doubts(uncounted), *nobody),
-        notes=(
-            *_left_out(left_out, rules.rates),
-            *([f"{dropped} files are replaced by newer ones"] if dropped else []),
-        ),
+        notes=_notes(left_out, rules.rates, dropped),
         doubtful=_doubtful(days, uncounted, left_out),
     )
 
@@ -127,11 +120,11 @@ def _day(line: Line, usd: Decimal, share: Decimal, pools: Mapping[str, str]) -> 
     )
 
 
-def _horizon(lines: Iterable[tuple[Line, Decimal]], end: datetime) -> datetime | None:
+def _horizon(lines: Iterable[tuple[Line, Decimal, Decimal]], end: datetime) -> datetime | None:
     """Reach of the bill: every service of every account that goes on is in it up to there."""
     reach: dict[tuple[str, str], datetime] = {}
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    for line, usd in lines:
+    for line, _, usd in lines:
         key = line.service, line.account or line.payer
         sums[key] += abs(usd)
         if line.reach is not None:
@@ -166,14 +159,12 @@ def _doubts(uncounted: Sequence[Line]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _left_out(lines: Sequence[Line], rates: Sequence[CurrencyRate]) -> tuple[str, ...]:
-    usd = sum((_usd(line, rates) or ZERO for line in lines), ZERO)
-    if not usd:
-        return ()
-    services = sorted({line.service or "no service" for line in lines})
-    return (
-        f"{cents(usd)} of lines without a tag are left out ({', '.join(services[:3])}): bill in the policy says whose",
-    )
+def _notes(left_out: Sequence[Line], rates: Sequence[CurrencyRate], dropped: int) -> tuple[str, ...]:
+    notes = [f"{dropped} files are replaced by newer ones"] if dropped else []
+    if usd := sum((_usd(line, rates) or ZERO for line in left_out), ZERO):
+        services = ", ".join(sorted({line.service or "no service" for line in left_out})[:3])
+        notes.insert(0, f"{cents(usd)} of lines without a tag are left out ({services}): bill in the policy says whose")
+    return tuple(notes)
 
 
 def _finding(message: str) -> Finding:

@@ -76,24 +76,26 @@ def metered_node(one: Lit, offering: Offering | None) -> MeteredNode:
     """
     node = one.node
     known = offering if offering and (node is None or _same(node, offering)) else None
-    gpus = known.gpus if known else node.gpus if node else 0
+    itself, sold = node or known, known or node
+    gpus = sold.gpus if sold else 0
     holders, parts = holdings(node, gpus) if node else ((), 1)
+    usd, least_s, step_s = (known.usd_per_hour, known.minimum_s, known.increment_s) if known else (None, 0, 1)
     return MeteredNode(
         name=node.name if node else one.instance,
         pool=one.pool,
-        instance_type=node.instance_type if node else known.instance_type if known else "",
-        capacity_type=node.capacity_type if node else known.capacity_type if known else "on-demand",
-        gpu_model=known.gpu_model if known else node.gpu_model if node else "",
+        instance_type=itself.instance_type if itself else "",
+        capacity_type=itself.capacity_type if itself else "on-demand",
+        gpu_model=sold.gpu_model if sold else "",
         gpus=gpus,
-        usd_per_hour=known.usd_per_hour if known else None,
-        minimum_s=known.minimum_s if known else 0,
-        increment_s=known.increment_s if known else 1,
+        usd_per_hour=usd,
+        minimum_s=least_s,
+        increment_s=step_s,
         since=one.since,
         until=one.since,
         ready=node is not None and node.ready and gpus > 0,
         parts=parts,
         holders=holders,
-        owners={pod.uid: (pod.team, pod.workload_class) for pod in node.gpu_pods} if node else {},
+        owners={pod.uid: (pod.team, pod.workload_class) for pod in one.pods},
     )
 
 

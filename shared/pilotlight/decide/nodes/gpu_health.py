@@ -52,7 +52,7 @@ def sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now: datetime) 
         settled = [node for node in its if now - (node.ready_since or node.created_at) >= SETTLES]
         whys = {node.name: why for node in settled if (why := _why(node, its, offering))}
         findings += _short_of(settled, whys, offering)
-        findings += [_lost(node) for node in its if node.gpu_pods and not node.ready and node.name not in whys]
+        findings += _lost(its, whys)
         if len(whys) >= MANY and len(whys) > SHARE * len(its):
             findings.append(_many(pool, whys, len(its)))
             continue
@@ -125,11 +125,17 @@ def _short_of(nodes: Sequence[Node], whys: Mapping[str, str], offering: Offering
     ]
 
 
-def _lost(node: Node) -> Finding:
-    message = (
-        f"it is not ready, with {len(node.gpu_pods)} GPU pod(s) bound to it: Kubernetes ends them, Pilotlight does not"
-    )
-    return Finding(subject=f"node {node.name}", code=NODE_LOST, message=message)
+def _lost(nodes: Sequence[Node], whys: Mapping[str, str]) -> list[Finding]:
+    return [
+        Finding(
+            subject=f"node {node.name}",
+            code=NODE_LOST,
+            message=f"it is not ready, with {len(node.gpu_pods)} GPU pod(s) bound to it: Kubernetes ends them, "
+            "Pilotlight does not",
+        )
+        for node in nodes
+        if node.gpu_pods and not node.ready and node.name not in whys
+    ]
 
 
 def _many(pool: str, whys: Mapping[str, str], all_: int) -> Finding:

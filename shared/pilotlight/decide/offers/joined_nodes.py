@@ -47,21 +47,26 @@ def sell_as_joined(work: "Work") -> None:
 def _of(nodes: Sequence[Node], old: Learnt | None) -> Learnt:
     rooms = [node.room for node in nodes if node.room is not None]
     attachable = [(n, a) for n, a in old.room.other if n.startswith(ATTACHABLE)] if old is not None else []
-    others = [dict(room.other) for room in rooms]
-    common = {name: min(each[name] for each in others) for name in others[0] if all(name in each for each in others)}
-    room = Resources(
-        cpu_milli=min(r.cpu_milli for r in rooms),
-        memory=min(r.memory for r in rooms),
-        ephemeral=min(r.ephemeral for r in rooms),
-        pods=min(r.pods for r in rooms),
-        other=tuple(sorted((dict(attachable) | common).items())),
-    )
+    room = _least(rooms, dict(attachable))
     labels_ = dict(sorted(_common_labels(nodes).items()))
     published = next((node for node in nodes if node.kinds), None)
     if published is not None:
         return Learnt(room=room, labels=labels_, kinds=published.kinds, resource=published.resource)
     kinds, resource = (old.kinds, old.resource) if old is not None else ((), "")
     return Learnt(room=room, labels=labels_, kinds=kinds, resource=resource)
+
+
+def _least(rooms: Sequence[Resources], attachable: Mapping[str, int]) -> Resources:
+    """The room that each of them has, and ``attachable`` volumes where they tell none."""
+    others = [dict(room.other) for room in rooms]
+    common = {name: min(each[name] for each in others) for name in others[0] if all(name in each for each in others)}
+    return Resources(
+        cpu_milli=min(r.cpu_milli for r in rooms),
+        memory=min(r.memory for r in rooms),
+        ephemeral=min(r.ephemeral for r in rooms),
+        pods=min(r.pods for r in rooms),
+        other=tuple(sorted({**attachable, **common}.items())),
+    )
 
 
 def _common_labels(nodes: Sequence[Node]) -> dict[str, str]:

@@ -44,13 +44,12 @@ def with_paid(
         if offering.capacity_type == "reserved" and offering.pool in policy.pools:
             state = states.get(offering.pool)
             here = [p for p in paid_capacity(policy.pools[offering.pool], state) if p.lasts(now)]
-            mine = [p for p in here if p.free and (offering.zone == "" or p.zone in ("", offering.zone))]
+            mine = [p for p in here if p.free and p.serves(offering.zone)]
             size = state.desired if state is not None else 0
             room[offering.pool, ""] = max(0, min(sum(p.free for p in here), sum(p.count for p in here) - size))
             if offering.zone:
                 room[offering.pool, offering.zone] = sum(p.free for p in mine)
-            ends = min((p.ends for p in mine if p.ends is not None), default=None)
-            offering = replace(offering, paid_until=ends)
+            offering = replace(offering, paid_until=_first_end(mine))
         out.append(offering)
     return out, room
 
@@ -76,7 +75,7 @@ def unused_capacity(
                     count=sum(p.count for p in here),
                     gpus=nodes * offering.gpus,
                     worth=None if price is None else price * nodes,
-                    until=min((p.ends for p in here if p.ends is not None), default=None),
+                    until=_first_end(here),
                 )
             )
     return tuple(found)
@@ -126,6 +125,10 @@ def count_unused(was: UnusedMonth | None, idle: Iterable[PaidIdle], now: datetim
     for one in idle:
         pools[one.pool] = replace(pools.get(one.pool, UnusedPool()), gpus=one.gpus, worth=one.worth)
     return UnusedMonth(until=now, pools=pools)
+
+
+def _first_end(paid: Iterable[Paid]) -> datetime | None:
+    return min((p.ends for p in paid if p.ends is not None), default=None)
 
 
 def _gone_on(pool: UnusedPool, hours: Decimal) -> UnusedPool:

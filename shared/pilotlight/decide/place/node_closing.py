@@ -176,19 +176,15 @@ def placement(
     view: ClusterView, plan: Plan, pools: Collection[str], seen: Mapping[str, datetime], memory: Memory, now: datetime
 ) -> NodeDoors:
     """Doors of a look, opened and closed. ``plan`` says who fits where, ``pools`` are steered, ``seen`` the strays."""
-    shut = {pool for pool in pools if pool in seen}
-    if not shut and not any(node.closed for node in view.nodes):
+    shut, closed = {pool for pool in pools if pool in seen}, tainted_nodes(view.nodes)
+    if not shut and not closed:
         return NodeDoors(strays=dict(seen))
     doors = {node.name for node in view.nodes if node.pool in shut and not node.unserved}
     openings = {name: o for name, o in _openings(view, plan, memory, now).items() if name in doors}
-    close, open_ = [], []
-    for node in view.nodes:
-        kept = node.name not in doors or node.name in openings
-        if kept and node.closed:
-            open_.append(node.name)
-        elif not kept and not node.closed and node.ready and node.schedulable:
-            close.append(node.name)
-    return NodeDoors(close=tuple(sorted(close)), open=tuple(sorted(open_)), openings=openings, strays=dict(seen))
+    barred = doors - openings.keys()
+    able = {node.name for node in view.nodes if node.ready and node.schedulable}
+    close, open_ = sorted(barred & able - closed), sorted(closed - barred)
+    return NodeDoors(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
 
 
 def steer(work: "Work") -> None:

@@ -1,7 +1,7 @@
 """Room for pods: on lit nodes, on nodes on their way, within the caps; and pods that wait, placed in it in order."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -53,12 +53,17 @@ def place_pods(work: Work) -> None:
     for gang, groups in in_units(pending):
         # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
         flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
-        rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
-        rest = [group for group in rest if group.pods]
+        rest = _without(groups, asked)
         if gang is not None and rest:
             place_gang(run, gang, rest, running[gang], flown)
         elif rest:
             run.place(rest[0])
+
+
+def _without(groups: Sequence[Group], asked: Container[str]) -> list[Group]:
+    """The groups without pods whose node was asked for."""
+    rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
+    return [group for group in rest if group.pods]
 
 
 def _count(

@@ -34,6 +34,10 @@ class _Fit(NamedTuple):
     cluster: str
     whole: bool
 
+    def candidates(self, pools: Collection[str]) -> set[str]:
+        """Those of ``pools`` that it may be."""
+        return {pool for pool in pools if (pool == self.pool if self.whole else pool.startswith(self.pool))}
+
 
 def pool_of_group(group: str, pools: Collection[str], cluster: str = "") -> str:
     """The one of ``pools`` (as the cloud calls them) whose group this is; empty where none is, or more than one may be.
@@ -48,10 +52,10 @@ def pool_of_group(group: str, pools: Collection[str], cluster: str = "") -> str:
         return eks[1] if eks[1] in pools else ""
     gke = _GKE.fullmatch(name)
     fits = list(_fits(gke[1], pools)) if gke else []
-    ours = [fit for fit in fits if cluster and _is(cluster, fit)]
+    ours = [fit for fit in fits if _is(cluster, fit)]
     sure = ours or [fit for fit in fits if fit.whole or len(fit.pool) >= LEAST]
     whole = [fit for fit in sure if fit.whole] or sure
-    found = {pool for fit in whole for pool in pools if (pool == fit.pool if fit.whole else pool.startswith(fit.pool))}
+    found = set[str]().union(*(fit.candidates(pools) for fit in whole))
     return found.pop() if len(found) == 1 else ""
 
 

@@ -28,6 +28,10 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
         """True while it is there."""
         return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
 
+    def serves(self, zone: str) -> bool:
+        """True where a node of a zone may run on it; without a zone the node's is open."""
+        return not zone or self.zone in ("", zone)
+
 
 class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of a pool that are paid for and run nowhere, with their GPUs. ``worth`` is what they cost on demand."""

@@ -256,9 +256,7 @@ def spare_buys(
         if offering is None or not (pool.warm or pool.min or name in memory.hits):
             continue
         offering = _in_its_best_zone(offering, run, memory)
-        if memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now):
-            continue
-        if run.steps and barring_step(run.steps, offering, memory.pool_class.get(name, ""), "", run.now):
+        if _rests(offering, run, policy, memory):
             continue
         own = spares.get(name)
         pay = own.bought if own is not None else 0
@@ -298,6 +296,13 @@ def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> O
     zones = [o for o in run.offerings if o.pool == offering.pool]
     able = [o for o in zones if not memory.live_backoff(o.name, run.now)] if len(zones) > 1 else []
     return min(able, key=lambda o: (o.compared_usd_per_hour, o.interruptions_per_hour, o.name), default=offering)
+
+
+def _rests(offering: Offering, run: Provisioner, policy: Policy, memory: Memory) -> bool:
+    """True where nothing is bought of an offering now: it failed, its price is too old, or a budget's step says so."""
+    if memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now):
+        return True
+    return bool(barring_step(run.steps, offering, memory.pool_class.get(offering.pool, ""), "", run.now))
 
 
 def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:

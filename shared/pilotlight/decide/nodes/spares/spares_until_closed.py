@@ -25,6 +25,7 @@ from pilotlight.facts.workload import PodShape
 from pilotlight.units import HOUR, cents, human
 
 if TYPE_CHECKING:
+    from pilotlight.decide.place.node_closing import Homes
     from pilotlight.decide.work import Work
 
 LIKELY = 0.05
@@ -50,23 +51,19 @@ def guards(
     spares: Mapping[str, Spares],
     pools: Collection[str],
 ) -> Guards:
-    """Guards of a look. ``pools`` are those whose nodes are closed; ``offerings`` and what pays, ``spares``, are by
-    pool: where nothing is bought ahead for a pool, this is not either.
+    """Guards of a look. ``pools`` are those whose nodes are closed, each with an offering; ``offerings`` and what pays,
+    ``spares``, are by pool: where nothing is bought ahead for a pool, this is not either.
     """
     found = Guards({}, {})
     here = [*_booting(run.booting, pools), *_fresh(run, view, offerings, pools)]
     bought = [*_booting((b for _, p in sorted(run.purchases.items()) for b in p.bins), pools)]
-    coming = [b for b in (*here, *bought) if b.pool in offerings]
+    coming = [*here, *bought]
     if not coming or not spares or run.homes is None:
         return found
     for shape in _shapes(view):
         home = min((pool for pool in run.homes.pools_for(shape) or () if pool in spares), default="")
-        strange = run.homes.stray_in(shape) if home else ()
-        open_to = {b.pool for b in coming if b.pool in strange and b.room_for(shape)}
-        for pool in sorted(open_to):
+        for pool in _open_to(shape, run.homes, coming) if home else ():
             ahead = _ahead(run.memory, shape, spares[home], offerings[pool], run.now)
-            if ahead is None:
-                continue
             _more(found.keep, home, ahead)
             if offerings[home].boot_s <= offerings[pool].boot_s and any(b.pool == pool for b in bought):
                 _more(found.buy, home, ahead)
@@ -87,6 +84,12 @@ def keep_guards(work: "Work") -> None:
     work.policy = with_more_warm(work.policy, work.guards_kept)
 
 
+def _open_to(shape: PodShape, homes: "Homes", coming: Iterable[Bin]) -> list[str]:
+    """The pools of nodes that come, on which a shape would start though it belongs elsewhere."""
+    strange = homes.stray_in(shape)
+    return sorted({b.pool for b in coming if b.pool in strange and b.room_for(shape)})
+
+
 def _to_be_closed(work: "Work") -> set[str]:
     """The pools whose nodes are closed when they come: those that are grown now, and that others stray into."""
     memory, by_pool = work.memory, work.by_pool
@@ -103,7 +106,7 @@ def _fresh(
     run: Provisioner, view: ClusterView, offerings: Mapping[str, Offering], pools: Collection[str]
 ) -> Iterator[Bin]:
     """Nodes that are ready since shortly and will be closed."""
-    bins = {b.where: b for b in run.ready if b.pool in pools and b.pool in offerings}
+    bins = {b.where: b for b in run.ready if b.pool in pools}
     for node in view.nodes if bins else ():
         bin_ = bins.get(node.name)
         if bin_ is not None and not node.closed and not node.unserved and (node.gpu_pods or bin_.taken):
@@ -139,6 +142,6 @@ def _ahead(memory: Memory, shape: PodShape, own: Spares, dear: Offering, now: da
     return NodesAhead(nodes=most, whom=WHOM, why=f"{saves} > {cents(own.offering.usd_per_hour)}/h meanwhile")
 
 
-def _more(found: dict[str, NodesAhead], pool: str, ahead: NodesAhead) -> None:
-    if pool not in found or found[pool].nodes < ahead.nodes:
+def _more(found: dict[str, NodesAhead], pool: str, ahead: NodesAhead | None) -> None:
+    if ahead is not None and (pool not in found or found[pool].nodes < ahead.nodes):
         found[pool] = ahead
