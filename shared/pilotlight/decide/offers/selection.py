@@ -83,9 +83,6 @@ class Memo(Generic[T]):
         return answer
 
 
-_ELIGIBLE: Memo[Eligible] = Memo()
-
-
 def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not _offers(offering, shape.gpu.resource):
@@ -145,28 +142,7 @@ def eligible(
     steps: Sequence[StepInForce] = (),
     lit_on_demand: frozenset[str] = frozenset(),
 ) -> Eligible:
-    """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs.
-
-    Where nothing holds an offering back for a while, that is worked out once for a shape.
-    """
-    asked = shape, offerings, policy, throughput, memory, now, steps, lit_on_demand
-    for_now = steps or memory.misfits or memory.quarantines or memory.backoffs
-    if for_now or not shape.key or any(o.paid_until is not None for o in offerings):
-        return _eligible(*asked)
-    too_dated = tuple([o.name for o in offerings if too_old(policy, o, now)])
-    return _ELIGIBLE((policy, throughput, *offerings), (shape.key, too_dated, lit_on_demand), lambda: _eligible(*asked))
-
-
-def _eligible(
-    shape: PodShape,
-    offerings: Sequence[Offering],
-    policy: Policy,
-    throughput: Mapping[str, Mapping[str, float]],
-    memory: Memory,
-    now: datetime,
-    steps: Sequence[StepInForce],
-    lit_on_demand: frozenset[str],
-) -> Eligible:
+    """The offerings a shape may be bought now, by class rules, budgets' steps, quarantines and back-offs."""
     rules = policy.of_class(shape.workload_class)
     able, rejected = _fitting(shape, offerings, rules)
     if not able:

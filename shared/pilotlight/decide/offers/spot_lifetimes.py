@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pilotlight.decide.offers.selection import Memo
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.offers.spot_history import HOURS_A_DAY, Lives, Survival
 from pilotlight.units import HOUR, Seconds, clock_seconds
@@ -47,9 +46,6 @@ MOST_AWAY_S: Seconds = 1800.0
 
 LivesByZone = Mapping[str, Lives]
 """By ``place``."""
-
-_AS_LIVED: Memo[Offering] = Memo()
-_OFFERED: Memo[Sequence[Offering]] = Memo()
 
 
 def place(instance_type: str, zone: str) -> str:
@@ -98,28 +94,21 @@ def survival(known: LivesByZone, instance_type: str, zone: str, prior: float, ho
 
 
 def as_lived(offerings: Sequence[Offering], known: LivesByZone, now: datetime) -> Sequence[Offering]:
-    """The offerings, spot in a named zone with the interruptions that were learnt for this hour, to two digits.
-
-    Equal figures give equal objects: what was worked out of them holds.
-    """
-    return _OFFERED((known, *offerings), now.hour, lambda: _as_lived(offerings, known, now.hour))
-
-
-def sell_as_lived(work: "Work") -> None:
-    """Sell spot with the interruptions that were learnt for this hour."""
-    work.offerings = as_lived(work.offerings, work.memory.lives, work.now)
-
-
-def _as_lived(offerings: Sequence[Offering], known: LivesByZone, hour: int) -> list[Offering]:
+    """The offerings, spot in a named zone with the interruptions that were learnt for this hour, to two digits."""
     sums = _by_zone(known)
     out: list[Offering] = []
     for one in offerings:
         if one.zone and one.capacity_type == "spot":
             prior = one.interruptions_per_hour
-            out.append(_learnt(one, _survival(known, sums, one.instance_type, one.zone, prior, hour)))
+            out.append(_learnt(one, _survival(known, sums, one.instance_type, one.zone, prior, now.hour)))
         else:
             out.append(one)
     return out
+
+
+def sell_as_lived(work: "Work") -> None:
+    """Sell spot with the interruptions that were learnt for this hour."""
+    work.offerings = as_lived(work.offerings, work.memory.lives, work.now)
 
 
 def _learnt(offering: Offering, found: Survival) -> Offering:
@@ -130,9 +119,7 @@ def _learnt(offering: Offering, found: Survival) -> Offering:
     seen = replace(
         found, rate=rate, losses=_one_digit(found.losses), hours=_one_digit(found.hours), prior=_two_digits(found.prior)
     )
-    return _AS_LIVED(
-        (offering,), (rate, str(seen)), lambda: replace(offering, interruptions_per_hour=rate, survival=seen)
-    )
+    return replace(offering, interruptions_per_hour=rate, survival=seen)
 
 
 def _two_digits(figure: float) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
-from pilotlight.decide.offers.selection import Eligible, Memo, rank_candidates
+from pilotlight.decide.offers.selection import Eligible, rank_candidates
 from pilotlight.decide.offers.shortage import short_zones
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -35,8 +35,6 @@ MOST_LOST = 2
 """A pod for which others took the room so often is bought for."""
 
 PoolNames = frozenset[str]
-
-_HOMES: Memo[PoolNames | None] = Memo()
 
 
 class Homes:
@@ -102,9 +100,6 @@ class Homes:
 
     def _found(self, shape: PodShape) -> PoolNames | None:
         able = self._able(shape)
-        return _HOMES((able, self._policy), shape.key, lambda: self._cheapest(able, shape))
-
-    def _cheapest(self, able: Eligible, shape: PodShape) -> PoolNames | None:
         order = rank_candidates(able, shape, 1, self._policy)
         first = order[0][1] if order else None
         cheapest = min(short_zones(able), key=lambda c: (c.rate, c.offering.name), default=first)

@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.nodes.other_autoscalers import rivals
-from pilotlight.decide.offers.selection import Memo
 from pilotlight.facts.capacity import Node, digest
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
@@ -90,16 +89,13 @@ def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, others=rivals(deps.policy, view, snapshot.pools, snapshot.now))
 
 
-_POLICIES: Memo[str] = Memo()
-
-
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
     """The basis of a plan over this look. Equal facts have equal digests, in whatever order they were read."""
     nodes = [node.digest for node in snapshot.view.nodes]
     named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
     return Basis(
         facts=digest((nodes, replace(snapshot.view, nodes=()), snapshot.pools, snapshot.memory)),
-        policy=_POLICIES((deps.policy,), "", lambda: digest(deps.policy)),
+        policy=digest(deps.policy),
         prices=tuple(
             PriceUsed(offering=one.name, usd_per_hour=one.usd_per_hour, priced_at=one.priced_at)
             for one in deps.offerings
