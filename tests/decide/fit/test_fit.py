@@ -2,12 +2,14 @@
 
 from typing import Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_fleet import NOW
 
-from pilotlight.decide.fit.fit import pods_that_fit
-from pilotlight.facts.capacity import Resources, Taint
+from pilotlight.decide.fit.fit import Allowed, of_node, pods_that_fit
+from pilotlight.facts.capacity import Node, Resources, Taint
 from pilotlight.facts.fit.matching import holds, selects, untolerated_taint
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
 from pilotlight.world.scheduling.filters import affine, are_ports_taken, is_repelled, room_after_move, roomy
@@ -166,3 +168,13 @@ def test_the_worlds_scheduler_keeps_pods_of_one_host_port_apart() -> None:
     full = room_after_move(empty, one, -1)
     assert not roomy(one, NVIDIA, (1000, 1000), {}, full)
     assert roomy(one, NVIDIA, (1000, 1000), {}, room_after_move(full, one, 1))
+
+
+def test_an_answer_about_labels_that_are_gone_is_no_answer_about_others() -> None:
+    """Bins come and go during a plan: the next one's labels may stand where those of the last one stood."""
+    gpu, allowed = GpuRequest(count=1), Allowed()
+    wants = shape(gpu=gpu, terms=((Requirement(key="zone", operator="In", values=("a",)),),))
+    node = Node(name="n", pool="p", instance_type="t", capacity_type="spot", created_at=NOW, ready=True)
+    zones = ["a", "b"] * 20
+    said = [allowed(wants, of_node(msgspec.structs.replace(node, labels={"zone": zone}))) for zone in zones]
+    assert said == [zone == "a" for zone in zones]

@@ -34,9 +34,9 @@ def pods_that_fit(
     elif gpu.resource != resource:
         count = slices.get(gpu.resource, 0) // gpu.count
     elif gpu.milli < MILLI_PER_GPU:
-        count = sum(d // gpu.milli for d in devices)
+        count = sum([d // gpu.milli for d in devices])
     else:
-        count = sum(1 for d in devices if d == MILLI_PER_GPU) // gpu.count
+        count = devices.count(MILLI_PER_GPU) // gpu.count
     if count == 0:
         return 0
     if shape.cpu_milli:
@@ -176,12 +176,14 @@ class Allowed:
     def __init__(self, neighbours: Neighbours = NOBODY) -> None:
         self.neighbours = neighbours
         self._known: dict[tuple[str, int, int], bool] = {}
+        self._kept: list[object] = []
 
     def __call__(self, shape: PodShape, bin_: Bin) -> bool:
         """By node affinity, taints and named GPU models; not by room."""
         key = (shape.key, id(bin_.labels), id(bin_.taints))
         known = self._known.get(key)
         if known is None:
+            self._kept += bin_.labels, bin_.taints  # So that nothing else has their ids.
             known = self._known[key] = (
                 selects(bin_.labels, shape.terms)
                 and untolerated_taint(bin_.taints, shape.tolerations) is None
