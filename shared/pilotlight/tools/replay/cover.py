@@ -6,7 +6,7 @@ unions of overlapping groups are enough: the others are implied by these.
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -95,7 +95,7 @@ def hall(demand: Mapping[int, int]) -> Needs:
     return tuple((union, -(-milli // MILLI_PER_GPU)) for union, milli in sums)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def connected_unions(masks: frozenset[int]) -> tuple[int, ...]:
     """Every union of groups in which each overlaps another, in order."""
     unions, new = set(masks), set(masks)

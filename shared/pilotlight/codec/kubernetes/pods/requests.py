@@ -174,12 +174,12 @@ def _read(amounts: Mapping[str, object], path: str) -> Request:
 def _each(amounts: Mapping[str, object], path: str) -> Iterator[tuple[str, Decimal]]:
     for name, text in amounts.items():
         try:
-            yield name, _quantity(text)
+            yield name, known_quantity(text)
         except ValueError as error:
             raise Unreadable("bad-quantity", f"{path}[{name}]: {error}") from None
 
 
-_quantity = lru_cache(maxsize=4096)(quantity)
+known_quantity = lru_cache(maxsize=4096)(quantity)
 
 
 def sum_requests(a: Request, b: Request) -> Request:

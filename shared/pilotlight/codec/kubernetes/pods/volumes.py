@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 
 import msgspec
@@ -11,13 +10,11 @@ from pilotlight.codec.kubernetes.bounds import SHARING, Unreadable
 from pilotlight.codec.kubernetes.companions import PersistentVolume, StorageClass, VolumeClaim
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.pods.pod_placement import Terms, expression_terms, selector_terms
+from pilotlight.codec.kubernetes.pods.requests import known_quantity
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.facts.labels import REGION, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import ATTACHABLE, Requirement
-from pilotlight.units import quantity
-
-_quantity = lru_cache(maxsize=4096)(quantity)
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -252,7 +249,7 @@ def _would_do(volume: PersistentVolume, wanted: str, claim: VolumeClaim) -> bool
         return False
     try:
         room, wants = spec.capacity.get("storage", "0"), asked.resources.requests.get("storage", "0")
-        return _quantity(room) >= _quantity(wants)
+        return known_quantity(room) >= known_quantity(wants)
     except ValueError:
         return True
 
