@@ -27,7 +27,7 @@ def buy_nodes(run: "Provisioner", group: Group, homes: PoolNames | None) -> int:
     able = _able_now(run, group)
     if able.candidates and group.picky:
         able = _near_enough(run, able, group)
-    if homes is None and run.homes is not None and (better := wait_for_own_zone(run, group, run.homes_of(group.shape))):
+    if homes is None and run.may_wait and (better := wait_for_own_zone(run, group, run.homes_of(group.shape))):
         run.tell("waiting", group, "", better, _not_bought(run, group, able), code="zone")
         return 0
     if not able.candidates:
@@ -51,7 +51,7 @@ def buy_nodes(run: "Provisioner", group: Group, homes: PoolNames | None) -> int:
 def _able_now(run: "Provisioner", group: Group) -> Eligible:
     """Candidates sold now that a group may be bought: its own zones anew where it would go to a dearer type."""
     able = run.able(_sold(run), group.shape)
-    again = zones_to_ask_again(run, group, able) if run.homes is not None else ()
+    again = zones_to_ask_again(run, group, able) if run.may_wait else ()
     return replace(able, candidates=again) if again else able
 
 

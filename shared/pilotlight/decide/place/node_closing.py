@@ -102,7 +102,8 @@ class Homes:
         able = self._able(shape)
         order = rank_candidates(able, shape, 1, self._policy)
         first = order[0][1] if order else None
-        cheapest = min(short_zones(able), key=lambda c: (c.rate, c.offering.name), default=first)
+        short = short_zones(able) if able.held else ()
+        cheapest = min(short, key=lambda c: (c.rate, c.offering.name), default=first)
         if first is None or (cheapest is not None and cheapest.rate < first.rate):
             first = cheapest
         if first is None:

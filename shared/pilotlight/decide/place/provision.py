@@ -71,6 +71,8 @@ class Provisioner:
         self._known: Memo[Eligible] = Memo()
         able = partial(self.able, self.offerings)
         self.homes = Homes(self.policy, able, work.steered, tainted_nodes(work.standing)) if work.steered else None
+        # Pods have pools of their own, and the cloud was short of something: they may wait for a zone of theirs.
+        self.may_wait = bool(work.steered and self.memory.backoffs)
 
     def able(self, offerings: Sequence[Offering], shape: PodShape) -> Eligible:
         """Candidates of some offerings that a shape may be bought now, by every filter in turn."""
@@ -157,7 +159,8 @@ class Provisioner:
         if left and homes is not None:
             bought = buy_nodes(self, Group(shape, left), homes) if buy else 0
             rest = Group(shape, left[bought:])
-            elsewhere = 0 if wait_for_own_zone(self, rest, homes) else self._put(rest, None)
+            waits = self.may_wait and wait_for_own_zone(self, rest, homes)
+            elsewhere = 0 if waits else self._put(rest, None)
             placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
         return placed + (buy_nodes(self, Group(shape, left), None) if left and buy else 0)
 

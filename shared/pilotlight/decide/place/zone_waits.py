@@ -30,7 +30,7 @@ def wait_for_short_type(run: "Provisioner", candidate: Candidate, group: Group) 
 
 def zones_to_ask_again(run: "Provisioner", group: Group, able: Eligible) -> tuple[Candidate, ...]:
     """A pod's own zones that rest, before it goes to a dearer type: to ask them again costs nothing."""
-    homes = run.homes_of(group.shape) if run.memory.backoffs and run.only is None else None
+    homes = run.homes_of(group.shape) if run.only is None else None
     if homes is None or any(c.offering.pool in homes for c in able.candidates):
         return ()
     before = run.now - ASKED_LATELY
@@ -42,7 +42,7 @@ def zones_to_ask_again(run: "Provisioner", group: Group, able: Eligible) -> tupl
 
 def wait_for_own_zone(run: "Provisioner", group: Group, homes: PoolNames | None) -> str:
     """Reason why pods whose own pools are short in every zone are kept off dearer nodes; empty where they are not."""
-    if homes is None or not group.pods or not run.memory.backoffs:
+    if homes is None or not group.pods:
         return ""
     able = run.able(run.offerings, group.shape)
     short = [c for c in short_zones(able) if c.offering.pool in homes]
