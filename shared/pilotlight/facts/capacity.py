@@ -143,6 +143,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     conditions: tuple[str, ...] = ()  # Those that are true and say that it goes.
     attachable: dict[str, int] = {}  # Volumes that it takes in all, by ``ATTACHABLE`` resource, where known.
     closed: bool = False  # It carries our placement taint, which is none of ``taints``.
+    home: str = ""  # Value of our home taint, which is none of ``taints``; empty: open to every pod.
     unserved: tuple[str, ...] = ()  # DaemonSets that select it and have no pod on it yet.
     ready_since: datetime | None = None  # When it last became Ready.
     room: Resources | None = None  # Its whole allocatable beside GPUs, where known.

@@ -89,6 +89,13 @@ DRAINING = "pilotlight.dev/draining"
 """The key of our taint on a node that takes no new pods for our sake; its effect is NoSchedule."""
 PLACEMENT = "pilotlight.dev/placement"
 """The key of our taint on a node that is kept for pods that belong there; its effect is NoSchedule."""
+HOME = "pilotlight.dev/home"
+"""The key of our taint on a node that takes only the pods it was bought for, or given to; its effect is NoSchedule.
+
+Its value is the node's home, which those pods tolerate.
+"""
+NEW_HOME = "new"
+"""The value of that taint on a node that was just born: no pod tolerates it, and it is given a home when it is seen."""
 WATCHED_AT = "pilotlight.dev/watched-at"
 """On our Lease: when its watchman last looked at it, RFC 3339."""
 HANDED_BACK = "pilotlight.dev/handed-back"

@@ -29,8 +29,10 @@ from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
 CloudName = Literal["civo", "gke", "eks", "aks", "world"]
-Placement = Literal["none", "taint"]
-"""Who keeps small work off dear nodes: nobody, or a taint of ours on the nodes that are meant for other pods."""
+Placement = Literal["none", "taint", "homes"]
+"""Who keeps small work off dear nodes: nobody, a taint of ours on the nodes that are meant for other pods, or homes:
+nodes are born closed, and each pod is given the toleration of the node that it is planned on.
+"""
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 """Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
 

@@ -34,7 +34,17 @@ class Cluster(Protocol):
         ...
 
     def open(self, node: str) -> None:
-        """Take our placement taint off. What else keeps pods off stays."""
+        """Take our placement taint and our home taint off. What else keeps pods off stays."""
+        ...
+
+    def name_home(self, node: str, home: str) -> None:
+        """Give a node that carries our home taint this home, where it is ``NEW_HOME`` still. Repeating it is harmless."""
+        ...
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        """Add the toleration of a home to a waiting pod. Gone, replaced by another of its name, or tolerant of it
+        already is no error.
+        """
         ...
 
     def beat(self) -> None:
