@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pilotlight.decide.limits.plan_brakes import hold_back
 from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learned
 from pilotlight.decide.offers.offerings import tell_stale_prices
+from pilotlight.decide.place.homes import has_homes
 from pilotlight.decide.place.room import find_room, place_pods
 from pilotlight.decide.steps import Step, late, step
 from pilotlight.decide.work import (
@@ -42,6 +43,8 @@ STEPS: tuple[Step, ...] = (
     step("rules", lambda w: bool(w.policy.rules), late("limits.policy_rules", "follow_rules"),
          "memory view", "filters policy ruled"),
     step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
+         "policy view", "steered"),
+    step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
          "policy view", "steered"),
     # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
     # since a claim is served from the room that daemons leave.
@@ -91,7 +94,7 @@ STEPS: tuple[Step, ...] = (
     step("spares", lambda w: any(map(has_learned, w.memory.hits.values())),
          late("nodes.spares.spare_nodes", "price_spares"),
          "memory policy relit ruled", "spares"),
-    step("guards of dear nodes", lambda w: bool(w.spares and w.steered) and not w.limited,
+    step("guards of dear nodes", lambda w: bool(w.spares and w.steered) and not w.limited and not w.run.homed,
          late("nodes.spares.spares_until_closed", "guard_dear_nodes"),
          "by_pool limited memory policy relit run spares steered view", "guards_bought guards_kept"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
@@ -131,6 +134,8 @@ STEPS: tuple[Step, ...] = (
     # Brakes last, on the whole plan; taints follow the plan that is left.
     step("brakes", always, lambda: hold_back,
          "policy", "plan"),
+    step("homes", has_homes, late("place.homes", "place_homes"),
+         "run steered view memory", "plan"),
     step("placement", is_any_steered, late("place.node_closing", "place_taints"),
          "memory run steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.

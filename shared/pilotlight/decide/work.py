@@ -206,6 +206,8 @@ def has_deadlines(work: Work) -> bool:
 
 def is_any_steered(work: Work) -> bool:
     """True where a node is kept for anybody, or was."""
+    if work.policy.placement == "homes":
+        return False
     closed = any(node.closed for node in work.view.nodes)
     return work.run.homes is not None or bool(work.memory.strays) or closed
 

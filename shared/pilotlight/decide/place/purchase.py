@@ -172,8 +172,8 @@ class Purchase:
         if shape.gang is not None:
             self.gangs.add(shape.gang.key)
 
-    def buy(self) -> Buy:
-        """The call that makes it."""
+    def buy(self, numbers: Mapping[str, int]) -> Buy:
+        """The call that makes it. ``numbers`` say by uid on which of its nodes a pod is put."""
         return Buy(
             pool=self.offering.pool,
             offering=self.offering.name,
@@ -182,6 +182,7 @@ class Purchase:
             usd_per_hour=self.offering.usd_per_hour,
             boot_s=self.offering.boot_s,
             demands=tuple(self.demands),
+            homes=tuple(numbers.get(uid, 0) for uid in self.demands) if numbers else (),
             shapes=tuple(sorted(self.shapes)),
             workload_class=self.workload_class,
             gangs=tuple(sorted(self.gangs)),

@@ -165,7 +165,8 @@ class Act:
             count=buy.count,
             requested_at=now,
             ready_by=now + timedelta(seconds=buy.boot_s),
-            demands=buy.demands if not self._cut(buy) else (),
+            demands=() if (cut := self._cut(buy)) else buy.demands,
+            homes=() if cut else buy.homes,
             gangs=buy.gangs,
             n=n,
             woken=any(state.name == buy.pool and state.standby >= buy.count for state in self.snapshot.pools),
@@ -217,7 +218,9 @@ class Act:
         others = tuple(uid for uid in entry.demands if uid not in theirs and uid in known)
         if others:
             left = tuple(gang for gang in entry.gangs if gang not in gangs)
-            return msgspec.structs.replace(entry, demands=others, gangs=left)
+            number = dict(zip(entry.demands, entry.homes, strict=False))
+            homes = tuple(number[uid] for uid in others) if entry.homes else ()
+            return msgspec.structs.replace(entry, demands=others, homes=homes, gangs=left)
         return msgspec.structs.replace(entry, broken=bool(gangs))
 
     def _release(self, node: NodeVerdict, sending: Sending) -> None:

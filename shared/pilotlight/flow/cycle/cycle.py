@@ -12,6 +12,7 @@ from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
+from pilotlight.facts.place.homes import NO_HOMES
 from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.wording import did, released_nodes, summary
 from pilotlight.flow.budgets import hold_ends, renew_holds
@@ -206,6 +207,10 @@ class Cycle:
 
     def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
+        if plan.homes != NO_HOMES or self.deps.policy.placement == "homes":
+            from pilotlight.flow.cycle.homes import give_homes
+
+            give_homes(self.deps, plan.homes, self.held.keep)
         memory, placed = snapshot.memory, plan.placement
         if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
             return snapshot
@@ -222,7 +227,7 @@ class Cycle:
             trigger=self.trigger,
             at=snapshot.now,
             status="open",
-            plan=plan,
+            plan=replace(plan, homes=NO_HOMES),
             steps=call_steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
         )
         over = () if record.steps else endings(self.deps, record, {node.name for node in snapshot.view.nodes})
@@ -249,6 +254,10 @@ class Cycle:
             raise
         act.remember()
         done = act.done
+        if any(buy.homes for buy in done.plan.buys):
+            from pilotlight.flow.cycle.homes import move_in
+
+            move_in(deps, done, snapshot.view.pending, self.held.keep)
         self.unfinished, self.elsewhere = act.unfinished, act.elsewhere
         messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
         nodes = {node.name for node in snapshot.view.nodes}

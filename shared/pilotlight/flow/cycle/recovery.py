@@ -231,7 +231,7 @@ def _shrink_flight(deps: Deps, record: Record, step: CallStep, came: int) -> Non
     key = ledger.flight_name(deps.name, record.id, step.n)
     entry = ledger.flight(deps.state, key)
     if entry is not None and came:
-        ledger.write_flight(deps.state, key, replace(entry, count=came, demands=()))
+        ledger.write_flight(deps.state, key, replace(entry, count=came, demands=(), homes=()))
     elif entry is not None:
         ledger.forget_flight(deps.state, key)
 
