@@ -135,7 +135,7 @@ STEPS: tuple[Step, ...] = (
     step("brakes", always, lambda: hold_back,
          "policy", "plan"),
     step("homes", has_homes, late("place.homes", "place_homes"),
-         "run steered view memory", "plan"),
+         "memory policy run steered view", "plan"),
     step("placement", is_any_steered, late("place.node_closing", "place_taints"),
          "memory run steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.

@@ -129,9 +129,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     look_again_at: datetime | None = None  # When it could change with no new event, if ever.
     held: tuple[Held, ...] = ()  # What would be done, but for a brake.
     placement: NodeDoors = NOTHING_PLACED  # Nodes to close and to open.
-    homes: HomePlan = (
-        NO_HOMES  # Tolerations of pods, and homes of nodes; no record has it: the next look finds it anew.
-    )
+    homes: HomePlan = NO_HOMES  # Tolerations of pods, and homes of nodes. No record has it.
     demands: tuple[Demand, ...] = ()  # Of pods created up to ``counted_to``, which no earlier plan counted.
     counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.
     paid_idle: tuple[PaidIdle, ...] = ()  # What is paid for and would still be unused.

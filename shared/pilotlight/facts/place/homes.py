@@ -24,5 +24,5 @@ NO_HOMES = HomePlan()
 
 
 def home_id(decision: str, step: int, node: int) -> str:
-    """The home of a purchase's node: by the decision, the step, and the node's number in it. Valid as a taint's value."""
+    """The home of a purchase's node: by decision, step, and the node's number in it. Valid as a taint's value."""
     return f"{decision}-{step}-{node}"
