@@ -61,9 +61,8 @@ class Fleet:
         """A new node, booting. Raises ``NoCapacity`` or ``QuotaExceeded``."""
         self.admit(machine, now_s)
         self.launches += 1
-        return self._born(
-            WorldNode(self.launches, machine, now_s, now_s + self.boot_s(machine) + self.faults.gpu_lag_s)
-        )
+        boot_s = self.boot_s(machine) + self._fate.delay_s(self.launches, self.faults.join_spread_s)
+        return self._born(WorldNode(self.launches, machine, now_s, now_s + boot_s + self.faults.gpu_lag_s))
 
     def _born(self, node: WorldNode) -> WorldNode:
         """A node is paid from now on, and carries the taint that its pool gives it."""
@@ -117,8 +116,12 @@ class Fleet:
         return self._ledger.standby_cost(self.standing.values(), now_s)
 
     def boot_s(self, machine: Machine) -> Seconds:
-        """From the request until the node registers."""
+        """A boot, without delays."""
         return machine.boot_s if self.faults.boot_s is None else self.faults.boot_s
+
+    def joins_s(self, node: WorldNode) -> Seconds:
+        """When a node that boots registers."""
+        return max(node.launched_s, node.ready_s - self.faults.gpu_lag_s - self.faults.registered_s)
 
     def taken_at_s(self, node: WorldNode) -> Seconds | None:
         """When the cloud takes a node just launched back, or None."""

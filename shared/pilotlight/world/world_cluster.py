@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
-from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.capacity import BoundPod, Node, Taint
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW, NEW_HOME
@@ -18,6 +18,8 @@ from pilotlight.world.scheduling.nearby import count_by_domain
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
 
+NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+"""A node keeps it for a moment after it is Ready."""
 TOLD = 1000
 """How many Events are kept."""
 
@@ -162,7 +164,7 @@ class WorldCluster:
             slices=dict(node.slices),
             free=node.free,
             labels=node.labels,
-            taints=node.machine.pool.taints,
+            taints=(*node.machine.pool.taints, *([NOT_READY] if node.fresh else [])),
             pods=tuple(self._bound(node)),
             zone=node.zone,
             schedulable=not (node.cordoned or node.shut),

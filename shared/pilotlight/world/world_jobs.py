@@ -86,7 +86,7 @@ class Workload:
     def open(self, node: WorldNode) -> None:
         """Let pods bind to a node, unless it is not ready; to a closed one those that tolerate everything."""
         self.scheduler.remove(node)
-        if node.ready:
+        if node.ready and not node.fresh:
             self.scheduler.add(node)
             self._roomier.append(node)
 

@@ -163,7 +163,8 @@ class WorldJob:
 class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
-    ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works;
+    ``joined`` is when it registers, ``ready`` when it takes work, unless the not-ready taint is on it still: it is
+    ``fresh``. ``idle_since_s`` is None while it boots or works;
     ``ends`` are when pods on it finished that are still shown, each with until when.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
     said so; ``at_risk`` once it has said that it may. ``cordoned`` by us, ``steered`` by our placement taint or
@@ -180,6 +181,7 @@ class WorldNode:
         "doomed_s",
         "ends",
         "free",
+        "fresh",
         "groups",
         "home",
         "id",
@@ -206,8 +208,7 @@ class WorldNode:
         self.machine = machine
         self.launched_s = launched_s
         self.ready_s = ready_s
-        self.joined = False
-        self.ready = False
+        self.joined = self.ready = self.fresh = False
         self.cordoned = self.steered = self.shut = self.closed = False
         self.home = ""
         self.at_risk = False
