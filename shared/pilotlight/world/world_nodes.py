@@ -143,8 +143,16 @@ class WorldJob:
         self.saved_s, self.saves_s = self.kept_s(now_s, checkpoint_s), None
         return reached_s - self.saved_s + restored_s
 
+    def tolerate(self, uid: str, home: str) -> None:
+        """A pod of it tolerates a home too."""
+        self.demands = tuple(
+            msgspec.structs.replace(d, homes=(*d.homes, home)) if d.uid == uid else d for d in self.demands
+        )
+
     def respawn(self, now: datetime) -> None:
-        """New pods for those that were stopped, as a job controller makes them: new uids and names."""
+        """New pods for those that were stopped, as a job controller makes them: new uids and names, and no homes but
+        those of its template.
+        """
         suffix = f"r{self.starts}"
         self.demands = tuple(
             msgspec.structs.replace(d, uid=f"{d.uid}-{suffix}", name=f"{d.name}-{suffix}", created_at=now)
@@ -155,12 +163,14 @@ class WorldJob:
 class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
-    ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works;
+    ``joined`` is when it registers, ``ready`` when it takes work, unless the not-ready taint is on it still: it is
+    ``fresh``. ``idle_since_s`` is None while it boots or works;
     ``ends`` are when pods on it finished that are still shown, each with until when.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
     said so; ``at_risk`` once it has said that it may. ``cordoned`` by us, ``steered`` by our placement taint or
     ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still
-    land. ``groups`` counts its pods by group of ``Near``.
+    land. ``home`` is the value of our home taint: but for pods that tolerate it, it is closed; empty: it has none.
+    ``groups`` counts its pods by group of ``Near``.
     """
 
     __slots__ = (
@@ -171,7 +181,9 @@ class WorldNode:
         "doomed_s",
         "ends",
         "free",
+        "fresh",
         "groups",
+        "home",
         "id",
         "idle_since_s",
         "jobs",
@@ -196,9 +208,9 @@ class WorldNode:
         self.machine = machine
         self.launched_s = launched_s
         self.ready_s = ready_s
-        self.joined = False
-        self.ready = False
+        self.joined = self.ready = self.fresh = False
         self.cordoned = self.steered = self.shut = self.closed = False
+        self.home = ""
         self.at_risk = False
         self.doomed_s: Seconds | None = None
         self.stopped_s: Seconds = 0.0
