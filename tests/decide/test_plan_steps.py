@@ -34,6 +34,8 @@ NOT_DRAWN = {
     "guards kept",
     "doubt about fit",
     "account quotas",
+    "homed pools",
+    "homes",
 }
 """Steps that need what no random cluster has, or a look that may ask."""
 
@@ -102,6 +104,11 @@ def looks() -> dict[str, Look]:
         "only growth": replace(busy, releases=False),
         "it may ask": replace(plain, asks=("fit", "quotas"), memory=Memory(believing=True)),
         "nodes are kept for others": replace(busy, policy=replace(rules, pools=pools, placement="taint")),
+        "nodes are homed": replace(
+            busy,
+            view=replace(lit, nodes=(replace(old, home="new"),)),
+            policy=replace(rules, pools=pools, placement="homes"),
+        ),
     }
 
 

@@ -45,7 +45,7 @@ STEPS: tuple[Step, ...] = (
     step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
          "policy view", "steered"),
     step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
-         "policy view", "steered"),
+         "offerings policy view", "steered"),
     # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
     # since a claim is served from the room that daemons leave.
     step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),
@@ -137,7 +137,7 @@ STEPS: tuple[Step, ...] = (
     step("homes", has_homes, late("place.homes", "place_homes"),
          "memory policy run steered view", "plan"),
     step("placement", is_any_steered, late("place.node_closing", "place_taints"),
-         "memory run steered view", "plan"),
+         "memory policy run steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.
     step("doubt about fit", doubts_fit, lambda: ask_about_fit, "memory plan", "again"),
     step("account quotas", doubts_quotas, lambda: ask_for_quotas, "plan", "again"),
