@@ -29,6 +29,7 @@ class Shaping(StrEnum):
 
     NONE = "none"
     TAINT = "taint"
+    HOMES = "homes"
     AFFINITY = "affinity"
     GATED = "gated"
 
@@ -50,6 +51,9 @@ Report = Annotated[Path | None, typer.Option(help="Write a self-contained HTML p
 StandbyBootSeconds = Annotated[
     float | None,
     typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is ever stopped."),
+]
+JoinSpread = Annotated[
+    float, typer.Option(min=0, max=MOST_S, help="Seconds within which nodes that are bought at once join.")
 ]
 DiskUsdPerHour = Annotated[float, typer.Option(min=0, max=MOST_USD, help="What a stopped node's disk costs.")]
 Shortage = Annotated[float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")]
