@@ -85,7 +85,15 @@ def run(
     catalog = _booting(catalog, scenario)
     policy = policy_for(policy, catalog, scenario)
     pools = _world_pools(policy)
-    world = World(catalog, pools, seed=scenario.seed, zones=scenario.zones, faults=scenario.faults(), log=log)
+    world = World(
+        catalog,
+        pools,
+        seed=scenario.seed,
+        zones=scenario.zones,
+        faults=scenario.faults(),
+        scoring=scenario.scoring,
+        log=log,
+    )
     if scenario.placement == "homes":
         world.fleet.homed |= born_homed(world)
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:

@@ -9,7 +9,7 @@ from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.tools.replay.placement_shaping import Shaping
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
-
+from pilotlight.world.scheduling.scoring import Scoring
 
 REGISTERED_S = 20.0
 """For how long before it is ready a node is in the cluster, where homes are given to it then: a network to set up, a
@@ -39,6 +39,7 @@ class Scenario:
     state: Literal["memory", "sqlite"] = "memory"  # The store that decisions are kept in.
     sample_s: Seconds | None = None  # Seconds between samples for charts; None: no samples.
     vanish: float = 0.0  # Share of jobs whose pods are deleted at their end, 0 to 1.
+    scoring: Scoring = "most-allocated"  # How the cluster's scheduler prefers one node to another.
     join_spread_s: Seconds = 0.0  # Boots take up to so much longer, each by a draw of its own.
 
     def faults(self) -> Faults:

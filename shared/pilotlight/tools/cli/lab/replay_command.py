@@ -32,6 +32,8 @@ from pilotlight.tools.cli.lab.replay_options import (
     Placement,
     PolicyFile,
     Report,
+    Scoring,
+    ScoringOption,
     Shaping,
     Shortage,
     SpotTrace,
@@ -70,6 +72,7 @@ def replay(
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
     placement: Placement = Shaping.TAINT,
     boot_seconds: BootSeconds = None,
+    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
     join_spread: JoinSpread = 0.0,
     standby_boot_seconds: StandbyBootSeconds = None,
     standby_usd_per_hour: DiskUsdPerHour = 0.011,
@@ -106,6 +109,7 @@ def replay(
         state=state.value,
         sample_s=SAMPLE_S if report else None,
         vanish=deleted_share,
+        scoring=scoring.value,
         join_spread_s=join_spread,
     )
     jobs, name = read_trace(trace), Path(trace).name
