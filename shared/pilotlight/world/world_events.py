@@ -17,6 +17,8 @@ from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.residents import Residents
+from pilotlight.world.scheduling.scheduler import Scheduler
+from pilotlight.world.scheduling.scoring import Scoring
 from pilotlight.world.spot_zones import NOTICE_S, beyond
 from pilotlight.world.world_clock import VirtualClock, WorldClock
 from pilotlight.world.world_jobs import Workload
@@ -59,7 +61,7 @@ class WorldEvents:
         zones: Sequence[ZoneHistory] = (),
         faults: Faults | None = None,
         clock: WorldClock | None = None,
-        spread: bool = False,
+        scoring: Scoring = "most-allocated",
         log: Log | None = None,
     ) -> None:
         self.faults = faults or Faults()
@@ -74,8 +76,9 @@ class WorldEvents:
         self._workload = Workload(
             self.faults,
             self._journal,
-            spread=spread,
-            there=lambda: [node for node in self.nodes.values() if node.joined],
+            scheduler=Scheduler(
+                scoring=scoring, seed=seed, there=lambda: [node for node in self.nodes.values() if node.joined]
+            ),
             on_start=self._started,
             on_wait=self._waits,
         )

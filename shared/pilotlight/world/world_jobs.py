@@ -1,7 +1,7 @@
 """The cluster's jobs: those that wait, those that run and where, and those that have finished."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadInput
@@ -25,8 +25,7 @@ class Workload:
         faults: Faults,
         journal: Journal,
         *,
-        spread: bool,
-        there: Callable[[], Iterable[WorldNode]],
+        scheduler: Scheduler,
         on_start: Callable[[WorldJob], None],
         on_wait: Callable[[WorldJob], None],
     ) -> None:
@@ -38,7 +37,7 @@ class Workload:
         self.used_milli = 0
         self.interruptions = 0
         self.lost_gpu_seconds = 0.0
-        self.scheduler = Scheduler(spread=spread, there=there)
+        self.scheduler = scheduler
         self.faults = faults
         self._journal = journal
         self._on_start = on_start

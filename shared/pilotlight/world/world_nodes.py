@@ -20,12 +20,16 @@ from pilotlight.world.machines import Machine
 
 
 class Room(NamedTuple):
-    """Room that is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler."""
+    """Room that is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler.
+
+    ``unsaid`` are its pods that ask for no CPU, and those that ask for no memory.
+    """
 
     resource: str
     devices: tuple[int, ...]
     slices: tuple[tuple[str, int], ...]
     free: Resources
+    unsaid: tuple[int, int] = (0, 0)
 
 
 class Binding(NamedTuple):
@@ -198,6 +202,7 @@ class WorldNode:
         "slices",
         "steered",
         "stopped_s",
+        "unsaid",
         "value",
         "value_until_s",
     )
@@ -219,6 +224,7 @@ class WorldNode:
         self.devices = [MILLI_PER_GPU] * machine.whole_gpus
         self.slices = dict(machine.slices)
         self.free = machine.resources
+        self.unsaid = (0, 0)
         self.jobs: dict[str, WorldJob] = {}
         self.groups: Counter[str] = Counter()
         self.value: Node | None = None
@@ -291,5 +297,6 @@ class WorldNode:
 
     def update_room(self) -> None:
         """Work out its room anew after a pod came or went, or its state changed."""
-        self.room = Room(self.machine.resource, tuple(sorted(self.devices)), tuple(self.slices.items()), self.free)
+        devices, slices = tuple(sorted(self.devices)), tuple(self.slices.items())
+        self.room = Room(self.machine.resource, devices, slices, self.free, self.unsaid)
         self.value = None

@@ -65,7 +65,7 @@ def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
             c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any", fallback=fallback) for c in CLASSES
         },
         require_label=False,
-        placement="taint" if scenario.placement == "taint" else "none",
+        placement=scenario.placement if scenario.placement in ("taint", "homes") else "none",
         prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
     )
 
@@ -85,7 +85,17 @@ def run(
     catalog = _booting(catalog, scenario)
     policy = policy_for(policy, catalog, scenario)
     pools = _world_pools(policy)
-    world = World(catalog, pools, seed=scenario.seed, zones=scenario.zones, faults=scenario.faults(), log=log)
+    world = World(
+        catalog,
+        pools,
+        seed=scenario.seed,
+        zones=scenario.zones,
+        faults=scenario.faults(),
+        scoring=scenario.scoring,
+        log=log,
+    )
+    if scenario.placement == "homes":
+        world.fleet.homed |= born_homed(world)
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
         app = App(
             Settings(mode="act"),
@@ -110,6 +120,13 @@ def run(
         events=driver.events,
         ticks=driver.ticks,
     )
+
+
+def born_homed(world: World) -> set[str]:
+    """Pools whose nodes are born closed: a GPU of theirs costs more than the cheapest pool's."""
+    machines = {name: world.fleet.machine(name) for name in world.fleet.pools}
+    each = {name: machine.price / machine.gpus for name, machine in machines.items()}
+    return {name for name, price in each.items() if price > min(each.values())}
 
 
 def _world_pools(policy: Policy) -> list[WorldPool]:

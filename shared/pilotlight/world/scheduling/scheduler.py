@@ -2,8 +2,10 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -13,6 +15,7 @@ from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.filters import affine, is_repelled, pick_devices, room_after_move, roomy
 from pilotlight.world.scheduling.nearby import Nearby
+from pilotlight.world.scheduling.scoring import Scoring, chance, score, unsaid
 from pilotlight.world.world_nodes import Binding, Room, WorldNode
 
 _BY_NODE = (HOSTNAME, NODE_NAME)
@@ -81,17 +84,34 @@ class Ask(NamedTuple):
         return home in self.homes or EVERY_HOME in self.homes or self.need.bears_all
 
 
+class Alike(NamedTuple):
+    """Nodes of one machine with equal room, by their numbers, oldest first."""
+
+    machine: Machine
+    room: Room
+    nodes: Sequence[int]
+
+
 class Scheduler:
     """Ready, schedulable nodes by machine and room, and those that are somebody's home by that home.
 
-    A pod binds to the node with the largest share of GPUs in use that it fits (the least when ``spread``),
-    then the cheapest, then the oldest, among those its affinity, tolerations, GPU models and the pods near by allow:
-    open nodes, and the homes that it tolerates.
+    A pod binds to an open node, or to a home that it tolerates, that it fits and that its affinity, tolerations, GPU
+    models and the pods near by allow: to the one with the largest share of GPUs in use (the least where the ``scoring``
+    is ``spread``), then the cheapest, then the oldest; by ``least-allocated`` to the one that kube-scheduler scores
+    highest, and of several to one that the seed draws.
     ``there`` are the nodes whose pods those are: all of the cluster, open or not; else those that pods may bind to.
     """
 
-    def __init__(self, *, spread: bool = False, there: Callable[[], Iterable[WorldNode]] | None = None) -> None:
-        self._sign = 1 if spread else -1
+    def __init__(
+        self,
+        *,
+        scoring: Scoring = "most-allocated",
+        seed: int = 0,
+        there: Callable[[], Iterable[WorldNode]] | None = None,
+    ) -> None:
+        self._pick = self._highest if scoring == "least-allocated" else self._fullest
+        self._sign = 1 if scoring == "spread" else -1
+        self._seed = seed
         self._machines: dict[str, Machine] = {}
         self._rooms: dict[str, dict[Room, list[int]]] = {}
         self._nodes: dict[int, WorldNode] = {}
@@ -153,31 +173,50 @@ class Scheduler:
         """The node that such a pod binds to now, or None."""
         ask = self.ask(demand)
         need, near = ask.need, None
-        if ask.need.minds and need.shape.near:
+        if need.minds and need.shape.near:
             near = Nearby(need.shape.near, tuple(self._there()))
+
+        def able(seq: int) -> bool:
+            node = self._nodes[seq]
+            return need.picks(node) and (near is None or near.admit(node))
+
+        return self._pick(demand, chain(self._open_rooms(need), self._home_rooms(ask)), able)
+
+    def _fullest(self, demand: PodDemand, rooms: Iterable[Alike], able: Callable[[int], bool]) -> WorldNode | None:
         best: tuple[float, float, int] | None = None
-        for machine, room, alike in chain(self._open_rooms(need), self._home_rooms(ask)):
-            able = (seq for seq in alike if need.picks(self._nodes[seq]))
-            oldest = next((seq for seq in able if near is None or near.admit(self._nodes[seq])), None)
+        for machine, room, nodes in rooms:
+            oldest = next(filter(able, nodes), None)
             if oldest is not None:
                 rank = (self._sign * _used_share(room), float(machine.price), oldest)
                 best = rank if best is None else min(best, rank)
         return None if best is None else self._nodes[best[2]]
 
-    def _open_rooms(self, need: Need) -> Iterator[tuple[Machine, Room, Sequence[int]]]:
-        """Rooms of open nodes that one such pod may use and fits, with the nodes that have just that, oldest first."""
+    def _highest(self, demand: PodDemand, rooms: Iterable[Alike], able: Callable[[int], bool]) -> WorldNode | None:
+        by_score: dict[int, list[Sequence[int]]] = {}
+        for machine, room, nodes in rooms:
+            by_score.setdefault(score(demand.shape, room, machine.resources), []).append(nodes)
+        draw = crc32(f"{self._seed}/{demand.uid}".encode())
+        for most in sorted(by_score, reverse=True):
+            ties = filter(able, chain.from_iterable(by_score[most]))
+            chosen = min(ties, key=partial(chance, draw), default=None)
+            if chosen is not None:
+                return self._nodes[chosen]
+        return None
+
+    def _open_rooms(self, need: Need) -> Iterator[Alike]:
+        """Open nodes that one such pod may use and fits."""
         for key, rooms in self._rooms.items():
             machine = self._machines[key]
             if need.allows(machine):
-                yield from ((machine, room, alike) for room, alike in rooms.items() if need.fits(room))
+                yield from (Alike(machine, room, nodes) for room, nodes in rooms.items() if need.fits(room))
 
-    def _home_rooms(self, ask: Ask) -> Iterator[tuple[Machine, Room, Sequence[int]]]:
-        """The same of each node that is a home of such a pod."""
+    def _home_rooms(self, ask: Ask) -> Iterator[Alike]:
+        """Nodes that are its home, each for itself."""
         every = EVERY_HOME in ask.homes or ask.need.bears_all
         for home in self._at_home if every else dict.fromkeys(ask.homes):
             for node in self._at_home.get(home, {}).values():
                 if ask.suits(node):
-                    yield node.machine, node.room, (node.seq,)
+                    yield Alike(node.machine, node.room, (node.seq,))
 
     def place(self, demands: Iterable[PodDemand]) -> list[Binding] | None:
         """Bind all pods of one job, or none: their placements, or None when they do not all fit now."""
@@ -209,10 +248,16 @@ class Scheduler:
         if not devices:
             node.slices[gpu.resource] += gpu.count
         node.free = room_after_move(node.free, demand.shape, 1)
+        node.unsaid = _moved(node.unsaid, demand.shape, -1)
         node.groups.subtract(_groups(demand.shape))
         node.update_room()
         if here:
             self.add(node)
+
+
+def _moved(counts: tuple[int, int], shape: PodShape, by: int) -> tuple[int, int]:
+    cpu, memory = unsaid(shape)
+    return counts[0] + by * cpu, counts[1] + by * memory
 
 
 def _groups(shape: PodShape) -> tuple[str, ...]:
@@ -226,6 +271,7 @@ def _used_share(room: Room) -> float:
 
 def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
     node.free = room_after_move(node.free, shape, -1)
+    node.unsaid = _moved(node.unsaid, shape, 1)
     node.groups.update(_groups(shape))
     devices = pick_devices(shape.gpu, node.machine.resource, node.devices) or ()
     if not devices:
