@@ -80,6 +80,9 @@ NOT_READY = {
     "its kubelet is silent": node(ready="Unknown"),
     "its GPUs are not allocatable yet": node(allocatable={"cpu": "4", "pods": "110", "nvidia.com/gpu": "0"}),
     "its device plugin has not come yet": node(allocatable={"cpu": "4", "pods": "110"}),
+    "the taint that says so is still there": node(
+        taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+    ),
 }
 
 

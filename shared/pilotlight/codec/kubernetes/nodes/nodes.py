@@ -192,6 +192,8 @@ def _ill(condition: Condition) -> str:
 
 
 _XID = re.compile(r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)")
+NOT_READY = "node.kubernetes.io/not-ready"
+"""The key of a taint that Kubernetes puts on a node that is not Ready, and takes off a moment after it is."""
 MOST_SAID = 160
 """Characters of what a condition says."""
 
@@ -206,6 +208,9 @@ def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
 
 
 def _ready_since(node: KubeNode) -> datetime | None:
+    """When it became Ready; None where it is not, or where the taint that says so still keeps pods off it."""
+    if any(taint.key == NOT_READY for taint in node.spec.taints):
+        return None
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
         return None
