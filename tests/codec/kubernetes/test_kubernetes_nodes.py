@@ -92,6 +92,24 @@ def test_a_gpu_node_that_takes_no_pods_yet(one: dict[str, Any]) -> None:
     assert not only_node(view([], [one])).ready
 
 
+HOMED = {
+    "new": ([{"key": "pilotlight.dev/home", "value": "new", "effect": "NoSchedule"}], "new"),
+    "named": ([{"key": "pilotlight.dev/home", "value": "17-a-0-3", "effect": "NoSchedule"}], "17-a-0-3"),
+    "born without a value": ([{"key": "pilotlight.dev/home", "effect": "NoSchedule"}], "new"),
+    "of another effect": ([{"key": "pilotlight.dev/home", "value": "x", "effect": "NoExecute"}], "x"),
+    "closed for placement alone": ([{"key": "pilotlight.dev/placement", "effect": "NoSchedule"}], ""),
+    "open": ([], ""),
+}
+
+
+@pytest.mark.parametrize(("taints", "home"), HOMED.values(), ids=HOMED.keys())
+def test_the_home_of_a_node(taints: list[dict[str, Any]], home: str) -> None:
+    """The value of our home taint is a fact of its own, and none of the node's taints."""
+    own = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    seen = only_node(view([], [node(taints=[own, *taints])]))
+    assert (seen.home, [taint.key for taint in seen.taints]) == (home, ["nvidia.com/gpu"])
+
+
 def test_idle_since_the_last_gpu_pod_ended() -> None:
     """A node is idle since its last GPU pod ended; CPU pods do not count."""
     pods = [

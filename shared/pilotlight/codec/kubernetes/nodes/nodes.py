@@ -73,7 +73,7 @@ def node_of(
         free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
-        taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
+        taints=tuple(taint for taint in node.spec.taints if taint.key not in (labels.PLACEMENT, labels.HOME)),
         pods=tuple(pods),
         zone=whole_name(meta.labels.get(labels.ZONE, "")),
         instance=whole_name(instance_id(node.spec.provider_id)),
@@ -85,6 +85,7 @@ def node_of(
         ready_since=ready_since,
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
+        home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
     )
@@ -151,6 +152,12 @@ def _conditions(node: KubeNode) -> tuple[str, ...]:
 def is_marked(node: KubeNode) -> bool:
     """True where it carries our taint."""
     return any(taint.key == labels.DRAINING for taint in node.spec.taints)
+
+
+def _home(node: KubeNode) -> str:
+    """Home that it is kept for; one without a value is ``NEW_HOME``, for no pod is given it either."""
+    found = (taint.value for taint in node.spec.taints if taint.key == labels.HOME)
+    return next((value or labels.NEW_HOME for value in found), "")
 
 
 def is_closed(node: KubeNode) -> bool:
