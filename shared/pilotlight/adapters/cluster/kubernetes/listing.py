@@ -114,4 +114,4 @@ class SharedTemplates:
 
 
 _SHARED = ("containers", "tolerations")
-"""Parts of a spec that pods of one template have alike; each that differs, as tolerations of homes do, is kept apart."""
+"""Parts of a spec that pods of one template have alike; one that differs, as tolerations of homes do, is kept apart."""
