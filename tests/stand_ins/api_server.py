@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from api_store import Json, Refused, Resource, Store, merged
+from api_store import Json, Refused, Resource, Store, merged, patched
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "examples" / "cluster"
@@ -268,10 +268,15 @@ class ApiServer:
         user, before = asked.headers.get("Impersonate-User", ""), self.store.read(resource, key)
         if user and not self.allow(Access("impersonate", "", "serviceaccounts")):
             raise Refused(403, "Forbidden", 'serviceaccounts "pilotlight" is forbidden: cannot impersonate resource')
-        after = merged(before, asked.json())
+        change = asked.json()
+        if "json-patch" in asked.headers.get("Content-Type", ""):
+            change = patched(before, json.loads(asked.body))
+        after = merged(before, change)
+        if resource.plural == "pods":
+            _only_adds_tolerations(before, after)
         if why := self.admit(user, before, after):
             raise Refused(422, "Invalid", f"{resource.plural} {key[1]!r} is forbidden: {why}")
-        return after if asked.query.get("dryRun") == "All" else self.store.patch(resource, key, asked.json())
+        return after if asked.query.get("dryRun") == "All" else self.store.patch(resource, key, change)
 
     def _update(self, resource: Resource, key: tuple[str, str], value: Json) -> Json:
         self.store.patch(resource, key, {"metadata": {"resourceVersion": value["metadata"].get("resourceVersion")}})
@@ -353,6 +358,13 @@ def _status(no: Refused) -> Json:
         "code": no.code,
         **({"details": details} if details else {}),
     }
+
+
+def _only_adds_tolerations(before: Json, after: Json) -> None:
+    """As of every pod, bound or not: tolerations that are there stay."""
+    kept = after.get("spec", {}).get("tolerations") or []
+    if any(each not in kept for each in before.get("spec", {}).get("tolerations") or []):
+        raise Refused(422, "Invalid", "spec.tolerations: Forbidden: existing toleration can not be modified except ...")
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -251,6 +251,26 @@ def merged(value: Json, change: Mapping[str, Any]) -> Json:
     return out
 
 
+def patched(value: Json, operations: list[Json]) -> Json:
+    """RFC 6902, as far as it is used: tests, and additions to objects and at the end of lists."""
+    out = copy.deepcopy(value)
+    for each in operations:
+        *way, last = each["path"].strip("/").split("/")
+        where: Any = out
+        for part in way:
+            if part not in where:
+                raise Refused(422, "Invalid", "the server rejected our request due to an error in our request")
+            where = where[part]
+        if each["op"] == "test" and where.get(last) != each["value"]:
+            raise Refused(422, "Invalid", "the server rejected our request due to an error in our request")
+        if each["op"] == "add" and last == "-":
+            where.append(each["value"])
+        elif each["op"] == "add":
+            where[last] = each["value"]
+    out["metadata"].pop("resourceVersion", None)
+    return out
+
+
 def _covers(budget: Json, pod: Json) -> bool:
     """Whether a disruption budget selects a pod; in policy/v1 an empty selector selects every pod."""
     labels = pod["metadata"].get("labels", {})

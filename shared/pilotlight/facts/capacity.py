@@ -130,7 +130,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     slices: dict[str, int] = {}  # Free counts of other GPU resources.
     free: Resources = Resources()  # What is left beside GPUs.
     labels: dict[str, str] = {}  # As the cluster has them.
-    taints: tuple[Taint, ...] = ()  # As the cluster has them, without our placement taint.
+    taints: tuple[Taint, ...] = ()  # As the cluster has them, without our placement taint and our home taint.
     pods: tuple[BoundPod, ...] = ()  # All that are bound to it.
     zone: str = ""  # Empty where it is not said.
     instance: str = ""  # The cloud's id.

@@ -27,8 +27,9 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes.
 
     ``others`` are pods that wait and want no GPU (theirs are 0): nothing is bought for them, and a node that we closed
-    may be one that they fit. ``watched``: somebody lifts our placement taints should we fall silent. ``around`` counts
-    by ``NearRule.key`` the pods that are there already, in each domain. ``daemons`` will be on new nodes too.
+    may be one that they fit. ``watched``: somebody lifts our taints should we fall silent. ``limited``: our account may
+    change nothing of a pod but its tolerations of homes. ``around`` counts by ``NearRule.key`` the pods that are there
+    already, in each domain. ``daemons`` will be on new nodes too.
     ``queued`` is work whose pods are among those that wait, and that our answer lets in; ``reserving`` all that has
     its quota and a check of ours.
     """
@@ -39,6 +40,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     scalers: tuple[Scaler, ...] = ()
     others: tuple[PodDemand, ...] = ()
     watched: bool = True
+    limited: bool = True
     around: dict[str, dict[str, int]] = {}
     daemons: tuple[Daemon, ...] = ()
     queued: tuple[Queued, ...] = ()

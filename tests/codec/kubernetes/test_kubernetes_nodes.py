@@ -80,6 +80,9 @@ NOT_READY = {
     "its kubelet is silent": node(ready="Unknown"),
     "its GPUs are not allocatable yet": node(allocatable={"cpu": "4", "pods": "110", "nvidia.com/gpu": "0"}),
     "its device plugin has not come yet": node(allocatable={"cpu": "4", "pods": "110"}),
+    "the taint that says so is still there": node(
+        taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+    ),
 }
 
 
@@ -87,6 +90,24 @@ NOT_READY = {
 def test_a_gpu_node_that_takes_no_pods_yet(one: dict[str, Any]) -> None:
     """A node of ours is ready only when it is Ready and its GPUs are allocatable."""
     assert not only_node(view([], [one])).ready
+
+
+HOMED = {
+    "new": ([{"key": "pilotlight.dev/home", "value": "new", "effect": "NoSchedule"}], "new"),
+    "named": ([{"key": "pilotlight.dev/home", "value": "17-a-0-3", "effect": "NoSchedule"}], "17-a-0-3"),
+    "born without a value": ([{"key": "pilotlight.dev/home", "effect": "NoSchedule"}], "new"),
+    "of another effect": ([{"key": "pilotlight.dev/home", "value": "x", "effect": "NoExecute"}], "x"),
+    "closed for placement alone": ([{"key": "pilotlight.dev/placement", "effect": "NoSchedule"}], ""),
+    "open": ([], ""),
+}
+
+
+@pytest.mark.parametrize(("taints", "home"), HOMED.values(), ids=HOMED.keys())
+def test_the_home_of_a_node(taints: list[dict[str, Any]], home: str) -> None:
+    """The value of our home taint is a fact of its own, and none of the node's taints."""
+    own = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    seen = only_node(view([], [node(taints=[own, *taints])]))
+    assert (seen.home, [taint.key for taint in seen.taints]) == (home, ["nvidia.com/gpu"])
 
 
 def test_idle_since_the_last_gpu_pod_ended() -> None:

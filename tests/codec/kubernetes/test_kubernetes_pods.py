@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kubernetes_objects import only_demand, pod, unscheduled, view
+from kubernetes_objects import node, only_demand, only_node, pod, unscheduled, view
 
 from pilotlight.facts.policy import Claims
 from pilotlight.facts.workload import Gang, PodShape, Requirement, Toleration
@@ -141,6 +141,45 @@ TOLERATIONS = {
 def test_tolerations(wire: dict[str, Any], fact: Toleration) -> None:
     """A toleration keeps its key, operator, value and effect; absent ones mean any."""
     assert only_demand(view([pod(tolerations=[wire])])).shape.tolerations == (fact,)
+
+
+def at_home(value: str = "", **more: str) -> dict[str, str]:
+    """A toleration of a home."""
+    return {"key": "pilotlight.dev/home", "operator": "Equal", "value": value, "effect": "NoSchedule", **more}
+
+
+HOMES = {
+    "one": ([at_home("17-a-0-3")], ("17-a-0-3",)),
+    "in its own order, once each": ([at_home("b"), at_home("a"), at_home("b")], ("b", "a")),
+    "Equal by default, any effect": ([{"key": "pilotlight.dev/home", "value": "a"}], ("a",)),
+    "of another effect": ([at_home("a", effect="NoExecute")], ()),
+    "every home": ([at_home("a"), {"key": "pilotlight.dev/home", "operator": "Exists"}], ("*",)),
+    "every home, of another effect": ([at_home(operator="Exists", effect="NoExecute")], ()),
+    "every taint there is": ([{"operator": "Exists"}], ()),
+    "no value": ([at_home()], ()),
+    "what no taint can have as its value": ([at_home("a" * 64), at_home("a b"), at_home("\u0663"), at_home("*")], ()),
+    "more than are read": ([at_home(f"h{n}") for n in range(100)], tuple(f"h{n}" for n in range(36, 100))),
+}
+
+
+@pytest.mark.parametrize(("wire", "homes"), HOMES.values(), ids=HOMES.keys())
+def test_homes_of_a_pod(wire: list[dict[str, str]], homes: tuple[str, ...]) -> None:
+    """Homes that a pod tolerates are the pod's, the last 64 of them, and its shape is what it would be without."""
+    bare = only_demand(view([pod(tolerations=[{"key": "k", "value": "v"}])]))
+    seen = only_demand(view([pod(tolerations=[{"key": "k", "value": "v"}, *(t for t in wire if "key" in t)])]))
+    assert seen.shape == bare.shape
+    assert only_demand(view([pod(tolerations=wire)])).homes == homes
+
+
+def test_a_bound_pod_has_the_shape_that_it_had() -> None:
+    """A pod on spot has elsewhere the same needs, whatever home it was given."""
+    spot = node(labels={"pilotlight.dev/pool": "spotty"})
+    shapes = [
+        only_node(view([pod(status={"phase": "Running"}, nodeName="n1", tolerations=wire)], [spot])).pods[0].shape
+        for wire in ([], [at_home("17-a-0-3")])
+    ]
+    assert shapes[0] is not None
+    assert shapes[0] == shapes[1]
 
 
 def shape_of(**meta: object) -> PodShape:

@@ -59,6 +59,7 @@ TERMS = Bound(0, 256, "use fewer volumes or fewer alternatives", "alternatives m
 REQUIREMENTS = Bound(0, 4_096, "use fewer expressions", "each is held against each node and offering")
 VALUES = Bound(0, 10_000, "name fewer values", "each is compared with a label of each node and offering")
 TOLERATIONS = Bound(0, 256, "use fewer tolerations", "each is held against each taint of each node")
+HOMES = Bound(0, 64, "use fewer tolerations", "each is compared with the home of each node; a pod needs one")
 NEIGHBOURS = Bound(0, 32, "use fewer terms of pod affinity and spread", "each is held against every pod there is")
 PORTS = Bound(0, 128, "use fewer host ports", "each is compared with those taken on each node")
 SHARING = 2_000
@@ -80,6 +81,9 @@ SHOWN = 60
 
 SAFE_GRACE: Seconds = 30
 """What a grace beyond its bound counts as: Kubernetes' own, which budgets hold for every pod."""
+
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""Values of labels and taints, as Kubernetes takes them; the empty one is left out."""
 
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 

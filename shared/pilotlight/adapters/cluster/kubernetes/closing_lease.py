@@ -1,9 +1,9 @@
 """Closing of nodes on a real cluster: a Lease that says we are awake, its watchman, and DaemonSets.
 
 The Lease lies beside our account (infra/kubernetes/placement): without it nothing is closed. Each look renews it; the
-watchman, a CronJob with an account of its own, notes on it that it looked, and lifts every placement taint once the
-Lease is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is missing
-keeps its node open.
+watchman, a CronJob with an account of its own, notes on it that it looked, and lifts placement taints and homes once
+the Lease is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is missing
+keeps its node open, or has it opened where it was born with a home.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms, tolerations
+from pilotlight.codec.kubernetes.pods.pod_placement import homes, pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods.pods import other_demand
 from pilotlight.codec.kubernetes.pods.requests import read_request
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, Wire
@@ -25,7 +25,7 @@ from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.labels import NODE_NAME, PLACEMENT, WATCHED_AT
+from pilotlight.facts.labels import HOME, NODE_NAME, PLACEMENT, WATCHED_AT
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
@@ -82,14 +82,20 @@ def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = Fals
             api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
         if beaten is not None and abs(now - beaten).total_seconds() < silent_s:
             return
-    for name in Reads(api, Policy(version=1)).carrying(PLACEMENT):
+    for name in Reads(api, Policy(version=1)).carrying(PLACEMENT, HOME):
         if not dry_run:
             writes.open(api, name)
         yield name
 
 
 def view_for_closing(
-    view: ClusterView, found: Found, sets: Sequence[DaemonSet] | None, policy: Policy, *, watched: bool
+    view: ClusterView,
+    found: Found,
+    sets: Sequence[DaemonSet] | None,
+    policy: Policy,
+    *,
+    watched: bool,
+    limited: bool = True,
 ) -> ClusterView:
     """The view with what closing nodes asks for: missing DaemonSets' pods, and waiting pods that want no GPU."""
     lacks = _lacks(found, sets)
@@ -97,7 +103,7 @@ def view_for_closing(
     claims = Claimants(policy, classify, found.objects.namespaces)
     asked = (read_request(pod) for pod in found.pods if not pod.spec.node_name)
     others = tuple(demand for a in asked if (demand := other_demand(a, found.objects, claims)) is not None)
-    return msgspec.structs.replace(view, nodes=nodes, others=others, watched=watched)
+    return msgspec.structs.replace(view, nodes=nodes, others=others, watched=watched, limited=limited)
 
 
 def _lacks(found: Found, sets: Sequence[DaemonSet] | None) -> dict[str, tuple[str, ...]]:
@@ -121,10 +127,18 @@ def _lacks(found: Found, sets: Sequence[DaemonSet] | None) -> dict[str, tuple[st
 
 
 def _selects(node: KubeNode, pod: Pod) -> bool:
-    """True where a DaemonSet's pod belongs on a node, our placement taint ignored."""
+    """True where a DaemonSet's pod belongs on a node and is not there yet for our taint. It comes by itself to a node
+    whose home it tolerates.
+    """
     labels = {**node.metadata.labels, NODE_NAME: node.metadata.name}
-    taints = [t for t in node.spec.taints if t.key != PLACEMENT and not t.key.startswith(_PASSING)]
-    return selects(labels, pod_terms(pod)) and untolerated_taint(taints, tolerations(pod.spec.tolerations)) is None
+    taints = [t for t in node.spec.taints if t.key not in (PLACEMENT, HOME) and not t.key.startswith(_PASSING)]
+    bears = tolerations(pod.spec.tolerations)
+    if not selects(labels, pod_terms(pod)) or untolerated_taint(taints, bears) is not None:
+        return False
+    home = next((t for t in node.spec.taints if t.key == HOME), None)
+    if home is None or any(t.key == PLACEMENT for t in node.spec.taints):
+        return True
+    return not {"*", home.value} & {*homes(pod.spec.tolerations)} and untolerated_taint([home], bears) is not None
 
 
 def _micro(now: datetime) -> str:

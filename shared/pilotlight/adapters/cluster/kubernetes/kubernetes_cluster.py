@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes import closing_lease, writes
+from pilotlight.adapters.cluster.kubernetes import closing_lease, pod_tolerations, writes
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.codec.kubernetes.lists import Objects
@@ -43,7 +43,7 @@ class KubernetesCluster:
         self, api: Api, policy: Policy, clock: Clock, *, pause: Callable[[Seconds], None] = time.sleep
     ) -> None:
         self._api, self._policy, self._clock, self._pause = api, policy, clock, pause
-        self._reads = Reads(api, policy)
+        self._reads, self._limit = Reads(api, policy), pod_tolerations.TolerationLimit(api)
 
     def credential(self) -> "Token | None":
         """Claims of the credential in use; None where it says nothing."""
@@ -64,11 +64,13 @@ class KubernetesCluster:
         view = view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
         scalers = self._reads.scalers() if view.pending or view.nodes or self._lights_ahead else ()
         view = msgspec.structs.replace(view, scalers=scalers) if scalers else view
-        if self._policy.placement != "taint" and not any(node.closed for node in view.nodes):
+        placement = self._policy.placement
+        if placement not in ("taint", "homes") and not any(node.closed or node.home for node in view.nodes):
             return view
-        return closing_lease.view_for_closing(
-            view, found, self._reads.daemon_sets(), self._policy, watched=closing_lease.has_watchman(self._api, now)
-        )
+        watched = closing_lease.has_watchman(self._api, now)
+        limited = placement != "homes" or self._limit.holds(pod for pod in found.pods if not pod.spec.node_name)
+        sets = self._reads.daemon_sets()
+        return closing_lease.view_for_closing(view, found, sets, self._policy, watched=watched, limited=limited)
 
     @property
     def _lights_ahead(self) -> bool:
@@ -86,6 +88,12 @@ class KubernetesCluster:
 
     def open(self, node: str) -> None:
         writes.open(self._api, node)
+
+    def name_home(self, node: str, home: str) -> None:
+        writes.name_home(self._api, node, home)
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        pod_tolerations.tolerate(self._api, namespace, pod, uid, home)
 
     def beat(self) -> None:
         closing_lease.beat(self._api, self._clock.now())

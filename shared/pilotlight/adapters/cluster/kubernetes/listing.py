@@ -107,6 +107,11 @@ class SharedTemplates:
             status = msgspec.structs.replace(status, conditions=())
         if owner is not None:
             like = self._seen.setdefault((pod.metadata.namespace, owner.kind, owner.name), spec)
-            if like is not spec and (like.containers, like.tolerations) == (spec.containers, spec.tolerations):
-                spec = msgspec.structs.replace(spec, containers=like.containers, tolerations=like.tolerations)
+            if like is not spec:
+                alike = {name: kept for name in _SHARED if (kept := getattr(like, name)) == getattr(spec, name)}
+                spec = msgspec.structs.replace(spec, **alike)
         return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+_SHARED = ("containers", "tolerations")
+"""Parts of a spec that pods of one template have alike; one that differs, as tolerations of homes do, is kept apart."""

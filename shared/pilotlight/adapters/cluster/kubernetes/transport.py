@@ -33,7 +33,7 @@ T = TypeVar("T")
 D = TypeVar("D", covariant=True)
 
 JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
+MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _REVIEW = {
     "apiVersion": "authorization.k8s.io/v1",

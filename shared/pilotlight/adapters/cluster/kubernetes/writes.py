@@ -1,4 +1,4 @@
-"""Changes to a cluster: our taint on a node, evictions, Events, and an annotation where asked for.
+"""Changes to a cluster: our taints on a node, evictions, Events, and an annotation where asked for.
 
 Each may be repeated: a lost answer is not a second effect. ``spec.taints`` is one list to the API server, so it is
 read, changed and written over the version that was read.
@@ -18,7 +18,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, PLACEMENT, STATUS, WARNINGS
+from pilotlight.facts.labels import ANNOTATE, DRAINING, HOME, NEW_HOME, PLACEMENT, STATUS, WARNINGS
 from pilotlight.units import Seconds
 
 TRIES = 5
@@ -68,8 +68,17 @@ def close(api: Api, node: str) -> None:
 
 
 def open(api: Api, node: str) -> None:
-    """Take our placement taint off; a node without it is left as it is. Raises ``Missing``."""
-    _mark(api, node, lambda m: _others(m, PLACEMENT))
+    """Take our placement and home taints off; a node without them is left as it is. Raises ``Missing``."""
+    _mark(api, node, lambda m: _others(m, PLACEMENT, HOME))
+
+
+def name_home(api: Api, node: str, home: str) -> None:
+    """Give a new home its value; a node that has one, or that is open, is left as it is. Raises ``Missing``."""
+    _mark(api, node, lambda m: [{**t, "value": home} if _is_new_home(t) else t for t in m.spec.taints])
+
+
+def _is_new_home(taint: Taint) -> bool:
+    return taint.get("key") == HOME and taint.get("value", NEW_HOME) == NEW_HOME
 
 
 def with_ours(marks: Marks) -> list[Taint]:
@@ -82,8 +91,8 @@ def _has(marks: Marks, key: str) -> bool:
     return any(taint.get("key") == key for taint in marks.spec.taints)
 
 
-def _others(marks: Marks, key: str) -> list[Taint]:
-    return [taint for taint in marks.spec.taints if taint.get("key") != key]
+def _others(marks: Marks, *keys: str) -> list[Taint]:
+    return [taint for taint in marks.spec.taints if taint.get("key") not in keys]
 
 
 def _mark(api: Api, node: str, change: Callable[[Marks], list[Taint]]) -> None:

@@ -73,7 +73,7 @@ def node_of(
         free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
-        taints=tuple(taint for taint in node.spec.taints if taint.key != labels.PLACEMENT),
+        taints=tuple(taint for taint in node.spec.taints if taint.key not in (labels.PLACEMENT, labels.HOME)),
         pods=tuple(pods),
         zone=whole_name(meta.labels.get(labels.ZONE, "")),
         instance=whole_name(instance_id(node.spec.provider_id)),
@@ -85,6 +85,7 @@ def node_of(
         ready_since=ready_since,
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
         closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
+        home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
     )
@@ -153,6 +154,12 @@ def is_marked(node: KubeNode) -> bool:
     return any(taint.key == labels.DRAINING for taint in node.spec.taints)
 
 
+def _home(node: KubeNode) -> str:
+    """Home that it is kept for; one without a value is ``NEW_HOME``, for no pod is given it either."""
+    found = (taint.value for taint in node.spec.taints if taint.key == labels.HOME)
+    return next((value or labels.NEW_HOME for value in found), "")
+
+
 def is_closed(node: KubeNode) -> bool:
     """True where it takes no new pods: by our taint, or cordoned by somebody."""
     return node.spec.unschedulable or is_marked(node)
@@ -192,6 +199,8 @@ def _ill(condition: Condition) -> str:
 
 
 _XID = re.compile(r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)")
+NOT_READY = "node.kubernetes.io/not-ready"
+"""The key of a taint that Kubernetes puts on a node that is not Ready, and takes off a moment after it is."""
 MOST_SAID = 160
 """Characters of what a condition says."""
 
@@ -206,6 +215,9 @@ def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
 
 
 def _ready_since(node: KubeNode) -> datetime | None:
+    """When it became Ready; None where it is not, or where the taint that says so still keeps pods off it."""
+    if any(taint.key == NOT_READY for taint in node.spec.taints):
+        return None
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
         return None

@@ -5,9 +5,9 @@ from itertools import product
 from math import prod
 from typing import Protocol
 
-from pilotlight.codec.kubernetes.bounds import TERMS, too_many
+from pilotlight.codec.kubernetes.bounds import HOMES, LABEL_VALUE, TERMS, too_many
 from pilotlight.codec.kubernetes.typed_objects import Expression, NodeSelector, Pod, WireToleration
-from pilotlight.facts.labels import NODE_NAME, ZONE, ZONE_ALIASES
+from pilotlight.facts.labels import HOME, NODE_NAME, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import Requirement, Toleration
 
 
@@ -56,12 +56,26 @@ def selector_terms(selector: NodeSelector) -> Terms:
 
 
 def tolerations(wire: Iterable[WireToleration]) -> tuple[Toleration, ...]:
-    """Tolerations as facts. An operator other than Exists and Equal (newer than v1.36) tolerates nothing here."""
+    """Tolerations as facts, but those of homes. An operator other than Exists and Equal (newer than v1.36) tolerates
+    nothing here.
+    """
     return tuple(
         Toleration(key=t.key, operator="Exists" if t.operator == "Exists" else "Equal", value=t.value, effect=t.effect)
         for t in wire
-        if t.operator in ("Exists", "Equal", "")
+        if t.operator in ("Exists", "Equal", "") and t.key != HOME
     )
+
+
+def homes(wire: Iterable[WireToleration]) -> tuple[str, ...]:
+    """Homes that are tolerated, the last ones where there are too many, for ours come last; "*" is every home.
+
+    A value that no taint can have is nobody's home.
+    """
+    own = [t for t in wire if t.key == HOME and t.effect in ("", "NoSchedule")]
+    if any(t.operator == "Exists" for t in own):
+        return ("*",)
+    named = [t.value for t in own if t.operator in ("Equal", "") and LABEL_VALUE.fullmatch(t.value)]
+    return tuple(dict.fromkeys(named))[-int(HOMES.most) :]
 
 
 def expression_terms(expressions: Iterable[Labelled]) -> tuple[Requirement, ...]:

@@ -13,7 +13,7 @@ from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.near import host_ports
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
-from pilotlight.codec.kubernetes.pods.pod_placement import Terms, pod_terms, tolerations
+from pilotlight.codec.kubernetes.pods.pod_placement import Terms, homes, pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods.requests import (
     Asked,
     gpu_request,
@@ -163,6 +163,7 @@ def _demand(
         grace_s=pod_bounds.grace_s(pod.spec),
         checkpoint_takes_s=pod_bounds.seconds(meta.annotations, CHECKPOINT_TAKES_S),
         never_preempts=pod.spec.preemption_policy == "Never",
+        homes=homes(pod.spec.tolerations),
     )
 
 
