@@ -141,11 +141,8 @@ def place_homes(work: "Work") -> None:
     bins = {bin_.where: bin_ for bin_ in (*run.ready, *run.booting) if bin_.home}
     kept = [node for node in view.nodes if node.home]
     opened = tuple(sorted(n.name for n in kept if n.pool not in work.steered or n.unserved))
-    names = {
-        node.name: bins[node.name].home if node.name in bins else own_home(node.name)
-        for node in kept
-        if node.home == NEW_HOME and node.name not in opened
-    }
+    new = (node.name for node in kept if node.home == NEW_HOME and node.name in bins)
+    names = {name: bins[name].home for name in new if name not in opened}
     given = (
         Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=housed.bin.home)
         for housed in run.housed
@@ -186,7 +183,7 @@ def _fits(node: Node, shape: PodShape) -> bool:
 
 def _strangers(work: "Work") -> Iterator[Finding]:
     """Pods that tolerate homes which nobody gave them: all, or some before the first look that could have."""
-    seen = work.memory.counted_to
+    seen = work.look.memory.counted_to
     for pod in work.view.pending:
         if ANY_HOME in pod.homes or any(not t.key and t.operator == "Exists" for t in pod.shape.tolerations):
             why = "it tolerates every taint, so it may take any node's room: name the taints that it needs"

@@ -11,6 +11,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.offers.offerings import catalog_pools
+from pilotlight.decide.place.homes import homed_pools
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WorkloadClass
@@ -94,8 +95,6 @@ def run(
         scoring=scenario.scoring,
         log=log,
     )
-    if scenario.placement == "homes":
-        world.fleet.homed |= born_homed(world)
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
         app = App(
             Settings(mode="act"),
@@ -107,6 +106,8 @@ def run(
             policy=policy,
             catalog=catalog,
         )
+        if scenario.placement == "homes":
+            world.fleet.homed |= homed_pools(policy, app.deps.offerings, app.deps.throughput).keys()
         sampler = Sampler(world, scenario.sample_s) if scenario.sample_s else None
         affinity = Affinity(catalog, scenario.capacity_type, {pool.instance_type for pool in pools})
         driver = Driver(world, app, jobs, scenario, affinity=affinity, sampler=sampler, on_progress=on_progress)
@@ -120,13 +121,6 @@ def run(
         events=driver.events,
         ticks=driver.ticks,
     )
-
-
-def born_homed(world: World) -> set[str]:
-    """Pools whose nodes are born closed: a GPU of theirs costs more than the cheapest pool's."""
-    machines = {name: world.fleet.machine(name) for name in world.fleet.pools}
-    each = {name: machine.price / machine.gpus for name, machine in machines.items()}
-    return {name for name, price in each.items() if price > min(each.values())}
 
 
 def _world_pools(policy: Policy) -> list[WorldPool]:
