@@ -50,7 +50,7 @@ def test_the_cheapest_type_needs_no_home(catalog: Catalog) -> None:
 def test_a_node_that_registers_is_looked_at(catalog: Catalog) -> None:
     """With homes there is a look after a node registers, in time for its home to be there when it is ready."""
     jobs = [Job(job_id="j1", submit_s=5, duration_s=1000, gpus=1)]
-    ticks = {p: replayed(jobs, catalog, Scenario(placement=p)).ticks for p in ("none", "homes")}  # type: ignore[arg-type]
+    ticks = {p: replayed(jobs, catalog, Scenario(placement=p)).ticks for p in ("none", "homes")}
     assert ticks["homes"] == ticks["none"] + 1
     assert Scenario().detect_s < REGISTERED_S
 
