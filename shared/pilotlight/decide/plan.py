@@ -45,7 +45,7 @@ STEPS: tuple[Step, ...] = (
     step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
          "policy view", "steered"),
     step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
-         "offerings policy view", "steered"),
+         "policy view", "steered"),
     # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
     # since a claim is served from the room that daemons leave.
     step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),

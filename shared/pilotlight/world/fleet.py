@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from pilotlight.errors import BadRequest, NoCapacity, QuotaExceeded
 from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.offers.zone_history import ZoneHistory
+from pilotlight.facts.place.homes import but_home, has_home_taint
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.cloud import Fate, Ledger
 from pilotlight.world.faults import Faults
@@ -31,8 +34,8 @@ class Fleet:
         seed: int,
         zones: Sequence[ZoneHistory] = (),
     ) -> None:
-        self.pools = {p.name: p for p in pools}
-        self.homed: set[str] = set()
+        self.pools = {p.name: msgspec.structs.replace(p, taints=but_home(p.taints)) for p in pools}
+        self.homed = {p.name for p in pools if has_home_taint(p.taints)}
         self.zones = Zones(zones, seed)
         self.nodes: dict[str, WorldNode] = {}
         self.standing: dict[str, WorldNode] = {}

@@ -10,12 +10,12 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import Policy
 from pilotlight.tools.replay.lower_bounds import bounds
-from pilotlight.tools.replay.peers.peer_run import pools_of
-from pilotlight.tools.replay.run import Run, born_homed, run
+from pilotlight.tools.replay.run import Run, born_closed, policy_for, run
 from pilotlight.tools.replay.scenario import REGISTERED_S, Scenario
 from pilotlight.tools.replay.traces.trace_job import Job
-from pilotlight.world.simulation import World
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,18 +27,29 @@ def catalog() -> Catalog:
     return read_catalog(path.read_bytes(), path.name)
 
 
+def example_policy() -> Policy:
+    """The example policy, with a pool for each type of the catalogue."""
+    path = ROOT / "examples" / "policy.yaml"
+    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
+
+
 def replayed(jobs: list[Job], catalog: Catalog, scenario: Scenario, log: list[dict[str, Any]] | None = None) -> Run:
     """One replay under the example policy with a pool for each type."""
-    path = ROOT / "examples" / "policy.yaml"
-    policy = msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
     write = None if log is None else log.append
-    return run(jobs, catalog, policy, scenario, trace="t", bounds=bounds(jobs, catalog), log=write)
+    return run(jobs, catalog, example_policy(), scenario, trace="t", bounds=bounds(jobs, catalog), log=write)
 
 
-def test_dear_pools_are_born_closed(catalog: Catalog) -> None:
-    """Nodes of every type are born with a home but those of the cheapest $/GPU, where every pod is at home."""
-    here = World(catalog, pools_of(catalog, "on-demand"))
-    assert born_homed(here) == set(catalog.instance_types) - {"g4dn.xlarge"}
+@pytest.mark.parametrize(
+    ("gpus", "homed"),
+    [((1,), {"g5.xlarge", "p3.2xlarge", "p3.8xlarge", "p4d.24xlarge"}), ((8,), set())],
+    ids=["small jobs may use all and cost least on one", "large jobs fit one alone"],
+)
+def test_dear_pools_are_born_closed(catalog: Catalog, gpus: tuple[int, ...], homed: set[str]) -> None:
+    """Nodes of each type that some job of the trace may use and costs less elsewhere are born with a home."""
+    jobs = [Job(job_id=f"j{n}", submit_s=0, duration_s=100, gpus=n) for n in gpus]
+    policy = policy_for(example_policy(), catalog, Scenario(placement="homes"))
+    closed = born_closed(policy, catalog, jobs).pools
+    assert {name for name, pool in closed.items() if BIRTH_TAINT in pool.taints} == homed
 
 
 def test_the_cheapest_type_needs_no_home(catalog: Catalog) -> None:

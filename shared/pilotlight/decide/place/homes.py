@@ -6,20 +6,22 @@ scheduler binds them there by its other rules. Nothing is opened and closed agai
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin, fill, model_allowed, pods_that_fit
+from pilotlight.decide.offers.selection import eligible
+from pilotlight.decide.place.node_closing import Homes, acting_pools
 from pilotlight.decide.place.purchase import Group, by_age, in_order
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ZONE
-from pilotlight.facts.limits.brakes import ALL, Brakes
-from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, home_id
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, has_home_taint, home_id
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
 
@@ -39,36 +41,28 @@ class Housed(NamedTuple):
 
 
 def homed_pools(
-    policy: Policy, offerings: Sequence[Offering], throughput: Mapping[str, Mapping[str, float]]
+    shapes: Iterable[PodShape],
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    now: datetime,
 ) -> dict[str, str]:
-    """The pools whose nodes are to be born closed, each with the reason: some pod costs less elsewhere.
-
-    A lone pod of one GPU pays for its whole node. A pool where it pays least, whatever its class, needs no taint: every
-    pod that may run there is at home.
+    """The pools whose nodes are to be born closed, each with the reason: one of these shapes may run there and costs
+    less elsewhere. A pool where every shape is at home needs no taint.
     """
-    price = {o.pool: o for o in sorted(offerings, key=lambda o: (-o.usd_per_hour, o.name)) if o.gpus}
+    homes = Homes(policy, lambda s: eligible(s, offerings, policy, throughput, Memory(), now), (), ())
     found: dict[str, str] = {}
-    for speed in [throughput.get(name, {}) for name in sorted({*throughput, *policy.classes})] or [{}]:
-        alone = {pool: o.usd_per_hour / max(1, int(1000 * speed.get(o.gpu_model, 1.0))) for pool, o in price.items()}
-        best = min(alone, key=lambda pool: (alone[pool], pool), default="")
-        for pool, cost in alone.items():
-            if cost > alone[best]:
-                found.setdefault(pool, f"a pod of one GPU costs less on {best}")
+    for one in shapes:
+        for pool in sorted(homes.stray_in(one)):
+            best = ", ".join(sorted(homes.pools_for(one) or ()))
+            found.setdefault(pool, f"a pod of {one.gpu.count} GPU{'s' * (one.gpu.count != 1)} costs less on {best}")
     return found
 
 
 def steer_home(work: "Work") -> None:
     """Keep nodes of homed pools for the pods that they are given: those in ``act`` that nobody has paused."""
-    homed = homed_pools(work.policy, work.offerings, work.look.throughput)
-    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & homed.keys()
-
-
-def acting_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
-    """The pools whose nodes may be kept closed: in ``act``, not paused, and with somebody to open them in our place."""
-    if ALL in brakes.paused or not view.watched:
-        return set()
-    modes = {name: brakes.modes.get(name) or rules.acts_as or "act" for name, rules in policy.pools.items()}
-    return {name for name, mode in modes.items() if mode == "act"} - set(brakes.paused)
+    homed = {name for name, rules in work.policy.pools.items() if has_home_taint(rules.taints)}
+    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & homed
 
 
 def name_bins(work: "Work") -> None:

@@ -127,12 +127,12 @@ STARTED = timedelta(minutes=5)
 """Pods that started within this are looked at, beside those that wait."""
 
 
-def steered_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
-    """The pools whose nodes may be closed: in ``act``, not paused, as one that another scales is too.
+def acting_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
+    """The pools whose nodes may be kept closed: in ``act``, not paused, as one that another scales is too.
 
     None where nobody would open them again in our place.
     """
-    if policy.placement != "taint" or ALL in brakes.paused or not view.watched:
+    if ALL in brakes.paused or not view.watched:
         return set()
     modes = {name: brakes.modes.get(name) or rules.acts_as or "act" for name, rules in policy.pools.items()}
     return {name for name, mode in modes.items() if mode == "act"} - set(brakes.paused)
@@ -188,7 +188,7 @@ def placement(
 
 def steer(work: "Work") -> None:
     """Keep nodes of the pools that are steered for pods that belong there."""
-    work.steered = steered_pools(work.view, work.policy, work.look.brakes)
+    work.steered = acting_pools(work.view, work.policy, work.look.brakes)
 
 
 def place_taints(work: "Work") -> None:

@@ -12,6 +12,8 @@ from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
 from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import brake_records
 from pilotlight.world.faults import Faults
@@ -22,9 +24,9 @@ A100 = ((Requirement(key=GPU_MODEL, operator="In", values=("A100",)),),)
 
 def homed(**rules: Any) -> Stage:
     """A cluster whose dear pool's nodes are born closed; they register half a minute before they are ready."""
-    stage = Stage(placement="homes", faults=Faults(gpu_lag_s=30.0), **rules)
-    stage.world.fleet.homed |= {"eight"}
-    return stage
+    pools = {"one": PoolPolicy(instance_type="one", max=20)}
+    pools["eight"] = PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,))
+    return Stage(placement="homes", pools=pools, on_cloud={}, faults=Faults(gpu_lag_s=30.0), **rules)
 
 
 def homes(stage: Stage) -> dict[str, str]:

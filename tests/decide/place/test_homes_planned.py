@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,16 +12,26 @@ from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, SAME_SPEED, T4, V100X4, bought, gang, in_flight, node, plan, pod, pods, policy
 
 from pilotlight.decide.place.homes import homed_pools, own_home
-from pilotlight.facts.capacity import Node
+from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory, Misfit
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, Requirement, Toleration
 
-HOMED = policy(placement="homes")
+
+def born_closed(*offerings: Offering, of: Sequence[Offering] = FLEET, **fields: Any) -> Policy:
+    """A policy of homes in which the nodes of these pools are born closed."""
+    rules = policy(of, placement="homes", **fields)
+    tainted = {o.pool: msgspec.structs.replace(rules.pools[o.pool], taints=(BIRTH_TAINT,)) for o in offerings}
+    return msgspec.structs.replace(rules, pools=rules.pools | tainted)
+
+
+HOMED = born_closed(V100X4, A100)
 ACTS = Brakes(modes=dict.fromkeys(HOMED.pools, "act"))
 A100_ONLY = ((Requirement(key=GPU_MODEL, operator="In", values=("A100",)),),)
 HOME = "d1-0-0"
@@ -41,20 +52,25 @@ def given_homes(made: Plan) -> dict[str, str]:
     return {one.pod: one.home for one in made.homes.tolerate}
 
 
-def test_which_pools_are_born_closed() -> None:
-    """Those on which a pod of one GPU costs more than elsewhere for some class; the cheapest for all stays open."""
-    assert homed_pools(HOMED, FLEET, SAME_SPEED).keys() == {V100X4.pool, A100.pool}
+HOMES: dict[str, tuple[tuple[PodDemand, ...], set[str]]] = {
+    "no pods, no pools": ((), set()),
+    "small work closes dear types": (pods(1), {"v100x4", "a100"}),
+    "work of eight GPUs is at home on the one type that holds it": (pods(1, gpus=8), set()),
+    "work that names its type is at home there": (pods(1, terms=A100_ONLY), set()),
+    "one of several shapes is enough": ((*pods(1, gpus=8), pod("small")), {"v100x4", "a100"}),
+}
 
 
-def test_a_pool_that_is_best_for_one_class_alone_is_closed_to_the_others() -> None:
-    """Where training does more for its dollars on A100s and serving on T4s, both are kept for their own."""
-    fast = {"training": {"T4": 1.0, "V100": 1.0, "A100": 1000.0}, "serving": {"T4": 1.0, "V100": 1.0, "A100": 1.0}}
-    assert homed_pools(HOMED, FLEET, fast).keys() == {T4.pool, V100X4.pool, A100.pool}
+@pytest.mark.parametrize(("waiting", "homed_"), HOMES.values(), ids=HOMES.keys())
+def test_which_pools_are_to_be_born_closed(waiting: tuple[PodDemand, ...], homed_: set[str]) -> None:
+    """Those that some pod may use and costs less elsewhere; where every pod is at home nodes stay open."""
+    found = homed_pools([p.shape for p in waiting], FLEET, policy(), SAME_SPEED, NOW)
+    assert found.keys() == homed_
 
 
 def test_one_pool_alone_is_open() -> None:
     """Where there is nothing else to be bought every pod is at home."""
-    assert homed_pools(policy([A100]), [A100], SAME_SPEED) == {}
+    assert homed_pools([pod("p").shape], [A100], policy([A100]), SAME_SPEED, NOW) == {}
 
 
 def test_a_purchase_says_which_of_its_nodes_each_pod_is_put_on() -> None:
@@ -113,13 +129,13 @@ def test_small_work_is_not_given_a_dear_node() -> None:
 def test_many_small_pods_that_fill_a_dear_node_belong_there() -> None:
     """Where a home is worked out for those that wait together, eight pods get the type that costs them least."""
     cheap = msgspec.structs.replace(A100, usd_per_hour=T4.usd_per_hour * 4)
-    made = homed(pods(8), offerings=(T4, cheap), rules=policy((T4, cheap), placement="homes"))
+    made = homed(pods(8), offerings=(T4, cheap), rules=born_closed(cheap, of=(T4, cheap)))
     assert bought(made) == {"a100": 1}
 
 
 def test_a_pod_that_nothing_is_bought_for_gets_any_room_that_it_fits() -> None:
     """At a cap small work is given a dear node's free room: nobody is locked out."""
-    rules = policy(placement="homes", caps=Caps(nodes=1))
+    rules = born_closed(V100X4, A100, caps=Caps(nodes=1))
     made = homed([pod("p")], [node("n", A100, used=4, home=HOME)], rules=rules)
     assert given_homes(made) == {"p": HOME}
 
