@@ -26,6 +26,7 @@ from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, TeamPolicy
 from pilotlight.facts.workload import Due, Gang, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.units import clock_seconds
@@ -122,7 +123,7 @@ def _node(draw: Any, name: str, of: Offering) -> Node:
         idle_since=None if used else NOW - timedelta(seconds=draw.choice((0, 100, 1000, 10_000))),
         instance=f"i-{name}",
         labels=of.labels,
-        closed=draw.random() < 0.1,
+        home=f"h-{name}" if draw.random() < 0.1 else "",
     )
 
 
@@ -159,8 +160,10 @@ def _rules(draw: Any, parts: Parts) -> None:
     _policy(parts, rules=(rule,))
 
 
-def _taint(draw: Any, parts: Parts) -> None:
-    _policy(parts, placement="taint")
+def _homes(draw: Any, parts: Parts) -> None:
+    pools = parts["policy"].pools
+    dear = {name: replace(pools[name], taints=(BIRTH_TAINT,)) for name in ("v100", "a100")}
+    _policy(parts, pools={**pools, **dear})
 
 
 def _reserved(draw: Any, parts: Parts) -> None:
@@ -368,7 +371,7 @@ FEATURES: dict[str, Callable[[Any, Parts], None]] = {
     "schedule": _schedule,
     "ahead": _ahead,
     "rules": _rules,
-    "taint": _taint,
+    "taint of homes": _homes,
     "reserved": _reserved,
     "spot": _spot,
     "spot share": _spot_share,

@@ -155,7 +155,6 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/observe": Nothing,
     "cluster/cordon": OfNode,
     "cluster/uncordon": OfNode,
-    "cluster/close": OfNode,
     "cluster/open": OfNode,
     "cluster/name_home": NameHome,
     "cluster/tolerate": Tolerate,

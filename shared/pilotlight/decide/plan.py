@@ -21,7 +21,6 @@ from pilotlight.decide.work import (
     doubts_quotas,
     has_deadlines,
     has_sick,
-    is_any_steered,
     order_purchases,
     write_plan,
 )
@@ -42,9 +41,7 @@ STEPS: tuple[Step, ...] = (
          "", "policy"),
     step("rules", lambda w: bool(w.policy.rules), late("limits.policy_rules", "follow_rules"),
          "memory view", "filters policy ruled"),
-    step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
-         "policy view", "steered"),
-    step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
+    step("homed pools", lambda w: bool(w.policy.homed), late("place.homes", "steer_home"),
          "policy view", "steered"),
     # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
     # since a claim is served from the room that daemons leave.
@@ -90,20 +87,14 @@ STEPS: tuple[Step, ...] = (
          "infeasible run view", ""),
     step("demand", always, lambda: count_demand,
          "by_pool run view", "counted_to memory"),
-    # Spares before a closed node before those that are bought: these are reached by what those leave.
     step("spares", lambda w: any(map(has_learned, w.memory.hits.values())),
          late("nodes.spares.spare_nodes", "price_spares"),
          "memory policy relit ruled", "spares"),
-    step("guards of dear nodes", lambda w: bool(w.spares and w.steered) and not w.limited and not w.run.homed,
-         late("nodes.spares.spares_until_closed", "guard_dear_nodes"),
-         "by_pool limited memory policy relit run spares steered view", "guards_bought guards_kept"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
-         "by_pool guards_bought memory policy run spares", "spare_buys"),
+         "by_pool memory policy run spares", "spare_buys"),
     step("purchases", always, lambda: order_purchases,
          "limited run spare_buys", "buys"),
-    step("guards kept", lambda w: bool(w.guards_kept), late("nodes.spares.spares_until_closed", "keep_guards"),
-         "guards_kept", "policy"),
     # Nodes after purchases, whose room is theirs: idle ones first, then those of them that stand by, then old ones.
     step("nodes", lambda w: w.look.releases, late("nodes.scale_down", "judge_nodes"),
          "by_pool failed memory policy relit run spare_buys spares standing", "nodes reserved times"),
@@ -131,12 +122,10 @@ STEPS: tuple[Step, ...] = (
          "buys counted_to findings memory nodes paid_idle pods run times usd_per_hour_before view", "plan"),
     step("rules named", lambda w: w.ruled is not None, late("limits.policy_rules", "name_rules"),
          "ruled", "plan"),
-    # Brakes last, on the whole plan; taints follow the plan that is left.
+    # Brakes last, on the whole plan; homes follow the plan that is left.
     step("brakes", always, lambda: hold_back,
          "policy", "plan"),
     step("homes", has_homes, late("place.homes", "place_homes"),
-         "memory policy run steered view", "plan"),
-    step("placement", is_any_steered, late("place.node_closing", "place_taints"),
          "memory policy run steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.
     step("doubt about fit", doubts_fit, lambda: ask_about_fit, "memory plan", "again"),

@@ -13,7 +13,6 @@ from pilotlight.facts.capacity import Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.offers.spot_history import Lives
-from pilotlight.facts.place.closed_nodes import Opening
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 
@@ -238,9 +237,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     overdue: tuple[InFlight, ...] = ()  # What a gang waits for past its deadline.
     floors: dict[str, datetime] = {}  # Pools whose cloud keeps their last node, and until when that is believed.
     rests: dict[str, datetime] = {}  # Nodes that a person opened while they were given back, and until when they stay.
-    openings: dict[str, Opening] = {}  # Nodes open for pods that wait, by name.
-    lost: dict[str, int] = {}  # By pod, the openings that did not help it.
-    strays: dict[str, datetime] = {}  # By pool, when a pod was last seen that may run there and belongs elsewhere.
     learnt: dict[str, Learnt] = {}  # By "pool/type", of nodes that joined.
     lives: dict[str, Lives] = {}  # By "type/zone", of spot.
     # By pool, seconds that its latest starts of stopped nodes took, the newest last.

@@ -32,9 +32,6 @@ class ServedCluster:
     def uncordon(self, node: str) -> None:
         self._client.call("cluster/uncordon", OfNode(node=node))
 
-    def close(self, node: str) -> None:
-        self._client.call("cluster/close", OfNode(node=node))
-
     def open(self, node: str) -> None:
         self._client.call("cluster/open", OfNode(node=node))
 

@@ -34,9 +34,6 @@ class AdvisedCluster:
     def uncordon(self, node: str) -> None:
         _refuse(f"uncordon {node}")
 
-    def close(self, node: str) -> None:
-        _refuse(f"close {node}")
-
     def open(self, node: str) -> None:
         _refuse(f"open {node}")
 

@@ -12,6 +12,7 @@ import msgspec
 
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.memory import Memory, Misfit, Quarantine
 from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.units import Seconds
@@ -20,7 +21,7 @@ BESIDE_S: Seconds = 120.0
 """The scheduler binds a pod to a ready node with room well within this."""
 
 AFTER_MARK = timedelta(seconds=15)
-"""So long after our taint came off, a node is new to the scheduler."""
+"""So long after our taint came off, or was given its home, a node is new to the scheduler."""
 
 SKEW = timedelta(seconds=5)
 """The API server's clock may be so far ahead of the store's."""
@@ -57,7 +58,7 @@ def beliefs(
     fits = (group for group in plan.pods if group.verdict == "fits")
     names = [f"{uid}@{group.where}" for group in fits for uid in group.uids if uid not in but][:MOST]
     marked = {name: at for name, at in was.items() if name.startswith("@") and now - at < AFTER_MARK}
-    marked |= {f"@{node.name}": now for node in nodes if node.marked or node.closed}
+    marked |= {f"@{node.name}": now for node in nodes if node.marked or node.home == NEW_HOME}
     for name in names:
         since = was.get(name)
         if since is None:

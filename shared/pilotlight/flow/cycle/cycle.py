@@ -1,22 +1,18 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from msgspec.structs import replace
 
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
-from pilotlight.decide.place.node_closing import OPEN_S, count_openings
 from pilotlight.errors import Retry
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
-from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.facts.place.homes import NO_HOMES
 from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.wording import did, released_nodes, summary
 from pilotlight.flow.budgets import hold_ends, renew_holds
-from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import Left, any_reopened, carry_on, purchases, settle_left, sized_anew, take_over
@@ -53,18 +49,9 @@ GATHER_S = 0.1
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     """Look under the cluster's lease, and again for as long as that is asked for.
 
-    What it opened it closes behind those that it was opened for; where they still wait it looks once more.
     Raises what the ports raise; what was done so far stays recorded.
     """
-    deps, opened = deps.whole, dict[str, Opening]()
-    answer = _look(deps, flow, trigger, aim, opened)
-    if opened and placement_taints.tend(deps, opened, OPEN_S):
-        answer = join_answers(answer, _look(deps, flow, f"{trigger} again", aim, {}))
-    return answer
-
-
-def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Opening]) -> Answer:
-    answer: Answer | None = None
+    deps, answer = deps.whole, None
     looks = zones = 0
     while looks < MOST_LOOKS:
         held = lease.acquire(deps.state, deps.name, trigger, settles=aim.releases)
@@ -74,7 +61,6 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
             while looks < MOST_LOOKS:
                 cycle = Cycle(deps, held, flow, trigger, aim, looks + zones)
                 answer = join_answers(answer, cycle.run())
-                opened |= cycle.opened
                 if cycle.elsewhere and zones < MOST_ZONES:
                     zones += 1
                     continue
@@ -94,23 +80,19 @@ class Cycle:
     """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look.
 
     ``elsewhere``: a zone had no capacity, and what it was asked for is bought in the next one at the next look.
-
-    ``opened`` are nodes that it opened for a while, ``open_until`` is when the first of all that are open is to close.
     """
 
     def __init__(self, deps: Deps, held: Lease, flow: str, trigger: str, aim: Aim, round_: int) -> None:
         self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
         self.unfinished = self.elsewhere = False
-        self.opened: dict[str, Opening] = {}
-        self.open_until: datetime | None = None
         self.ran = deps.clock.stopwatch()
 
     def run(self) -> Answer:
-        """Recover, observe, renew holds, plan, taint, tend GPUs, check admissions, act, tell."""
+        """Recover, observe, renew holds, plan, give homes, tend GPUs, check admissions, act, tell."""
         snapshot, money, left = self.observe()
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
-        snapshot = self.turn_doors(snapshot, plan)
+        self.give_homes(plan)
         self.tend_gpus(snapshot, plan)
         again = carry_on(self.deps, snapshot, left, self.held)
         if plan.buys and any(sending.stays for one in left for sending in one.sendings):
@@ -123,7 +105,7 @@ class Cycle:
         answer = self.act(snapshot, record, purchases(left)) if record else self.remember(snapshot, plan)
         self.held.forget_loss()
         self.follow_advice(snapshot, plan)
-        timed = replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
+        timed = replace(answer, look_again_at=plan.look_again_at)
         return replace(timed, did=(*again, *answer.did)) if again else timed
 
     def count_demand(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
@@ -181,7 +163,6 @@ class Cycle:
                 snapshot, left = settle_left(self.deps, self.look(), left)
         snapshot = with_flights(self.deps, snapshot)
         memory = snapshot.memory
-        memory = count_openings(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
         again = replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
         snapshot = replace(snapshot, memory=replace(memory, tally=again))
         snapshot = with_due_jobs(snapshot)
@@ -205,17 +186,12 @@ class Cycle:
             snapshot = replace(snapshot, findings=(*snapshot.findings, restore_finding(snapshot, ())))
         return snapshot, NO_BUDGETS, left
 
-    def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
-        """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
-        if plan.homes != NO_HOMES or self.deps.policy.placement == "homes":
+    def give_homes(self, plan: Plan) -> None:
+        """Homes given as planned, where nodes are or were kept; and our watchmen, where we have some, hear of us."""
+        if plan.homes != NO_HOMES or self.deps.has_watchmen:
             from pilotlight.flow.cycle.homes import give_homes
 
             give_homes(self.deps, plan.homes, self.held.keep)
-        memory, placed = snapshot.memory, plan.placement
-        if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
-            return snapshot
-        self.opened, self.open_until = placement_taints.opened_nodes(placed), placement_taints.open_until(placed)
-        return placement_taints.turn(self.deps, snapshot, plan, self.held.keep)
 
     def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""

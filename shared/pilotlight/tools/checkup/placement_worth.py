@@ -9,7 +9,8 @@ from pilotlight.tools.checkup.survey_facts import Survey
 from pilotlight.units import cents
 
 _WATCHMAN = "apply infra/kubernetes/placement/watchman.yaml, and see that its CronJob pilotlight-watchman runs"
-_CHOOSE = "set placement: taint in the policy and apply infra/kubernetes/placement/watchman.yaml"
+_TAINT = "list the taint pilotlight.dev/home=new:NoSchedule at pools"
+_BESIDE = "in the policy and at their cloud, and apply infra/kubernetes/placement/watchman.yaml"
 
 
 def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
@@ -18,14 +19,24 @@ def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]
     if not worth:
         return
     if policy.placement == "none":
-        what = f"nobody keeps small work off dear nodes: {worth}"
-        yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=_CHOOSE)
+        what, fix = f"nobody keeps small work off dear nodes: {worth}", "take placement: none out of the policy"
+        yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=fix)
+    elif not policy.homed:
+        what, fix = f"no pool is homed: {worth}", f"{_TAINT} {', '.join(_dear_pools(offered))} {_BESIDE}"
+        yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=fix)
     elif survey.watched:
-        what = f"by taint: nodes of dear types are closed to work that belongs on a cheaper one; else {worth}"
+        homed = ", ".join(sorted(policy.homed))
+        what = f"by homes: nodes of pools {homed} take only the pods that are planned on them; else {worth}"
         yield Check(code="placement", subject="placement", verdict="ok", what=what)
     else:
-        what = f"no node is closed: the Lease pilotlight-placement or its watchman is not there; {worth}"
+        what = f"every node is opened: the Lease pilotlight-placement or its watchman is not there; {worth}"
         yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_WATCHMAN)
+
+
+def _dear_pools(offered: Sequence[Offering]) -> list[str]:
+    """The pools whose nodes cost more a GPU than the cheapest."""
+    rates = {o.pool: o.usd_per_hour / o.gpus for o in offered if o.gpus}
+    return sorted(pool for pool, rate in rates.items() if rate > min(rates.values()))
 
 
 def _worth(offered: Sequence[Offering]) -> str:

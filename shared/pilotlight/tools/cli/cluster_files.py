@@ -51,9 +51,6 @@ class FileCluster:
     def uncordon(self, node: str) -> None:
         raise _untouchable("uncordon", node)
 
-    def close(self, node: str) -> None:
-        raise _untouchable("close", node)
-
     def open(self, node: str) -> None:
         raise _untouchable("open", node)
 

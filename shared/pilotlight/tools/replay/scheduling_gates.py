@@ -36,9 +36,6 @@ class GatedCluster:
     def uncordon(self, node: str) -> None:
         self._cluster.uncordon(node)
 
-    def close(self, node: str) -> None:
-        self._cluster.close(node)
-
     def open(self, node: str) -> None:
         self._cluster.open(node)
 
