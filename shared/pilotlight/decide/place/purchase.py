@@ -199,9 +199,9 @@ def nodes_bought(buys: Iterable[Buy]) -> Counter[str]:
     return found
 
 
-def by_age(pod: PodDemand) -> tuple[datetime, str]:
-    """The order of pods in a group: the oldest first."""
-    return pod.created_at, pod.uid
+def by_age(pod: PodDemand) -> tuple[datetime, str, str, str]:
+    """The order of pods in a group: the oldest first; those of one burst, made in the same second, by name."""
+    return pod.created_at, pod.namespace, pod.name, pod.uid
 
 
 def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
