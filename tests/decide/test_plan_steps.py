@@ -14,8 +14,7 @@ from random_looks import look_of
 from small_fleet import FLEET, NOW, SAME_SPEED, node, pod, policy
 
 from pilotlight.decide.plan import STEPS, plan_cluster
-from pilotlight.decide.steps import Step
-from pilotlight.decide.work import Look, Work
+from pilotlight.decide.work import Look, Step, Work
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory

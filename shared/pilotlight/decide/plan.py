@@ -10,9 +10,9 @@ from pilotlight.decide.limits.plan_brakes import hold_back
 from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learned
 from pilotlight.decide.offers.offerings import tell_stale_prices
 from pilotlight.decide.place.room import find_room, place_pods
-from pilotlight.decide.steps import Step, late, step
 from pilotlight.decide.work import (
     Look,
+    Step,
     Work,
     ask_about_fit,
     ask_for_quotas,
@@ -21,7 +21,9 @@ from pilotlight.decide.work import (
     has_deadlines,
     has_sick,
     is_any_steered,
+    late,
     order_purchases,
+    step,
     write_plan,
 )
 from pilotlight.facts.decisions import Plan
@@ -43,8 +45,7 @@ STEPS: tuple[Step, ...] = (
          "memory view", "filters policy ruled"),
     step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
          "policy view", "steered"),
-    # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
-    # since a claim is served from the room that daemons leave.
+    # Offerings, as their nodes will be: measured before foretold, daemons before claims, which get what those leave.
     step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),
          "view", "offerings"),
     step("paid capacity", lambda w: any(o.capacity_type == "reserved" for o in w.offerings),
