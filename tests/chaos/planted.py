@@ -50,13 +50,13 @@ BUGS = {
         test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
     ),
     "what a stopped node cost is not settled": Bug(
-        "decide.money.account:settle_hold",
+        "decide.money.budget_balance:settle_hold",
         "settled=account.settled + cost",
         "settled=account.settled",
         _kinds("leaked_holds"),
     ),
     "a hold is settled twice": Bug(
-        "decide.money.account:settle_hold",
+        "decide.money.budget_balance:settle_hold",
         "settled=account.settled + cost",
         "settled=account.settled + cost + cost",
         _kinds("leaked_holds"),
@@ -105,7 +105,7 @@ BUGS = {
         test="tests/flow/delivery/test_alerts_of_two_clusters.py",
     ),
     "the holds of all clusters are taken for one's own": Bug(
-        "flow.budgets.hold_records:every",
+        "flow.budgets.budget_accounts:every_hold",
         'HOLD.scan(deps.state, f"{deps.name}/")',
         "HOLD.scan(deps.state)",
         _kinds("crossed_clusters"),

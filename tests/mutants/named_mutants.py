@@ -242,7 +242,7 @@ NAMED = (
         "tests/flow/test_modes_that_only_grow.py::test_a_notice_evicts_nobody_and_ends_no_node",
     ),
     Named(
-        "flow/budgets/hold_ends.py",
+        "flow/budgets/budget_holds.py",
         "_ended",
         "extend(deps, found.value, meter, cost, least=cost)",
         "pass",
@@ -389,7 +389,7 @@ NAMED = (
         "tests/flow/interruption/test_unconfirmed_calls.py::test_a_purchase_that_never_left_us_is_on_its_way_to_nobody",
     ),
     Named(
-        "flow/budgets/hold_ends.py",
+        "flow/budgets/budget_holds.py",
         "settle_decision",
         "call.instance or call.node",
         "call.node",

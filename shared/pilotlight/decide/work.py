@@ -88,6 +88,7 @@ class Work:
 
     def __init__(self, look: Look) -> None:
         self.look = look
+        self.now = look.now
         self.view = look.view
         self.policy = look.policy  # The policy of this hour, under its rules.
         self.offerings = look.offerings
@@ -126,11 +127,6 @@ class Work:
         self.plan: Plan
         self.again = look.again  # Reasons for one new plan.
         self._by_pool: tuple[Sequence[Offering], Mapping[str, Offering]] | None = None
-
-    @property
-    def now(self) -> datetime:
-        """The moment of the look."""
-        return self.look.now
 
     @property
     def by_pool(self) -> Mapping[str, Offering]:

@@ -34,7 +34,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS
 from pilotlight.facts.money.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.billing import closed_days
-from pilotlight.flow.budgets import held_prices
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.stopped_nodes import without_standing
@@ -148,7 +148,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
         over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in over},
         offerings=offerings,
         apart=unmetered_nodes(deps).union(life.instance for life in lives if not _counts(deps, life)),
-        held=held_prices.prices_since(deps, told_since),
+        held=budget_holds.prices_since(deps, told_since),
         budgets=bool(deps.policy.budgets),
     )
 

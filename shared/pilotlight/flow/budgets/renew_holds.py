@@ -6,26 +6,22 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.decide.demand.class_run_times import learn_run_times, typical
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget_limits import applies, held_amount, latest, meters, paid_until, windows
-from pilotlight.decide.money.economics import calls_s
+from pilotlight.decide.money.economics import calls_s, queues
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, queues, stop_within
+from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, stop_within
 from pilotlight.errors import Conflict, Denied
 from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Meter, Money, Runs
+from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Meter, Money
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.budgets import hard_stop, held_prices, hold_ends, hold_records, ladder_steps
-from pilotlight.flow.budgets.budget_holds import known_runs, soft
-from pilotlight.flow.budgets.budget_room import BudgetRoom
-from pilotlight.flow.budgets.hold_findings import hold_findings
-from pilotlight.flow.budgets.orphaned_holds import settle_lost
+from pilotlight.flow.budgets import budget_accounts, budget_holds, hard_stop, ladder_steps
+from pilotlight.flow.budgets.budget_room import BudgetRoom, hold_findings, settle_lost
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import node_marks
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.billing_records import CHARGED, HOLD, RUNS
+from pilotlight.state_schema.billing_records import CHARGED, HOLD
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 
@@ -99,7 +95,7 @@ class _Keeper:
 
     def run(self) -> None:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
-        before = {entry.value.id: entry for entry in hold_records.every(self.deps)}
+        before = {entry.value.id: entry for entry in budget_accounts.every_hold(self.deps)}
         apart = self.deps.set_apart("hold")
         holds = [entry.value for entry in before.values() if entry.value.id not in apart]
         lit = self._still_lit(rules.lit_instances(self.snapshot.view.nodes, self.snapshot.pools), holds)
@@ -117,22 +113,22 @@ class _Keeper:
             kept = workload_holds.keep(self.deps, self.snapshot, before, lit)
             holds = [hold for hold in holds if hold.id not in kept.over]
             unresolved, self.due = unresolved | kept.decisions, [*self.due, *kept.due]
-        unsold = hold_ends.unsold(self.deps, holds, unresolved)
+        unsold = budget_holds.unsold(self.deps, holds, unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, unresolved, unsold)
         for hold in found.over:
             self.still_ours()
             entry = before[hold.id]
             void = not hold.instance and hold.ended_at is None
-            hold_ends.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
+            budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
         self.room = BudgetRoom(self.deps, self.meters, self.now)
         standing = [hold for hold, one in found.live if one is None and rules.of_workload(hold)]
         if standing:
             self.snapshot = replace(self.snapshot, view=workload_holds.without_held(self.deps, self.snapshot, standing))
         own = [(hold, one) for hold, one in found.live if one is not None or not rules.of_workload(hold)]
-        told = held_prices.tell(self.deps, (before[hold.id].value for hold, _ in own if hold.id in before))
+        told = budget_holds.tell_prices(self.deps, [before[hold.id].value for hold, _ in own if hold.id in before])
         own = [(replace(hold, told=hold.told or hold.id in told), one) for hold, one in own]
         live = [*own, *self._adopted(found.strange, holds)]
-        self.queues = queues((hold.id, hold.until, bool(one and one.pods)) for hold, one in live)
+        self.queues = queues([(hold.id, hold.until, bool(one and one.pods)) for hold, one in live])
         self.calls_s = calls_s(len(live) - 1)
         for hold, one in live:
             if _frozen(hold, one):
@@ -221,7 +217,7 @@ class _Keeper:
         if before is None:
             name = f"{self.deps.name}/{hold.id}"
             before = Entry(name, HOLD.put(self.deps.state, name, hold, if_version=ABSENT), hold)
-        return hold_records.list_in_accounts(self.deps, before, concerned)
+        return budget_accounts.list_in_accounts(self.deps, before, concerned)
 
     def _told(self, meter: Meter, short: Short | None) -> bool:
         """True where a node is short of something, which people are told then."""
@@ -294,20 +290,12 @@ class _Keeper:
         return Money(
             balances=self.room.balances(),
             look_again_at=again,
-            typical=typical(self._learn()),
+            typical=budget_holds.typical_runs(self.deps, self.snapshot.view.nodes, self.now),
             steps=steps,
             frozen=self.cold,
             capped=frozenset(self.capped),
             lit=len(self.queues),
         )
-
-    def _learn(self) -> Runs:
-        """The runs seen so far, with this look's; only soft budgets ask for them."""
-        known = known_runs(self.deps)
-        runs = learn_run_times(known, self.snapshot.view.nodes, self.now) if soft(self.deps) else known
-        if runs != known:
-            RUNS.put(self.deps.state, self.deps.name, runs)
-        return runs
 
 
 def _named(hold: Hold, one: Lit | None) -> str:

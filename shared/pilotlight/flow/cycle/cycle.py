@@ -14,7 +14,7 @@ from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
 from pilotlight.flow.alerts.wording import did, released_nodes, summary
-from pilotlight.flow.budgets import hold_ends, renew_holds
+from pilotlight.flow.budgets import budget_holds, renew_holds
 from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.planning import Aim, make_plan
@@ -258,7 +258,7 @@ class Cycle:
             instance_lifetimes.note_released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
-            hold_ends.settle_decision(deps, done)
+            budget_holds.settle_decision(deps, done)
         why = summary(done.plan, done.calls_with_steps)
         return Answer(decision=done.id, did=did(done), why=why, released=released_nodes(done))
 
