@@ -244,7 +244,7 @@ NAMED = (
     Named(
         "flow/budgets/budget_holds.py",
         "_ended",
-        "extend(deps, found.value, meter, cost, least=cost)",
+        "budget_accounts.extend(deps, found.value, meter, cost, least=cost)",
         "pass",
         "tests/flow/budgets/test_hold_ends.py::test_a_node_that_outlived_its_hold_over_midnight_is_paid_for_in_both_days",
     ),

@@ -219,7 +219,7 @@ def order_purchases(work: Work) -> None:
 def write_plan(work: Work) -> None:
     """The plan of all that the steps found."""
     run, look = work.run, work.look
-    released = known_per_hour(n for n in work.nodes if n.verdict == "release")
+    released = known_per_hour([n for n in work.nodes if n.verdict == "release"])
     times = (*work.times, look.money.look_again_at, *_rests(work))
     work.plan = Plan(
         buys=work.buys,

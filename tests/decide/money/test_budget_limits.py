@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -221,9 +222,9 @@ SHARED = {
 
 
 @pytest.mark.parametrize(("changed", "may"), SHARED.values(), ids=SHARED.keys())
-def test_who_may_share_a_new_node(changed: dict[str, object], may: bool) -> None:
+def test_who_may_share_a_new_node(changed: dict[str, Any], may: bool) -> None:
     """A node to be bought is shared only by pods that its hold covers."""
-    traits = {"team": "research", "workload_class": "batch", "max_run_s": 2 * HOUR, **changed}
+    traits: dict[str, Any] = {"team": "research", "workload_class": "batch", "max_run_s": 2 * HOUR, **changed}
     grace_s = traits.pop("grace_s", 30)
     own = msgspec.structs.replace(pod("p", **traits), grace_s=grace_s)
     held = terms(stop_s=Group(pod("q").shape, [pod("q")]).stop_s)

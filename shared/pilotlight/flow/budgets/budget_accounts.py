@@ -25,7 +25,7 @@ from pilotlight.state_schema.table import Entry
 Alive = Callable[[], bool]
 """Whether the holds that are added for are live."""
 
-ByMeter = dict[str, tuple[Meter, list[Hold]]]
+ByMeter = Mapping[str, tuple[Meter, list[Hold]]]
 """By its key each meter that counts some holds, and those."""
 
 NONE = Account()

@@ -15,12 +15,11 @@ from functools import partial
 from pilotlight.decide.demand.run_lengths import learn_run_times, typical
 from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_ladder import refuses
-from pilotlight.decide.money.budget_limits import held_amount, life, meters, open_hold, unpaid, used_amount
+from pilotlight.decide.money.budget_limits import counted_by, life, meters, open_hold, unpaid, used_amount
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Meter, Money, Runs, Terms
-from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
@@ -53,22 +52,12 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
         if nobody := unpaid(deps.policy.budgets, each):
             return nobody
     fresh = [open_hold(f"{decision}.{index}.{n}", decision, terms, now) for n, terms in enumerate(nodes)]
-    by_meter = _counted(deps.policy.budgets, fresh)
+    by_meter = counted_by(deps.policy.budgets, fresh)
     written = budget_accounts.write_holds(deps, fresh, by_meter)
     refused = budget_accounts.hold_amounts(deps, f"{decision}.{index}.", written, by_meter)
     if refused:
         give_back(deps, written, now)
     return refused
-
-
-def _counted(budgets: Sequence[Budget], fresh: Sequence[Hold]) -> budget_accounts.ByMeter:
-    """Which meters count which of the holds."""
-    out: budget_accounts.ByMeter = {}
-    for hold in fresh:
-        for meter in life(budgets, hold, max(hold.until, hold.binds_until)):
-            if held_amount(meter, hold):
-                out.setdefault(meter.key, (meter, []))[1].append(hold)
-    return out
 
 
 def typical_runs(deps: Deps, nodes: Iterable[Node] | None = None, now: datetime | None = None) -> dict[str, Seconds]:

@@ -42,7 +42,7 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     are never given back: what a call of theirs came to is not known yet.
     """
     if not deps.policy.budgets:
-        return KeptHolds(snapshot=snapshot, money=NO_BUDGETS)
+        return KeptHolds(snapshot=snapshot, money=NO_BUDGETS, findings=_restored(snapshot))
     keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
     if snapshot.lost_since is not None:
@@ -55,6 +55,22 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     findings = hold_findings(deps.policy, keeper.told.values(), keeper.room, keeper.kept, keeper.classes)
     findings += tuple(keeper.findings)
     return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=findings)
+
+
+def _restored(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """What people should know where the state was restored and no budget could say what was spent meanwhile."""
+    if snapshot.lost_since is None:
+        return ()
+    from pilotlight.flow.budgets.restored_state import restore_finding
+
+    return (restore_finding(snapshot, ()),)
+
+
+def keep_all(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None]) -> tuple[Snapshot, Money]:
+    """The look that knows what became of the holds, and what the budgets leave; without budgets, as it is."""
+    kept = keep(deps, snapshot, still_ours)
+    found = (*kept.snapshot.findings, *kept.findings)
+    return replace(kept.snapshot, findings=found) if kept.findings else kept.snapshot, kept.money
 
 
 def _with_periods(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot:
