@@ -112,7 +112,7 @@ BUGS = {
         TWO_CLUSTERS,
     ),
     "a node is not stopped at its hard cap, and the API server was down for a while": Bug(
-        "flow.budgets.renew_holds:_Keeper._stopped",
+        "flow.budgets.hold_moves:HoldMoves._stopped",
         "if not refused or one is None",
         "if True or one is None",
         _kinds("cap_overruns"),
@@ -143,7 +143,7 @@ BUGS = {
         _kinds("false_evictions"),
     ),
     "a node is not stopped where its budget ends": Bug(
-        "flow.budgets.renew_holds:_Keeper._stopped",
+        "flow.budgets.hold_moves:HoldMoves._stopped",
         "if not end.may or",
         "if True or",
         _kinds("cap_overruns"),

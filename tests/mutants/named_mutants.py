@@ -221,8 +221,8 @@ NAMED = (
         "tests/flow/cycle/test_node_release.py::test_our_mark_alone_makes_no_release_true",
     ),
     Named(
-        "flow/budgets/renew_holds.py",
-        "_Keeper._stopped",
+        "flow/budgets/hold_moves.py",
+        "HoldMoves._stopped",
         ' or self.deps.mode_of(one.pool) != "act"',
         "",
         "tests/flow/test_modes_that_only_grow.py::test_no_stop_is_begun_at_a_cap",
