@@ -82,10 +82,10 @@ STEPS: tuple[Step, ...] = (
          "run usd_per_hour_before"),
     step("infeasible deadlines", lambda w: any(pod.shape.due for pod in w.view.pending),
          late("job_deadlines.job_deadlines", "refuse_infeasible"),
-         "run view", "infeasible"),
+         "view", "infeasible run"),
     # Gangs and pods in one step, for they take room from each other.
     step("pods", lambda w: bool(w.view.pending), lambda: place_pods,
-         "infeasible run view", ""),
+         "infeasible view", "paid run"),
     step("demand", always, lambda: count_demand,
          "by_pool run view", "counted_to memory"),
     # Spares before a closed node before those that are bought: these are reached by what those leave.
@@ -97,7 +97,7 @@ STEPS: tuple[Step, ...] = (
          "by_pool limited memory policy relit run spares steered view", "guards_bought guards_kept"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
-         "by_pool guards_bought memory policy run spares", "spare_buys"),
+         "by_pool guards_bought memory policy spares", "paid run spare_buys"),
     step("purchases", always, lambda: order_purchases,
          "limited run spare_buys", "buys"),
     step("guards kept", lambda w: bool(w.guards_kept), late("nodes.spares.spares_until_closed", "keep_guards"),
