@@ -21,6 +21,13 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert [(one.name, one.lines) for one in functions() if one.lines > 50] == []
 
 
+def test_the_plan_and_a_cycle_are_read_from_top_to_bottom() -> None:
+    """The plan's table has at most 150 lines with all around it, and what a cycle runs at most 25."""
+    assert (branches.ROOT / "shared/pilotlight/decide/plan.py").read_text("utf-8").count("\n") <= 150
+    (run,) = [one.lines for one in functions() if one.name == "flow/cycle/cycle.py:run"]
+    assert run <= 25
+
+
 def test_no_function_takes_more_arguments_than_one_remembers() -> None:
     """None takes more than 8, but commands, whose arguments are options."""
     assert [(one.name, one.arguments) for one in functions() if one.arguments > 8 and not one.is_command] == []

@@ -48,7 +48,7 @@ def take_over(deps: Deps, held: Lease) -> list[Left]:
     return [Left(record, version, call_steps.taken_over(deps, record)) for record, version in found]
 
 
-def look_and_settle(deps: Deps, look: Callable[[], Snapshot], left: Sequence[Left]) -> tuple[Snapshot, Sequence[Left]]:
+def look_and_settle(deps: Deps, look: Callable[[], Snapshot], left: list[Left]) -> tuple[Snapshot, list[Left]]:
     """One read, and what is left open settled by it. One more where pods wait that may fit a node which was opened."""
     snapshot = look()
     if not left:
