@@ -5,11 +5,11 @@ Never takes anything away. Whatever asked for the look, every admission check th
 
 from datetime import datetime
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT
+from pilotlight.state_schema.table import Mark
 
 
 def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = False) -> Answer:

@@ -20,9 +20,13 @@ Keep = Callable[..., None]
 
 
 def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> None:
-    """Make a plan's writes: nodes that are opened first, then homes of nodes, then tolerations of pods."""
-    with suppress(Denied, Retry):  # A watchman that does not hear of us opens what is closed.
-        deps.cluster.beat()
+    """Make a plan's writes, where it has any: nodes that are opened first, then homes of nodes, then tolerations.
+
+    Our watchmen, where we have some, hear of us first: one would open what we keep, and one hand our pools back.
+    """
+    if deps.has_watchmen:
+        with suppress(Denied, Retry):
+            deps.cluster.beat()
     for name in homes.open:
         _write(partial(deps.cluster.open, name), keep)
     for name, home in homes.name.items():
