@@ -40,15 +40,15 @@ def the_unhelped_are_left_outside(patch: pytest.MonkeyPatch) -> None:
 
 def a_pause_opens_nothing(patch: pytest.MonkeyPatch) -> None:
     """Pools are steered whether they are paused or not."""
-    asked = node_closing.steered_pools
-    patch.setattr(f"{CLOSING}.steered_pools", lambda view, policy, brakes: asked(view, policy, NO_BRAKES))
+    asked = node_closing.acting_pools
+    patch.setattr(f"{CLOSING}.acting_pools", lambda view, policy, brakes: asked(view, policy, NO_BRAKES))
 
 
 def nobody_has_to_watch(patch: pytest.MonkeyPatch) -> None:
     """Nodes are closed though nobody would open them in our place."""
-    asked = node_closing.steered_pools
+    asked = node_closing.acting_pools
     patch.setattr(
-        f"{CLOSING}.steered_pools",
+        f"{CLOSING}.acting_pools",
         lambda view, policy, brakes: asked(msgspec.structs.replace(view, watched=True), policy, brakes),
     )
 

@@ -61,7 +61,13 @@ class Stage:
         classes = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300), **rules.pop("classes", {})}
         policy = Policy(version=1, pools=pools, classes=classes, **rules)
         real = [
-            WorldPool(name=n, instance_type=p.instance_type, capacity_type=p.capacity_type, **(on_cloud or {}))
+            WorldPool(
+                name=n,
+                instance_type=p.instance_type,
+                capacity_type=p.capacity_type,
+                taints=p.taints,
+                **(on_cloud or {}),
+            )
             for n, p in pools.items()
         ]
         self._versions = count(1)

@@ -57,11 +57,13 @@ def test_nodes_ready_at_one_moment_take_work_in_the_order_of_their_launches(pool
 
 
 @pytest.mark.parametrize(
-    ("spread", "expected"), [(False, "n2"), (True, "n1")], ids=["packing takes the fullest", "spreading the emptiest"]
+    ("scoring", "expected"),
+    [("most-allocated", "n2"), ("spread", "n1")],
+    ids=["packing takes the fullest", "spreading the emptiest"],
 )
-def test_the_share_in_use_decides_first(spread: bool, expected: str) -> None:
+def test_the_share_in_use_decides_first(scoring: str, expected: str) -> None:
     """The share of GPUs in use is compared before the price."""
-    here = world(spread=spread)
+    here = world(scoring=scoring)
     ready(here, "one", "four")
     here.submit(pod("first", on="four"), 600)
     here.submit(pod("second"), 600)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from audit import Audit
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cloud import POOLS, SPOT, gang, pod, world
 
+from pilotlight.world.scheduling.scoring import Scoring
 from pilotlight.world.simulation import World
 
 
@@ -30,13 +31,21 @@ ARRIVALS = st.builds(
     st.sampled_from([(1, 1000, 1), (1, 300, 1), (1, 550, 1), (2, 1000, 1), (4, 1000, 1), (8, 1000, 1), (8, 1000, 2)]),
 )
 STEPS = st.lists(st.tuples(ARRIVALS, st.sampled_from(["one", "four", "eight"]), st.booleans()), max_size=25)
+SCORINGS = st.sampled_from(get_args(Scoring))
 Steps = list[tuple[Arrival, str, bool]]
 
 
-def run(steps: Steps, *, spot: bool, spread: bool = False, seed: int = 0, wait: Callable[[World, float], None]) -> Any:
+def run(
+    steps: Steps,
+    *,
+    spot: bool,
+    scoring: Scoring = "most-allocated",
+    seed: int = 0,
+    wait: Callable[[World, float], None],
+) -> Any:
     """Play arrivals, with a launch at each and idle nodes given back at some; the world and its log."""
     records: list[dict[str, Any]] = []
-    here = world(SPOT if spot else POOLS, seed=seed, spread=spread, log=records.append)
+    here = world(SPOT if spot else POOLS, seed=seed, scoring=scoring, log=records.append)
     at_s = 0.0
     for number, (arrival, pool, release) in enumerate(steps):
         at_s += arrival.after_s
@@ -67,10 +76,10 @@ def crawl(here: World, to_s: float) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(STEPS, st.booleans(), st.booleans(), st.integers(0, 5))
-def test_the_log_tells_all(steps: Steps, spot: bool, spread: bool, seed: int) -> None:
+@given(STEPS, st.booleans(), SCORINGS, st.integers(0, 5))
+def test_the_log_tells_all(steps: Steps, spot: bool, scoring: Scoring, seed: int) -> None:
     """From the log alone follow the cost, the waits, the ends and what was lost; no device is ever over-full."""
-    here, records = run(steps, spot=spot, spread=spread, seed=seed, wait=jump)
+    here, records = run(steps, spot=spot, scoring=scoring, seed=seed, wait=jump)
     audit = Audit(records, {f"j{n}": arrival.run_s for n, (arrival, _, _) in enumerate(steps)})
     assert abs(audit.cost(here.now_s) - here.cost()) < Decimal("1e-9")
     assert audit.done == {job.id: job.finish_s for job in here.finished}
@@ -89,10 +98,10 @@ def test_one_jump_is_many_small_steps(steps: Steps, spot: bool, seed: int) -> No
 
 
 @settings(max_examples=60, deadline=None)
-@given(STEPS, st.booleans())
-def test_nothing_waits_beside_room_for_it(steps: Steps, spread: bool) -> None:
+@given(STEPS, SCORINGS)
+def test_nothing_waits_beside_room_for_it(steps: Steps, scoring: Scoring) -> None:
     """At the end of time, a single pod that waits fits no ready node."""
-    here, _ = run(steps, spot=False, spread=spread, wait=jump)
+    here, _ = run(steps, spot=False, scoring=scoring, wait=jump)
     for job in here.pending.values():
         need = here.need(job.demands[0].shape)
         assert len(job.demands) > 1 or not any(n.ready and need.fits(n.room) for n in here.nodes.values())

@@ -45,6 +45,12 @@ class OfNode(_Wire, frozen=True, kw_only=True):
     node: str
 
 
+class NameHome(OfNode, frozen=True, kw_only=True):
+    """A node that gets a home."""
+
+    home: str
+
+
 class Evict(_Wire, frozen=True, kw_only=True):
     """One pod to evict, within ``grace_s`` or its own grace."""
 
@@ -97,6 +103,12 @@ class OfPod(_Wire, frozen=True, kw_only=True):
     uid: str
 
 
+class Tolerate(OfPod, frozen=True, kw_only=True):
+    """A pod that gets the toleration of a home."""
+
+    home: str
+
+
 class OfOwner(_Wire, frozen=True, kw_only=True):
     """A call about one owner of pods."""
 
@@ -145,6 +157,8 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/uncordon": OfNode,
     "cluster/close": OfNode,
     "cluster/open": OfNode,
+    "cluster/name_home": NameHome,
+    "cluster/tolerate": Tolerate,
     "cluster/beat": Nothing,
     "cluster/bound": OfNode,
     "cluster/drain": OfNode,

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from pilotlight.decide.limits.plan_brakes import hold_back
 from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learned
 from pilotlight.decide.offers.offerings import tell_stale_prices
+from pilotlight.decide.place.homes import has_homes
 from pilotlight.decide.place.room import find_room, place_pods
-from pilotlight.decide.steps import Step, late, step
 from pilotlight.decide.work import (
     Look,
+    Step,
     Work,
     ask_about_fit,
     ask_for_quotas,
@@ -21,7 +22,9 @@ from pilotlight.decide.work import (
     has_deadlines,
     has_sick,
     is_any_steered,
+    late,
     order_purchases,
+    step,
     write_plan,
 )
 from pilotlight.facts.decisions import Plan
@@ -43,8 +46,9 @@ STEPS: tuple[Step, ...] = (
          "memory view", "filters policy ruled"),
     step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
          "policy view", "steered"),
-    # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
-    # since a claim is served from the room that daemons leave.
+    step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
+         "policy view", "steered"),
+    # Offerings, as their nodes will be: measured before foretold, daemons before claims, which get what those leave.
     step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),
          "view", "offerings"),
     step("paid capacity", lambda w: any(o.capacity_type == "reserved" for o in w.offerings),
@@ -81,22 +85,22 @@ STEPS: tuple[Step, ...] = (
          "run usd_per_hour_before"),
     step("infeasible deadlines", lambda w: any(pod.shape.due for pod in w.view.pending),
          late("job_deadlines.job_deadlines", "refuse_infeasible"),
-         "run view", "infeasible"),
+         "view", "infeasible run"),
     # Gangs and pods in one step, for they take room from each other.
     step("pods", lambda w: bool(w.view.pending), lambda: place_pods,
-         "infeasible run view", ""),
+         "infeasible view", "paid run"),
     step("demand", always, lambda: count_demand,
          "by_pool run view", "counted_to memory"),
     # Spares before a closed node before those that are bought: these are reached by what those leave.
     step("spares", lambda w: any(map(has_learned, w.memory.hits.values())),
          late("nodes.spares.spare_nodes", "price_spares"),
          "memory policy relit ruled", "spares"),
-    step("guards of dear nodes", lambda w: bool(w.spares and w.steered) and not w.limited,
+    step("guards of dear nodes", lambda w: bool(w.spares and w.steered) and not w.limited and not w.run.homed,
          late("nodes.spares.spares_until_closed", "guard_dear_nodes"),
          "by_pool limited memory policy relit run spares steered view", "guards_bought guards_kept"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
-         "by_pool guards_bought memory policy run spares", "spare_buys"),
+         "by_pool guards_bought memory policy spares", "paid run spare_buys"),
     step("purchases", always, lambda: order_purchases,
          "limited run spare_buys", "buys"),
     step("guards kept", lambda w: bool(w.guards_kept), late("nodes.spares.spares_until_closed", "keep_guards"),
@@ -131,8 +135,10 @@ STEPS: tuple[Step, ...] = (
     # Brakes last, on the whole plan; taints follow the plan that is left.
     step("brakes", always, lambda: hold_back,
          "policy", "plan"),
+    step("homes", has_homes, late("place.homes", "place_homes"),
+         "memory policy run steered view", "plan"),
     step("placement", is_any_steered, late("place.node_closing", "place_taints"),
-         "memory run steered view", "plan"),
+         "memory policy run steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.
     step("doubt about fit", doubts_fit, lambda: ask_about_fit, "memory plan", "again"),
     step("account quotas", doubts_quotas, lambda: ask_for_quotas, "plan", "again"),

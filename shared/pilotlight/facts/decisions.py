@@ -12,6 +12,7 @@ from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.offers.paid_capacity import PaidIdle
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, NodeDoors
+from pilotlight.facts.place.homes import NO_HOMES, HomePlan
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
@@ -28,6 +29,7 @@ class Buy(msgspec.Struct, frozen=True, kw_only=True):
     boot_s: Seconds  # Seconds until a node takes pods.
     demands: tuple[str, ...]  # Uids of the pods that it is for.
     shapes: tuple[str, ...]  # Keys of their shapes.
+    homes: tuple[int, ...] = ()  # For each of ``demands`` the number of its node; empty where nodes are open to all.
     why: str  # In words.
     workload_class: str = ""  # That of the pods that lead it.
     gangs: tuple[str, ...] = ()  # Keys of the gangs that it is for.
@@ -127,6 +129,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     look_again_at: datetime | None = None  # When it could change with no new event, if ever.
     held: tuple[Held, ...] = ()  # What would be done, but for a brake.
     placement: NodeDoors = NOTHING_PLACED  # Nodes to close and to open.
+    homes: HomePlan = NO_HOMES  # Tolerations of pods, and homes of nodes. No record has it.
     demands: tuple[Demand, ...] = ()  # Of pods created up to ``counted_to``, which no earlier plan counted.
     counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.
     paid_idle: tuple[PaidIdle, ...] = ()  # What is paid for and would still be unused.

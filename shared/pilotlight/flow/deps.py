@@ -127,7 +127,7 @@ class Deps:
     def has_watchmen(self) -> bool:
         """True where somebody listens for us: who opens what we closed, or hands our pools back, once we are silent."""
         rules = self.policy.pools.values()
-        return self.policy.placement == "taint" or any(pool.on_silence == "hand-back" for pool in rules)
+        return self.policy.placement != "none" or any(pool.on_silence == "hand-back" for pool in rules)
 
     def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> bool:
         """An Event as the policy has them, where any pool may be acted on. One that cannot be written fails nothing:

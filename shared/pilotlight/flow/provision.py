@@ -6,11 +6,11 @@ every node that was bought is given its home.
 
 from datetime import datetime, timedelta
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import NodeJoined, PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT
+from pilotlight.state_schema.table import Mark
 
 Hint = PodPending | QuotaReserved | NodeJoined
 

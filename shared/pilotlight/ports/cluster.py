@@ -38,7 +38,7 @@ class Cluster(Protocol):
         ...
 
     def name_home(self, node: str, home: str) -> None:
-        """Give a node that carries our home taint this home, where it is ``NEW_HOME`` still. Repeating it is harmless."""
+        """Give a node whose home taint is ``NEW_HOME`` this home; one that has a home keeps it."""
         ...
 
     def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:

@@ -72,7 +72,9 @@ def _add(micros: dict[UsdPerHour, int], node: WorldNode, now_s: Seconds) -> None
 
 
 class Fate:
-    """Draws of the seed: the life of each (type, n-th launch), and the hours in which a type is out of stock."""
+    """Draws of the seed: the life of each (type, n-th launch), the hours in which a type is out of stock, and delays of
+    joins.
+    """
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -87,6 +89,10 @@ class Fate:
             return None
         draw = Random(f"{self._seed}/life/{kind}/{nth}")
         return draw.expovariate(machine.interruptions_per_hour / HOUR)
+
+    def delay_s(self, seq: int, most_s: Seconds) -> Seconds:
+        """Seconds by which the boot of the so many-th node takes longer, up to ``most_s``."""
+        return Random(f"{self._seed}/join/{seq}").random() * most_s if most_s else 0.0
 
     def out_of_stock(self, instance_type: str, now_s: Seconds, shortage: float) -> bool:
         """True where a type has no capacity in this hour: it has none in a share ``shortage`` of its hours."""

@@ -9,7 +9,10 @@ from pilotlight.units import Seconds
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
     """The world's unkindness.
 
-    ``boot_s`` overrides the catalogue's; ``gpu_lag_s`` passes between a node's registration and its GPUs.
+    ``boot_s`` overrides the catalogue's; ``gpu_lag_s`` passes between its end and a node's GPUs. For the last
+    ``registered_s`` of its boot a node is in the cluster already. Nodes that are launched at once join within
+    ``join_spread_s`` of each other, in an order that the seed draws. For ``untaint_s`` a node that is Ready carries the
+    not-ready taint still, and takes no pods.
     ``shortage`` is the share of its hours in which a type has no capacity. ``quota_nodes`` caps live nodes.
     ``reclaim`` draws a life for every spot node, exponential at its type's interruptions an hour;
     ``notice_s`` warns so long before. Jobs keep a checkpoint every ``checkpoint_s`` of run time and
@@ -19,7 +22,10 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     boot_s: Seconds | None = None  # None: the catalogue's.
-    gpu_lag_s: Seconds = 0.0  # From a node's registration to its GPUs.
+    gpu_lag_s: Seconds = 0.0  # From the end of a node's boot to its GPUs.
+    registered_s: Seconds = 0.0  # Last part of a boot, in which the node is in the cluster.
+    join_spread_s: Seconds = 0.0  # Boots take up to so much longer, each by a draw of its own.
+    untaint_s: Seconds = 0.0  # From Ready to the end of the not-ready taint.
     shortage: float = 0.0  # Share of its hours in which a type has no capacity, 0 to 1.
     quota_nodes: int | None = None  # Live nodes at most; None is no cap.
     reclaim: bool = True  # Spot nodes are taken.

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from pilotlight.errors import BadRequest, NoCapacity, QuotaExceeded
+from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.offers.zone_history import ZoneHistory
+from pilotlight.facts.place.homes import but_home, has_home_taint
 from pilotlight.units import Seconds, Usd
 from pilotlight.world.cloud import Fate, Ledger
 from pilotlight.world.faults import Faults
@@ -17,7 +21,10 @@ STOPS_S = 60.0
 
 
 class Fleet:
-    """Live nodes by id, in the order of their launch, each pool's ``desired`` size, and the nodes ``standing`` by."""
+    """Live nodes by id, in the order of their launch, each pool's ``desired`` size, and the nodes ``standing`` by.
+
+    Nodes of the pools ``homed`` are born with our home taint, as ``NEW_HOME``.
+    """
 
     def __init__(
         self,
@@ -27,7 +34,8 @@ class Fleet:
         seed: int,
         zones: Sequence[ZoneHistory] = (),
     ) -> None:
-        self.pools = {p.name: p for p in pools}
+        self.pools = {p.name: msgspec.structs.replace(p, taints=but_home(p.taints)) for p in pools}
+        self.homed = {p.name for p in pools if has_home_taint(p.taints)}
         self.zones = Zones(zones, seed)
         self.nodes: dict[str, WorldNode] = {}
         self.standing: dict[str, WorldNode] = {}
@@ -56,7 +64,12 @@ class Fleet:
         """A new node, booting. Raises ``NoCapacity`` or ``QuotaExceeded``."""
         self.admit(machine, now_s)
         self.launches += 1
-        node = WorldNode(self.launches, machine, now_s, now_s + self.boot_s(machine) + self.faults.gpu_lag_s)
+        boot_s = self.boot_s(machine) + self._fate.delay_s(self.launches, self.faults.join_spread_s)
+        return self._born(WorldNode(self.launches, machine, now_s, now_s + boot_s + self.faults.gpu_lag_s))
+
+    def _born(self, node: WorldNode) -> WorldNode:
+        """A node is paid from now on, and carries the taint that its pool gives it."""
+        node.home = NEW_HOME if node.pool in self.homed else ""
         self.nodes[node.id] = node
         self.gpus_paid += node.gpus
         return node
@@ -93,10 +106,8 @@ class Fleet:
         self.admit(machine, now_s)
         self.wakes += 1
         self.forget(stopped, now_s)
-        node = WorldNode(stopped.seq, machine, now_s, now_s + (machine.wake_s or 0.0) + self.faults.gpu_lag_s)
-        self.nodes[node.id] = node
-        self.gpus_paid += node.gpus
-        return node
+        ready_s = now_s + (machine.wake_s or 0.0) + self.faults.gpu_lag_s
+        return self._born(WorldNode(stopped.seq, machine, now_s, ready_s))
 
     def forget(self, stopped: WorldNode, now_s: Seconds) -> None:
         """A stopped node stands by no longer."""
@@ -108,8 +119,12 @@ class Fleet:
         return self._ledger.standby_cost(self.standing.values(), now_s)
 
     def boot_s(self, machine: Machine) -> Seconds:
-        """From the request until the node registers."""
+        """A boot, without delays."""
         return machine.boot_s if self.faults.boot_s is None else self.faults.boot_s
+
+    def joins_s(self, node: WorldNode) -> Seconds:
+        """When a node that boots registers."""
+        return max(node.launched_s, node.ready_s - self.faults.gpu_lag_s - self.faults.registered_s)
 
     def taken_at_s(self, node: WorldNode) -> Seconds | None:
         """When the cloud takes a node just launched back, or None."""

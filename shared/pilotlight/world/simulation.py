@@ -162,6 +162,18 @@ class World(WorldEvents):
             node.steered = on
             self._turn(node)
 
+    def set_home(self, node_id: str, home: str) -> None:
+        """Our home taint on a node gets this value, by anybody's hand; where it is empty the taint is taken off."""
+        with self._lock:
+            self._workload.set_home(self._node(node_id), home)
+            self._workload.bind(self.now_s)
+
+    def tolerate(self, uid: str, home: str) -> None:
+        """A pod that waits is given the toleration of a home, and is tried again at once. Any other stays as it is."""
+        with self._lock:
+            self._workload.tolerate(uid, home)
+            self._workload.bind(self.now_s)
+
     def need(self, shape: PodShape) -> Need:
         """Needs of a shape, to ask machines and rooms with."""
         return self._workload.scheduler.need(shape)

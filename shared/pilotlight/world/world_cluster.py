@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
-from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.capacity import BoundPod, Node, Taint
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.settled_claims import Refused, refusals
-from pilotlight.facts.labels import CHECKPOINT_NOW
+from pilotlight.facts.labels import CHECKPOINT_NOW, NEW_HOME
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
@@ -18,6 +18,8 @@ from pilotlight.world.scheduling.nearby import count_by_domain
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
 
+NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+"""A node keeps it for a moment after it is Ready."""
 TOLD = 1000
 """How many Events are kept."""
 
@@ -63,6 +65,16 @@ class WorldCluster:
     def open(self, node: str) -> None:
         with self._world.call("open"):
             self._world.steer(self._node(node).id, on=False)
+            self._world.set_home(node, "")
+
+    def name_home(self, node: str, home: str) -> None:
+        with self._world.call("name_home"):
+            if self._node(node).home == NEW_HOME:
+                self._world.set_home(node, home)
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        with self._world.call("tolerate"):
+            self._world.tolerate(uid, home)
 
     def beat(self) -> None:
         """The world has no watchman."""
@@ -152,7 +164,7 @@ class WorldCluster:
             slices=dict(node.slices),
             free=node.free,
             labels=node.labels,
-            taints=node.machine.pool.taints,
+            taints=(*node.machine.pool.taints, *([NOT_READY] if node.fresh else [])),
             pods=tuple(self._bound(node)),
             zone=node.zone,
             schedulable=not (node.cordoned or node.shut),
@@ -160,6 +172,7 @@ class WorldCluster:
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
             closed=node.steered,
+            home=node.home,
             ready_since=self._world.moment(node.ready_s) if node.ready else None,
         )
 

@@ -17,6 +17,8 @@ from pilotlight.world.fleet import Fleet
 from pilotlight.world.journal import Journal, Log, StopReason
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.residents import Residents
+from pilotlight.world.scheduling.scheduler import Scheduler
+from pilotlight.world.scheduling.scoring import Scoring
 from pilotlight.world.spot_zones import NOTICE_S, beyond
 from pilotlight.world.world_clock import VirtualClock, WorldClock
 from pilotlight.world.world_jobs import Workload
@@ -40,7 +42,7 @@ class Change(NamedTuple):
 class Event(NamedTuple):
     """Something that is due: of a node, of a job in its start-th run, or of a zone."""
 
-    kind: Literal["done", "join", "ready", "close", "notice", "reclaim", "replace", "saved", "stop", "fall"]
+    kind: Literal["done", "join", "ready", "untaint", "close", "notice", "reclaim", "replace", "saved", "stop", "fall"]
     node: WorldNode | None = None
     job: WorldJob | None = None
     start: int = 0
@@ -59,7 +61,7 @@ class WorldEvents:
         zones: Sequence[ZoneHistory] = (),
         faults: Faults | None = None,
         clock: WorldClock | None = None,
-        spread: bool = False,
+        scoring: Scoring = "most-allocated",
         log: Log | None = None,
     ) -> None:
         self.faults = faults or Faults()
@@ -74,8 +76,9 @@ class WorldEvents:
         self._workload = Workload(
             self.faults,
             self._journal,
-            spread=spread,
-            there=lambda: [node for node in self.nodes.values() if node.joined],
+            scheduler=Scheduler(
+                scoring=scoring, seed=seed, there=lambda: [node for node in self.nodes.values() if node.joined]
+            ),
             on_start=self._started,
             on_wait=self._waits,
         )
@@ -161,6 +164,8 @@ class WorldEvents:
                 self._join(node)
             case Event("ready", node=WorldNode() as node):
                 self._ready(node)
+            case Event("untaint", node=WorldNode() as node):
+                self._take_work(node)
             case Event("saved", job=WorldJob() as job):
                 self.evictions.write_checkpoint(job)
             case Event("stop", job=WorldJob() as job):
@@ -185,7 +190,7 @@ class WorldEvents:
         node = self.fleet.wake(able[0], self.now_s)
         self.fleet.desired[pool] += 1
         self._journal.wake(self.now_s, node)
-        self._agenda.add(self.now_s + (node.machine.wake_s or 0.0), Event("join", node))
+        self._agenda.add(self.fleet.joins_s(node), Event("join", node))
         return node
 
     def _forget(self, stopped: WorldNode, reason: str) -> None:
@@ -197,7 +202,7 @@ class WorldEvents:
         node = self.fleet.begin(self.fleet.machine(pool, zone), self.now_s)
         self.fleet.desired[pool] += 1
         self._journal.launch(self.now_s, node)
-        self._agenda.add(node.launched_s + self.fleet.boot_s(node.machine), Event("join", node))
+        self._agenda.add(self.fleet.joins_s(node), Event("join", node))
         taken_at_s = self.fleet.taken_at_s(node)
         if taken_at_s is not None:
             self._agenda.add(taken_at_s, Event("reclaim", node))
@@ -217,6 +222,16 @@ class WorldEvents:
         node.ready = True
         node.value = None
         self._journal.ready(self.now_s, node)
+        node.fresh = self.faults.untaint_s > 0
+        if node.fresh:
+            self._agenda.add(self.now_s + self.faults.untaint_s, Event("untaint", node))
+            self._tell("ready", node.id)
+            return
+        self._take_work(node)
+
+    def _take_work(self, node: WorldNode) -> None:
+        node.fresh = False
+        node.value = None
         self._workload.arrive(node, self.now_s)
         self._tell("ready", node.id)
         self._workload.bind(self.now_s)

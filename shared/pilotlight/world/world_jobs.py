@@ -1,7 +1,7 @@
 """The cluster's jobs: those that wait, those that run and where, and those that have finished."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadInput
@@ -9,8 +9,8 @@ from pilotlight.facts.workload import PodDemand
 from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.journal import Journal, StopReason
-from pilotlight.world.scheduling.scheduler import Need, Scheduler
-from pilotlight.world.scheduling.waiting_jobs import Waiting
+from pilotlight.world.scheduling.scheduler import Scheduler
+from pilotlight.world.scheduling.waiting_jobs import Asks, Waiting
 from pilotlight.world.world_nodes import Binding, WorldJob, WorldNode
 
 
@@ -25,8 +25,7 @@ class Workload:
         faults: Faults,
         journal: Journal,
         *,
-        spread: bool,
-        there: Callable[[], Iterable[WorldNode]],
+        scheduler: Scheduler,
         on_start: Callable[[WorldJob], None],
         on_wait: Callable[[WorldJob], None],
     ) -> None:
@@ -38,7 +37,7 @@ class Workload:
         self.used_milli = 0
         self.interruptions = 0
         self.lost_gpu_seconds = 0.0
-        self.scheduler = Scheduler(spread=spread, there=there)
+        self.scheduler = scheduler
         self.faults = faults
         self._journal = journal
         self._on_start = on_start
@@ -86,9 +85,25 @@ class Workload:
     def open(self, node: WorldNode) -> None:
         """Let pods bind to a node, unless it is not ready; to a closed one those that tolerate everything."""
         self.scheduler.remove(node)
-        if node.ready:
+        if node.ready and not node.fresh:
             self.scheduler.add(node)
             self._roomier.append(node)
+
+    def set_home(self, node: WorldNode, home: str) -> None:
+        """A node takes the pods of this home from now on; all where it is empty."""
+        self.scheduler.remove(node)
+        node.home, node.value = home, None
+        self.open(node)
+
+    def tolerate(self, uid: str, home: str) -> None:
+        """A pod that waits tolerates a home too; one that does not wait, or did before, stays as it is."""
+        job = self.waiting.of_pod(uid)
+        if job is None or any(d.uid == uid and home in d.homes for d in job.demands):
+            return
+        self.waiting.remove(job)
+        job.tolerate(uid, home)
+        self.waiting.add(self._asks(job), job)
+        self._roomier.extend(self.scheduler.homes_of(home))
 
     def clear(self, node: WorldNode, why: StopReason, now_s: Seconds) -> list[WorldJob]:
         """Stop all that runs on a node that ends; the jobs that ``resume`` is to queue again."""
@@ -150,9 +165,9 @@ class Workload:
                 self._serve(roomier, now_s, stirred=stirred)
 
     def _serve(self, roomier: Sequence[WorldNode], now_s: Seconds, *, stirred: bool) -> None:
-        def start(needs: tuple[Need, ...], job: WorldJob) -> bool:
-            helps = any(needs[0].allows(n.machine) and needs[0].fits(n.room) for n in roomier)
-            return (helps or (stirred and any(need.minds for need in needs))) and self._start(job, now_s)
+        def start(asks: Asks, job: WorldJob) -> bool:
+            helps = any(ask.suits(node) for ask in dict.fromkeys(asks) for node in roomier)
+            return (helps or (stirred and any(ask.need.minds for ask in asks))) and self._start(job, now_s)
 
         self.waiting.serve(start)
 
@@ -171,10 +186,13 @@ class Workload:
 
     def _enter(self, job: WorldJob, now_s: Seconds) -> None:
         if not self._start(job, now_s):
-            needs = tuple(self.scheduler.need(d.shape) for d in job.demands)
-            self._minding = self._minding or any(need.minds for need in needs)
-            self.waiting.add(needs, job)
+            asks = self._asks(job)
+            self._minding = self._minding or any(ask.need.minds for ask in asks)
+            self.waiting.add(asks, job)
             self._on_wait(job)
+
+    def _asks(self, job: WorldJob) -> Asks:
+        return tuple(map(self.scheduler.ask, job.demands))
 
     def _start(self, job: WorldJob, now_s: Seconds) -> bool:
         placement = self.scheduler.place(job.demands)

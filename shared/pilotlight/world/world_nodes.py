@@ -20,12 +20,16 @@ from pilotlight.world.machines import Machine
 
 
 class Room(NamedTuple):
-    """Room that is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler."""
+    """Room that is free on a node, devices sorted: nodes of one pool with equal room are alike to the scheduler.
+
+    ``unsaid`` are its pods that ask for no CPU, and those that ask for no memory.
+    """
 
     resource: str
     devices: tuple[int, ...]
     slices: tuple[tuple[str, int], ...]
     free: Resources
+    unsaid: tuple[int, int] = (0, 0)
 
 
 class Binding(NamedTuple):
@@ -143,8 +147,16 @@ class WorldJob:
         self.saved_s, self.saves_s = self.kept_s(now_s, checkpoint_s), None
         return reached_s - self.saved_s + restored_s
 
+    def tolerate(self, uid: str, home: str) -> None:
+        """A pod of it tolerates a home too."""
+        self.demands = tuple(
+            msgspec.structs.replace(d, homes=(*d.homes, home)) if d.uid == uid else d for d in self.demands
+        )
+
     def respawn(self, now: datetime) -> None:
-        """New pods for those that were stopped, as a job controller makes them: new uids and names."""
+        """New pods for those that were stopped, as a job controller makes them: new uids and names, and no homes but
+        those of its template.
+        """
         suffix = f"r{self.starts}"
         self.demands = tuple(
             msgspec.structs.replace(d, uid=f"{d.uid}-{suffix}", name=f"{d.name}-{suffix}", created_at=now)
@@ -155,12 +167,14 @@ class WorldJob:
 class WorldNode:
     """A node from its launch request to its termination. ``devices`` holds free thousandths by device index.
 
-    ``joined`` is when it registers, ``ready`` when it takes work. ``idle_since_s`` is None while it boots or works;
+    ``joined`` is when it registers, ``ready`` when it takes work, unless the not-ready taint is on it still: it is
+    ``fresh``. ``idle_since_s`` is None while it boots or works;
     ``ends`` are when pods on it finished that are still shown, each with until when.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
     said so; ``at_risk`` once it has said that it may. ``cordoned`` by us, ``steered`` by our placement taint or
     ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still
-    land. ``groups`` counts its pods by group of ``Near``.
+    land. ``home`` is the value of our home taint: but for pods that tolerate it, it is closed; empty: it has none.
+    ``groups`` counts its pods by group of ``Near``.
     """
 
     __slots__ = (
@@ -171,7 +185,9 @@ class WorldNode:
         "doomed_s",
         "ends",
         "free",
+        "fresh",
         "groups",
+        "home",
         "id",
         "idle_since_s",
         "jobs",
@@ -186,6 +202,7 @@ class WorldNode:
         "slices",
         "steered",
         "stopped_s",
+        "unsaid",
         "value",
         "value_until_s",
     )
@@ -196,9 +213,9 @@ class WorldNode:
         self.machine = machine
         self.launched_s = launched_s
         self.ready_s = ready_s
-        self.joined = False
-        self.ready = False
+        self.joined = self.ready = self.fresh = False
         self.cordoned = self.steered = self.shut = self.closed = False
+        self.home = ""
         self.at_risk = False
         self.doomed_s: Seconds | None = None
         self.stopped_s: Seconds = 0.0
@@ -207,6 +224,7 @@ class WorldNode:
         self.devices = [MILLI_PER_GPU] * machine.whole_gpus
         self.slices = dict(machine.slices)
         self.free = machine.resources
+        self.unsaid = (0, 0)
         self.jobs: dict[str, WorldJob] = {}
         self.groups: Counter[str] = Counter()
         self.value: Node | None = None
@@ -279,5 +297,6 @@ class WorldNode:
 
     def update_room(self) -> None:
         """Work out its room anew after a pod came or went, or its state changed."""
-        self.room = Room(self.machine.resource, tuple(sorted(self.devices)), tuple(self.slices.items()), self.free)
+        devices, slices = tuple(sorted(self.devices)), tuple(self.slices.items())
+        self.room = Room(self.machine.resource, devices, slices, self.free, self.unsaid)
         self.value = None

@@ -131,6 +131,12 @@ class Cluster:
     def open(self, node: str) -> None:
         self._ask(("cluster", "open", node))
 
+    def name_home(self, node: str, home: str) -> None:
+        self._ask(("cluster", "name_home", node, home))
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        self._ask(("cluster", "tolerate", namespace, pod, uid, home))
+
     def beat(self) -> None:
         self._ask(("cluster", "beat"))
 

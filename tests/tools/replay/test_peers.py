@@ -10,7 +10,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.measure import Outcome
 from pilotlight.tools.replay.peers.names import check_peer, peer
-from pilotlight.tools.replay.peers.peer_run import drive, pools_of, run_peer
+from pilotlight.tools.replay.peers.peer_run import drive, pools_of, run_peer, scoring_of
 from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
@@ -38,9 +38,8 @@ def played(name: str, jobs: Sequence[Job], catalog: Catalog) -> list[dict[str, o
     """The log of a peer's run."""
     records: list[dict[str, object]] = []
     policy = peer(name)
-    drive(
-        World(catalog, pools_of(catalog, "on-demand"), spread=policy.spread, log=records.append), policy, jobs, catalog
-    )
+    scoring = scoring_of(policy, "most-allocated")
+    drive(World(catalog, pools_of(catalog, "on-demand"), scoring=scoring, log=records.append), policy, jobs, catalog)
     return records
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world_wire import Delete, Evict, OfNode, OfOwner, OfPod, Rest, Tell
+from pilotlight.codec.world_wire import Delete, Evict, NameHome, OfNode, OfOwner, OfPod, Rest, Tell, Tolerate
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
@@ -37,6 +37,12 @@ class ServedCluster:
 
     def open(self, node: str) -> None:
         self._client.call("cluster/open", OfNode(node=node))
+
+    def name_home(self, node: str, home: str) -> None:
+        self._client.call("cluster/name_home", NameHome(node=node, home=home))
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        self._client.call("cluster/tolerate", Tolerate(namespace=namespace, pod=pod, uid=uid, home=home))
 
     def beat(self) -> None:
         self._client.call("cluster/beat")

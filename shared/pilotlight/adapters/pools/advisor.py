@@ -40,6 +40,12 @@ class AdvisedCluster:
     def open(self, node: str) -> None:
         _refuse(f"open {node}")
 
+    def name_home(self, node: str, home: str) -> None:
+        _refuse(f"give {node} a home")
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        _refuse(f"add a toleration to {namespace}/{pod}")
+
     def beat(self) -> None:
         _refuse("renew the placement Lease")
 

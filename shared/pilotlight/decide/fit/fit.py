@@ -76,6 +76,8 @@ class Bin:
     ports: tuple[str, ...] = ()  # Host ports that are taken.
     taken: list[tuple[PodShape, int]] = field(default_factory=list)  # Shapes that this plan put here, and pods of each.
     full: bool = False  # No device room is left.
+    home: str = ""  # Value of its home taint: only pods that tolerate it bind here; empty: open to all.
+    coming: bool = False  # No node of it is seen yet.
 
     @property
     def free(self) -> Resources:
@@ -130,7 +132,9 @@ class Bin:
 def of_node(node: Node) -> Bin:
     """The free room of a node that takes pods."""
     gpus = node.resource, node.devices, node.slices
-    return _bin("ready", node.name, node.pool, node.labels, node.taints, gpus, node.free)
+    bin_ = _bin("ready", node.name, node.pool, node.labels, node.taints, gpus, node.free)
+    bin_.home = node.home
+    return bin_
 
 
 def of_offering(offering: Offering, kind: Literal["booting", "new"], where: str) -> Bin:

@@ -12,6 +12,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering, Resources
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
+from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
 from pilotlight.units import UsdPerHour, milli, quantity, whole
@@ -201,7 +202,7 @@ def _offering(
         whole_gpus=whole_gpus,
         slices=slices,
         labels=_labels(name, pool, machine, zone),
-        taints=pool.taints,
+        taints=but_home(pool.taints),
         interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
         on_demand_usd_per_hour=price_of(policy, pool.instance_type, machine, "on-demand"),
         priced_at=_priced_at(policy, pool, machine),

@@ -100,7 +100,7 @@ class Savepoint:
 
     def __init__(self, run: Provisioner) -> None:
         self.outcomes = len(run.outcomes)
-        self._demands = len(run.demands)
+        self._demands, self._housed = len(run.demands), len(run.housed)
         self.findings = len(run.findings)
         self._headroom = run.headroom.copy()
         self._neighbours = run.allowed.neighbours.copy_counts()
@@ -129,6 +129,7 @@ class Savepoint:
         """Put everything back as it was."""
         del run.outcomes[self.outcomes :]
         del run.demands[self._demands :]
+        del run.housed[self._housed :]
         del run.findings[self.findings :]
         run.headroom = self._headroom
         run.allowed.neighbours.restore(self._neighbours)

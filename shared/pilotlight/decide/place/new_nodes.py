@@ -187,7 +187,9 @@ def _open(run: "Provisioner", candidate: Candidate, nodes: int, group: Group, te
     purchase.terms += [terms] * nodes if terms is not None else []
     fresh = _fresh(run, offering, nodes)
     purchase.bins += fresh
-    fill(group.shape, len(group.pods), fresh, run.allowed)
+    placed = 0
+    for bin_, count in fill(group.shape, len(group.pods), fresh, run.allowed):
+        run.house(bin_, group.pods[placed : (placed := placed + count)])
     purchase.charge(group.shape, group.pods)
     run.note_demand(offering.pool, nodes, group)
 

@@ -6,7 +6,8 @@ seen that may use it and belong elsewhere. It is opened for a pod that waits, be
 as long as it waits.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,10 @@ class Homes:
         able: Callable[[PodShape], Eligible],
         steered: Collection[str],
         closed: Collection[str],
+        pending: Sequence[PodDemand] = (),
     ) -> None:
         self._policy, self._ask, self._steered, self.closed = policy, able, steered, closed
+        self._together = Counter(pod.shape.key for pod in pending) if policy.placement == "homes" else Counter()
         self._eligible: dict[str, Eligible] = {}
         self._known: dict[str, PoolNames | None] = {}
 
@@ -100,7 +103,7 @@ class Homes:
 
     def _found(self, shape: PodShape) -> PoolNames | None:
         able = self._able(shape)
-        order = rank_candidates(able, shape, 1, self._policy)
+        order = rank_candidates(able, shape, self._together[shape.key] or 1, self._policy)
         first = order[0][1] if order else None
         short = short_zones(able) if able.held else ()
         cheapest = min(short, key=lambda c: (c.rate, c.offering.name), default=first)
@@ -124,12 +127,12 @@ STARTED = timedelta(minutes=5)
 """Pods that started within this are looked at, beside those that wait."""
 
 
-def steered_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
-    """The pools whose nodes may be closed: in ``act``, not paused, as one that another scales is too.
+def acting_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]:
+    """The pools whose nodes may be kept closed: in ``act``, not paused, as one that another scales is too.
 
     None where nobody would open them again in our place.
     """
-    if policy.placement != "taint" or ALL in brakes.paused or not view.watched:
+    if ALL in brakes.paused or not view.watched:
         return set()
     modes = {name: brakes.modes.get(name) or rules.acts_as or "act" for name, rules in policy.pools.items()}
     return {name for name, mode in modes.items() if mode == "act"} - set(brakes.paused)
@@ -137,7 +140,7 @@ def steered_pools(view: ClusterView, policy: Policy, brakes: Brakes) -> set[str]
 
 def tainted_nodes(nodes: Collection[Node]) -> set[str]:
     """The nodes that carry our placement taint."""
-    return {node.name for node in nodes if node.closed}
+    return {node.name for node in nodes if node.closed or node.home}
 
 
 def count_openings(memory: Memory, view: ClusterView, now: datetime) -> Memory:
@@ -185,7 +188,7 @@ def placement(
 
 def steer(work: "Work") -> None:
     """Keep nodes of the pools that are steered for pods that belong there."""
-    work.steered = steered_pools(work.view, work.policy, work.look.brakes)
+    work.steered = acting_pools(work.view, work.policy, work.look.brakes)
 
 
 def place_taints(work: "Work") -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pilotlight.decide.fit.fit import Allowed, Bin, fill
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
 from pilotlight.decide.offers.selection import Eligible, Memo, eligible
+from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
 from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames, tainted_nodes
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
@@ -60,6 +61,9 @@ class Provisioner:
         for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.add_place(bin_)
         self.outcomes: list[PodGroup] = []
+        self.housed: list[Housed] = []
+        """Pods by the node that they are put on, where nodes take only the pods that they are given."""
+        self.homed = work.policy.placement == "homes"
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
@@ -69,8 +73,8 @@ class Provisioner:
         self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
         self._known: Memo[Eligible] = Memo()
-        able = partial(self.able, self.offerings)
-        self.homes = Homes(self.policy, able, work.steered, tainted_nodes(work.standing)) if work.steered else None
+        able, closed = partial(self.able, self.offerings), tainted_nodes(work.standing)
+        self.homes = Homes(self.policy, able, work.steered, closed, view.pending) if work.steered else None
         # Pods have pools of their own, and the cloud was short of something: they may wait for a zone of theirs.
         self.may_wait = bool(work.steered and self.memory.backoffs)
 
@@ -100,7 +104,11 @@ class Provisioner:
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
-        if self.homes is not None and self.homes.closed:
+        kept: dict[str, str] = {}
+        if self.homed:
+            kept = keep_homes(self, pending)
+            pending = [pod for pod in pending if pod.uid not in kept]
+        elif self.homes is not None and self.homes.closed:
             self.waiting = {pod.shape.key: pod for pod in sorted(pending, key=_turn, reverse=True)}.values()
         if any(pod.shape.due for pod in pending):
             pending = [pod for pod in pending if not self._in_vain(pod)]
@@ -110,8 +118,15 @@ class Provisioner:
             self.tell("booting", group, entry.offering, why)
             self.take_spot_share(entry.pool, group.shape, len(group.pods))
             others = (bin_ for bin_ in self.booting if bin_.pool == entry.pool)
-            fill(group.shape, len(group.pods), (*bins, *others), self.allowed)
-        return {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
+            placed = 0
+            for bin_, count in fill(group.shape, len(group.pods), (*bins, *others), self.allowed):
+                self.house(bin_, group.pods[placed : (placed := placed + count)])
+        return kept | {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
+
+    def house(self, bin_: Bin, pods: Sequence[PodDemand]) -> None:
+        """Note who is put on a node, where nodes take only the pods that they are given."""
+        if self.homed:
+            self.housed.append(Housed(bin_, pods))
 
     def _in_vain(self, pod: PodDemand) -> bool:
         """True where only spot is on its way to a pod whose deadline leaves no time for that."""
@@ -176,10 +191,11 @@ class Provisioner:
                 bins = [b for b in bins if not self._is_spot(b.pool)]
             if self.homes is not None and homes is not None:
                 bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost)]
-                bins = [b for b in bins if not self._taken_first(self.homes, b, group)]
+                bins = [b for b in bins if self.homed or not self._taken_first(self.homes, b, group)]
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
+                self.house(bin_, pods)
                 self.take_spot_share(bin_.pool, shape, count)
                 if verdict == "booting" and len(bin_.taken) == 1:
                     self.note_demand(bin_.pool, 1, Group(shape, pods))
@@ -236,7 +252,7 @@ class Provisioner:
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
             if (self.only is None or bin_.in_pool_of(self.only))
             and (not self.zone or bin_.labels.get(ZONE, self.zone) == self.zone)
-            and covers(held, self.headroom.terms(purchase.offering, group.shape, stop_s=group.stop_s))
+            and covers(held, group, self.policy)
         ]
 
     def note_demand(self, pool: str, nodes: int, group: Group) -> None:
@@ -277,7 +293,10 @@ class Provisioner:
 
     def buys(self) -> tuple[Buy, ...]:
         """The purchases of the plan, one an offering."""
-        return tuple(purchase.buy() for _, purchase in sorted(self.purchases.items()) if purchase.bins)
+        bought = [purchase for _, purchase in sorted(self.purchases.items()) if purchase.bins]
+        nodes = {id(bin_): n for purchase in bought for n, bin_ in enumerate(purchase.bins)} if self.housed else {}
+        numbers = {pod.uid: n for one in self.housed if (n := nodes.get(id(one.bin))) is not None for pod in one.pods}
+        return tuple(purchase.buy(numbers) for purchase in bought)
 
 
 def _turn(pod: PodDemand) -> tuple[int, datetime]:

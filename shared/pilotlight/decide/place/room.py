@@ -9,6 +9,7 @@ import msgspec
 from pilotlight.decide.fit.fit import Bin, of_node, of_offering
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.place.gangs import place_gang
+from pilotlight.decide.place.homes import has_homes, name_bins
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.place.purchase import Group, Headroom, in_units
 from pilotlight.decide.work import Work
@@ -41,6 +42,8 @@ def find_room(work: Work) -> None:
         headroom, owed=+owed, quotas=look.quotas, purse=purse, paid=work.paid, spot_shares=work.spot_shares
     )
     work.run = Provisioner(work, _ready(work), _registered(work) + coming, headroom)
+    if has_homes(work):
+        name_bins(work)
 
 
 def place_pods(work: Work) -> None:
@@ -82,7 +85,10 @@ def _count(
     owed = min(state.owed, coming)
     booted = coming - owed
     bought = asked[-booted:] if booted else ()
-    booting += [of_offering(one, "booting", one.name) for one in (*[offering] * (booted - len(bought)), *bought)]
+    for one in (*[offering] * (booted - len(bought)), *bought):
+        bin_ = of_offering(one, "booting", one.name)
+        bin_.coming = True
+        booting.append(bin_)
     return owed
 
 
@@ -99,11 +105,12 @@ def _ready(work: Work) -> list[Bin]:
 def _registered(work: Work) -> list[Bin]:
     """Nodes that are known to the cluster and not ready yet, without work."""
     by_pool = work.by_pool
-    return [
-        of_offering(_as_it_came(by_pool[node.pool], node), "booting", node.name)
-        for node in work.standing
-        if not node.ready and node.schedulable and node.pool in by_pool and not node.gpu_pods
-    ]
+    found = []
+    for node in work.standing:
+        if not node.ready and node.schedulable and node.pool in by_pool and not node.gpu_pods:
+            found.append(of_offering(_as_it_came(by_pool[node.pool], node), "booting", node.name))
+            found[-1].home = node.home
+    return found
 
 
 def _asked(memory: Memory, offerings: Sequence[Offering]) -> dict[str, list[Offering]]:

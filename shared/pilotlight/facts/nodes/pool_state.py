@@ -91,6 +91,7 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     requested_at: datetime  # When it was asked for.
     ready_by: datetime  # Past this it has failed.
     demands: tuple[str, ...] = ()  # Uids of the pods that it was asked for.
+    homes: tuple[int, ...] = ()  # For each of ``demands`` the number of its node; empty where nodes are open to all.
     gangs: tuple[str, ...] = ()  # Keys of the gangs that it was asked for.
     n: int = 0  # Number of its step.
     broken: bool = False  # A part of its gangs could not be had, so all of it goes back.

@@ -1,6 +1,11 @@
 """Homes: nodes that take only the pods that were given to them, by a taint that those pods tolerate."""
 
+from collections.abc import Iterable
+
 import msgspec
+
+from pilotlight.facts.capacity import Taint
+from pilotlight.facts.labels import HOME, NEW_HOME
 
 
 class Tolerate(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,5 +29,19 @@ NO_HOMES = HomePlan()
 
 
 def home_id(decision: str, step: int, node: int) -> str:
-    """The home of a purchase's node: by the decision, the step, and the node's number in it. Valid as a taint's value."""
+    """The home of a purchase's node: by decision, step, and the node's number in it. Valid as a taint's value."""
     return f"{decision}-{step}-{node}"
+
+
+BIRTH_TAINT = Taint(key=HOME, value=NEW_HOME, effect="NoSchedule")
+"""The taint that nodes of a homed pool are born with: in its policy entry, and at its cloud."""
+
+
+def has_home_taint(taints: Iterable[Taint]) -> bool:
+    """True where nodes with such taints are homed."""
+    return any(taint.key == HOME for taint in taints)
+
+
+def but_home(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Taints without ours, which no pod of a plan minds: the plan gives each its toleration."""
+    return tuple(taint for taint in taints if taint.key != HOME)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy, Conflict, Corrupt
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Chain, Link, LinkKind, Record
@@ -27,7 +26,7 @@ from pilotlight.flow.records.record_limits import fitting
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.decision_records import DECISION, HEAD, IDLE, IN_FLIGHT, LINKS, LINKS_AT_HEAD, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
-from pilotlight.state_schema.table import ReadParts, Table, pages
+from pilotlight.state_schema.table import Mark, ReadParts, Table, pages
 from pilotlight.units import HOUR, clock_seconds
 
 _log = logging.getLogger("pilotlight.state")
@@ -64,8 +63,8 @@ def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
         if not part:
             out.append((entry.name, entry.value))
         elif out and out[-1][0] == whole:
-            demands = out[-1][1].demands + entry.value.demands
-            out[-1] = whole, msgspec.structs.replace(out[-1][1], demands=demands)
+            demands, homes = out[-1][1].demands + entry.value.demands, out[-1][1].homes + entry.value.homes
+            out[-1] = whole, msgspec.structs.replace(out[-1][1], demands=demands, homes=homes)
     return out
 
 
@@ -111,11 +110,14 @@ def flight(state: State, name: str) -> InFlight | None:
 
 def write_flight(state: State, name: str, entry: InFlight) -> None:
     """Write an entry of capacity asked for. Its parts come first: without the entry they count for nothing."""
-    demands = entry.demands
+    demands, homes = entry.demands, entry.homes
     for part, start in enumerate(range(MOST_DEMANDS, len(demands), MOST_DEMANDS), 1):
-        more = msgspec.structs.replace(entry, count=0, demands=demands[start : start + MOST_DEMANDS])
+        here = slice(start, start + MOST_DEMANDS)
+        more = msgspec.structs.replace(entry, count=0, demands=demands[here], homes=homes[here])
         IN_FLIGHT.put(state, f"{name}+{part:04d}", more, ttl_s=KEEP_PARTS_S)
-    IN_FLIGHT.put(state, name, msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS]))
+    IN_FLIGHT.put(
+        state, name, msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS], homes=homes[:MOST_DEMANDS])
+    )
 
 
 def forget_flight(state: State, name: str) -> None:

@@ -49,7 +49,9 @@ def _trimmed(record: Record, most: int) -> Record:
     less = msgspec.structs.replace(
         plan,
         buys=tuple(
-            msgspec.structs.replace(b, demands=b.demands[:most], shapes=b.shapes[:most], terms=b.terms[:most])
+            msgspec.structs.replace(
+                b, demands=b.demands[:most], homes=b.homes[:most], shapes=b.shapes[:most], terms=b.terms[:most]
+            )
             for b in plan.buys
         ),
         pods=tuple(_named(group, most) for group in plan.pods[:most]),

@@ -57,6 +57,12 @@ class FileCluster:
     def open(self, node: str) -> None:
         raise _untouchable("open", node)
 
+    def name_home(self, node: str, home: str) -> None:
+        raise _untouchable("give a home to", node)
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        raise _untouchable("add a toleration to", f"{namespace}/{pod}")
+
     def beat(self) -> None:
         raise _untouchable("beat", "the Lease")
 

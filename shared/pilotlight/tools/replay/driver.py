@@ -188,7 +188,7 @@ class Driver:
                 self._stir(self.detect_s)
             if self.on_progress is not None:
                 self.on_progress(len(self.world.finished))
-        elif change.what in ("ready", "lost"):
+        elif change.what in ("ready", "lost") or (change.what == "joined" and self.placement == "homes"):
             self._stir(self.detect_s)
         elif change.what == "notice":
             self._order += 1

@@ -10,8 +10,10 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.offers.offerings import catalog_pools
+from pilotlight.decide.offers.offerings import catalog_pools, offerings
+from pilotlight.decide.place.homes import homed_pools
 from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.ports.cluster import Cluster
@@ -25,6 +27,7 @@ from pilotlight.tools.replay.placement_shaping import Affinity
 from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.scheduling_gates import GatedCluster
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job
+from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.wiring import App
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -65,7 +68,7 @@ def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
             c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any", fallback=fallback) for c in CLASSES
         },
         require_label=False,
-        placement="taint" if scenario.placement == "taint" else "none",
+        placement=scenario.placement if scenario.placement in ("taint", "homes") else "none",
         prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
     )
 
@@ -84,8 +87,18 @@ def run(
     """Replay a trace under a policy. Deterministic by the scenario's seed."""
     catalog = _booting(catalog, scenario)
     policy = policy_for(policy, catalog, scenario)
+    if scenario.placement == "homes":
+        policy = born_closed(policy, catalog, jobs)
     pools = _world_pools(policy)
-    world = World(catalog, pools, seed=scenario.seed, zones=scenario.zones, faults=scenario.faults(), log=log)
+    world = World(
+        catalog,
+        pools,
+        seed=scenario.seed,
+        zones=scenario.zones,
+        faults=scenario.faults(),
+        scoring=scenario.scoring,
+        log=log,
+    )
     with tempfile.TemporaryDirectory(prefix="pilotlight-") as folder:
         app = App(
             Settings(mode="act"),
@@ -110,6 +123,18 @@ def run(
         events=driver.events,
         ticks=driver.ticks,
     )
+
+
+def born_closed(policy: Policy, catalog: Catalog, jobs: Sequence[Job]) -> Policy:
+    """The policy with the birth taint at the pools that some job may use and costs less elsewhere."""
+    seen = {(job.gpus, job.gpu_milli, job.models): job for job in jobs}.values()
+    shapes = (demand.shape for job in seen for demand in demands_of(job, catalog)[:1])
+    sold = offerings(policy, catalog)[0]
+    speeds = {str(name): models for name, models in catalog.throughput.items()}
+    homed = homed_pools(shapes, sold, policy, speeds, catalog.as_of)
+    replace, pools = msgspec.structs.replace, policy.pools
+    tainted = {name: replace(pools[name], taints=(*pools[name].taints, BIRTH_TAINT)) for name in homed}
+    return replace(policy, pools=pools | tainted)
 
 
 def _world_pools(policy: Policy) -> list[WorldPool]:

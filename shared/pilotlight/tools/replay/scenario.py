@@ -9,6 +9,12 @@ from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.tools.replay.placement_shaping import Shaping
 from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
+from pilotlight.world.scheduling.scoring import Scoring
+
+REGISTERED_S = 20.0
+"""For how long before it is ready a node is in the cluster, where homes are given to it then: a network to set up, a
+device plugin to come. Elsewhere nothing is done meanwhile, and a node is there when it is ready.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +39,16 @@ class Scenario:
     state: Literal["memory", "sqlite"] = "memory"  # The store that decisions are kept in.
     sample_s: Seconds | None = None  # Seconds between samples for charts; None: no samples.
     vanish: float = 0.0  # Share of jobs whose pods are deleted at their end, 0 to 1.
+    scoring: Scoring = "most-allocated"  # How the cluster's scheduler prefers one node to another.
+    join_spread_s: Seconds = 0.0  # Boots take up to so much longer, each by a draw of its own.
 
     def faults(self) -> Faults:
         """The world's unkindness in this scenario."""
-        reclaim = not self.zones
-        return Faults(boot_s=self.boot_s, shortage=self.shortage, notice_s=self.notice_s, reclaim=reclaim)
+        return Faults(
+            boot_s=self.boot_s,
+            shortage=self.shortage,
+            notice_s=self.notice_s,
+            reclaim=not self.zones,
+            registered_s=REGISTERED_S if self.placement == "homes" else 0.0,
+            join_spread_s=self.join_spread_s,
+        )

@@ -42,6 +42,12 @@ class GatedCluster:
     def open(self, node: str) -> None:
         self._cluster.open(node)
 
+    def name_home(self, node: str, home: str) -> None:
+        self._cluster.name_home(node, home)
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        self._cluster.tolerate(namespace, pod, uid, home)
+
     def beat(self) -> None:
         self._cluster.beat()
 

@@ -1,7 +1,11 @@
 """The cluster's scheduler: where a pod binds. Nodes of equal room are one bucket, so a choice looks at few."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -11,9 +15,12 @@ from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.filters import affine, is_repelled, pick_devices, room_after_move, roomy
 from pilotlight.world.scheduling.nearby import Nearby
+from pilotlight.world.scheduling.scoring import Scoring, chance, score, unsaid
 from pilotlight.world.world_nodes import Binding, Room, WorldNode
 
 _BY_NODE = (HOSTNAME, NODE_NAME)
+EVERY_HOME = "*"
+"""Among a pod's homes: it tolerates the taint of all of them."""
 
 
 class Need:
@@ -29,7 +36,9 @@ class Need:
         self._machine_terms = tuple(tuple(r for r in term if r.key not in _BY_NODE) for term in shape.terms)
         self.names_nodes = self._machine_terms != shape.terms
         self.minds = shape.near is not None and bool(shape.near.rules)
-        self.bears_all = any(t.operator == "Exists" and not t.key for t in shape.tolerations)
+        self.bears_all = any(
+            t.operator == "Exists" and not t.key and t.effect in ("", "NoSchedule") for t in shape.tolerations
+        )
         self._allowed: dict[str, bool] = {}
         self._fits: dict[Room, bool] = {}
 
@@ -59,19 +68,55 @@ class Need:
         return known
 
 
-class Scheduler:
-    """Ready, schedulable nodes by machine and room.
+class Ask(NamedTuple):
+    """What one pod asks for: its shape's needs, and the homes that it tolerates."""
 
-    A pod binds to the node with the largest share of GPUs in use that it fits (the least when ``spread``),
-    then the cheapest, then the oldest, among those its affinity, tolerations, GPU models and the pods near by allow.
+    need: Need
+    homes: tuple[str, ...]
+
+    def suits(self, node: WorldNode) -> bool:
+        """True where a node may take such a pod and has the room, by all that its own name does not decide."""
+        return (
+            (not node.home or self._is_home(node.home)) and self.need.allows(node.machine) and self.need.fits(node.room)
+        )
+
+    def _is_home(self, home: str) -> bool:
+        return home in self.homes or EVERY_HOME in self.homes or self.need.bears_all
+
+
+class Alike(NamedTuple):
+    """Nodes of one machine with equal room, by their numbers, oldest first."""
+
+    machine: Machine
+    room: Room
+    nodes: Sequence[int]
+
+
+class Scheduler:
+    """Ready, schedulable nodes by machine and room, and those that are somebody's home by that home.
+
+    A pod binds to an open node, or to a home that it tolerates, that it fits and that its affinity, tolerations, GPU
+    models and the pods near by allow: to the one with the largest share of GPUs in use (the least where the ``scoring``
+    is ``spread``), then the cheapest, then the oldest; by ``least-allocated`` to the one that kube-scheduler scores
+    highest, and of several to one that the seed draws.
     ``there`` are the nodes whose pods those are: all of the cluster, open or not; else those that pods may bind to.
     """
 
-    def __init__(self, *, spread: bool = False, there: Callable[[], Iterable[WorldNode]] | None = None) -> None:
-        self._sign = 1 if spread else -1
+    def __init__(
+        self,
+        *,
+        scoring: Scoring = "most-allocated",
+        seed: int = 0,
+        there: Callable[[], Iterable[WorldNode]] | None = None,
+    ) -> None:
+        self._pick = self._highest if scoring == "least-allocated" else self._fullest
+        self._sign = 1 if scoring == "spread" else -1
+        self._seed = seed
         self._machines: dict[str, Machine] = {}
         self._rooms: dict[str, dict[Room, list[int]]] = {}
         self._nodes: dict[int, WorldNode] = {}
+        self._at_home: dict[str, dict[int, WorldNode]] = {}
+        self._homes: dict[int, str] = {}
         self._there = there or self._nodes.values
         self._needs: dict[PodShape, Need] = {}
         self._need_of: dict[str, Need] = {}
@@ -86,9 +131,17 @@ class Scheduler:
             known = self._need_of[shape.key] = self._needs.setdefault(bare, Need(bare))
         return known
 
+    def ask(self, demand: PodDemand) -> Ask:
+        """What a pod asks for."""
+        return Ask(self.need(demand.shape), demand.homes)
+
     def add(self, node: WorldNode) -> None:
         """Let pods bind to a node."""
         self._nodes[node.seq] = node
+        if node.home:
+            self._homes[node.seq] = node.home
+            self._at_home.setdefault(node.home, {})[node.seq] = node
+            return
         machine = node.machine
         self._machines[machine.key] = machine
         insort(self._rooms.setdefault(machine.key, {}).setdefault(node.room, []), node.seq)
@@ -96,6 +149,11 @@ class Scheduler:
     def remove(self, node: WorldNode) -> None:
         """Let no more pods bind to a node; one that is not there is no error."""
         if self._nodes.pop(node.seq, None) is None:
+            return
+        if home := self._homes.pop(node.seq, ""):
+            del self._at_home[home][node.seq]
+            if not self._at_home[home]:
+                del self._at_home[home]
             return
         rooms = self._rooms[node.machine.key]
         alike = rooms[node.room]
@@ -107,29 +165,64 @@ class Scheduler:
         """True where pods may bind to a node."""
         return node.seq in self._nodes
 
-    def choose(self, need: Need) -> WorldNode | None:
+    def homes_of(self, home: str) -> Sequence[WorldNode]:
+        """Nodes of this home that pods may bind to."""
+        return tuple(self._at_home.get(home, {}).values())
+
+    def choose(self, demand: PodDemand) -> WorldNode | None:
         """The node that such a pod binds to now, or None."""
+        ask = self.ask(demand)
+        need, near = ask.need, None
+        if need.minds and need.shape.near:
+            near = Nearby(need.shape.near, tuple(self._there()))
+
+        def able(seq: int) -> bool:
+            node = self._nodes[seq]
+            return need.picks(node) and (near is None or near.admit(node))
+
+        return self._pick(demand, chain(self._open_rooms(need), self._home_rooms(ask)), able)
+
+    def _fullest(self, demand: PodDemand, rooms: Iterable[Alike], able: Callable[[int], bool]) -> WorldNode | None:
         best: tuple[float, float, int] | None = None
-        near = Nearby(need.shape.near, tuple(self._there())) if need.minds and need.shape.near else None
+        for machine, room, nodes in rooms:
+            oldest = next(filter(able, nodes), None)
+            if oldest is not None:
+                rank = (self._sign * _used_share(room), float(machine.price), oldest)
+                best = rank if best is None else min(best, rank)
+        return None if best is None else self._nodes[best[2]]
+
+    def _highest(self, demand: PodDemand, rooms: Iterable[Alike], able: Callable[[int], bool]) -> WorldNode | None:
+        by_score: dict[int, list[Sequence[int]]] = {}
+        for machine, room, nodes in rooms:
+            by_score.setdefault(score(demand.shape, room, machine.resources), []).append(nodes)
+        draw = crc32(f"{self._seed}/{demand.uid}".encode())
+        for most in sorted(by_score, reverse=True):
+            ties = filter(able, chain.from_iterable(by_score[most]))
+            chosen = min(ties, key=partial(chance, draw), default=None)
+            if chosen is not None:
+                return self._nodes[chosen]
+        return None
+
+    def _open_rooms(self, need: Need) -> Iterator[Alike]:
+        """Open nodes that one such pod may use and fits."""
         for key, rooms in self._rooms.items():
             machine = self._machines[key]
-            if not need.allows(machine):
-                continue
-            for room, alike in rooms.items():
-                if not need.fits(room):
-                    continue
-                able = (seq for seq in alike if need.picks(self._nodes[seq]))
-                oldest = next((seq for seq in able if near is None or near.admit(self._nodes[seq])), None)
-                if oldest is not None:
-                    rank = (self._sign * _used_share(room), float(machine.price), oldest)
-                    best = rank if best is None else min(best, rank)
-        return None if best is None else self._nodes[best[2]]
+            if need.allows(machine):
+                yield from (Alike(machine, room, nodes) for room, nodes in rooms.items() if need.fits(room))
+
+    def _home_rooms(self, ask: Ask) -> Iterator[Alike]:
+        """Nodes that are its home, each for itself."""
+        every = EVERY_HOME in ask.homes or ask.need.bears_all
+        for home in self._at_home if every else dict.fromkeys(ask.homes):
+            for node in self._at_home.get(home, {}).values():
+                if ask.suits(node):
+                    yield Alike(node.machine, node.room, (node.seq,))
 
     def place(self, demands: Iterable[PodDemand]) -> list[Binding] | None:
         """Bind all pods of one job, or none: their placements, or None when they do not all fit now."""
         done: list[Binding] = []
         for demand in demands:
-            node = self.choose(self.need(demand.shape))
+            node = self.choose(demand)
             if node is None:
                 for placement in done:
                     self.free(placement)
@@ -155,10 +248,16 @@ class Scheduler:
         if not devices:
             node.slices[gpu.resource] += gpu.count
         node.free = room_after_move(node.free, demand.shape, 1)
+        node.unsaid = _moved(node.unsaid, demand.shape, -1)
         node.groups.subtract(_groups(demand.shape))
         node.update_room()
         if here:
             self.add(node)
+
+
+def _moved(counts: tuple[int, int], shape: PodShape, by: int) -> tuple[int, int]:
+    cpu, memory = unsaid(shape)
+    return counts[0] + by * cpu, counts[1] + by * memory
 
 
 def _groups(shape: PodShape) -> tuple[str, ...]:
@@ -172,6 +271,7 @@ def _used_share(room: Room) -> float:
 
 def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
     node.free = room_after_move(node.free, shape, -1)
+    node.unsaid = _moved(node.unsaid, shape, 1)
     node.groups.update(_groups(shape))
     devices = pick_devices(shape.gpu, node.machine.resource, node.devices) or ()
     if not devices:

@@ -251,6 +251,12 @@ class HazardCluster:
     def open(self, node: str) -> None:
         self._call("cluster", f"open {node}", lambda: self._cluster.open(node))
 
+    def name_home(self, node: str, home: str) -> None:
+        self._call("cluster", f"name_home {node}", lambda: self._cluster.name_home(node, home))
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        self._call("cluster", f"tolerate {pod}", lambda: self._cluster.tolerate(namespace, pod, uid, home))
+
     def beat(self) -> None:
         self._call("cluster", "beat", self._cluster.beat)
 

@@ -28,9 +28,12 @@ from pilotlight.tools.cli.lab.replay_options import (
     CatalogFile,
     DeletedShare,
     DiskUsdPerHour,
+    JoinSpread,
     Placement,
     PolicyFile,
     Report,
+    Scoring,
+    ScoringOption,
     Shaping,
     Shortage,
     SpotTrace,
@@ -69,6 +72,8 @@ def replay(
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
     placement: Placement = Shaping.TAINT,
     boot_seconds: BootSeconds = None,
+    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
+    join_spread: JoinSpread = 0.0,
     standby_boot_seconds: StandbyBootSeconds = None,
     standby_usd_per_hour: DiskUsdPerHour = 0.011,
     detect_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="From a pod's wait to its event.")] = 10.0,
@@ -104,6 +109,8 @@ def replay(
         state=state.value,
         sample_s=SAMPLE_S if report else None,
         vanish=deleted_share,
+        scoring=scoring.value,
+        join_spread_s=join_spread,
     )
     jobs, name = read_trace(trace), Path(trace).name
     types, rules = load_catalog(catalog), load_policy(policy, value_of_wait)

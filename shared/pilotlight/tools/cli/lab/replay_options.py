@@ -29,8 +29,16 @@ class Shaping(StrEnum):
 
     NONE = "none"
     TAINT = "taint"
+    HOMES = "homes"
     AFFINITY = "affinity"
     GATED = "gated"
+
+
+class Scoring(StrEnum):
+    """Ways in which the cluster's scheduler prefers one node to another."""
+
+    LEAST_ALLOCATED = "least-allocated"
+    MOST_ALLOCATED = "most-allocated"
 
 
 class StateKind(StrEnum):
@@ -50,6 +58,13 @@ Report = Annotated[Path | None, typer.Option(help="Write a self-contained HTML p
 StandbyBootSeconds = Annotated[
     float | None,
     typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is ever stopped."),
+]
+ScoringOption = Annotated[
+    Scoring,
+    typer.Option("--scoring", help="How the scheduler prefers nodes: by kube-scheduler's defaults, or fullest first."),
+]
+JoinSpread = Annotated[
+    float, typer.Option(min=0, max=MOST_S, help="Seconds within which nodes that are bought at once join.")
 ]
 DiskUsdPerHour = Annotated[float, typer.Option(min=0, max=MOST_USD, help="What a stopped node's disk costs.")]
 Shortage = Annotated[float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")]

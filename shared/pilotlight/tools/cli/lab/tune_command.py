@@ -20,6 +20,8 @@ from pilotlight.tools.cli.lab.replay_options import (
     Placement,
     PolicyFile,
     Report,
+    Scoring,
+    ScoringOption,
     Shaping,
     Trace,
 )
@@ -61,6 +63,7 @@ def tune(
         float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
     ] = None,
     placement: Placement = Shaping.AFFINITY,
+    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
     boot_seconds: BootSeconds = None,
     standby_boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is.")
@@ -79,7 +82,12 @@ def tune(
     peers = [check_peer(name) for name in (PEERS if against is None else against)]
     jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
     check_types(rules, types)
-    scenario = Scenario(placement=placement.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds)
+    scenario = Scenario(
+        placement=placement.value,
+        scoring=scoring.value,
+        boot_s=boot_seconds,
+        standby_boot_s=standby_boot_seconds,
+    )
     name = Path(trace).name
     with progress_bar(len(tried) + len(peers)) as on_done:
         trial = Trial(name, jobs, types, scenario, bounds(jobs, types))

@@ -18,6 +18,7 @@ from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.journal import Log
 from pilotlight.world.machines import WorldPool
+from pilotlight.world.scheduling.scoring import Scoring
 from pilotlight.world.simulation import World
 
 BESIDE = "-on-demand"
@@ -60,7 +61,7 @@ def run_peer(
         seed=scenario.seed,
         zones=scenario.zones,
         faults=scenario.faults(),
-        spread=policy.spread,
+        scoring=scoring_of(policy, scenario.scoring),
         log=log,
     )
     sampler = Sampler(world, sample_s) if sample_s else None
@@ -70,6 +71,11 @@ def run_peer(
         waits=tuple(job.wait_s for job in world.finished),
         points=tuple(sampler.points) if sampler else (),
     )
+
+
+def scoring_of(policy: Peer, scoring: Scoring) -> Scoring:
+    """How a peer's cluster scores nodes: as the scenario's; where that packs, by the peer's own binding rule."""
+    return "spread" if policy.spread and scoring == "most-allocated" else scoring
 
 
 def pools_of(catalog: Catalog, capacity_type: CapacityType) -> tuple[WorldPool, ...]:

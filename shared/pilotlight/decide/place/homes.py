@@ -1,0 +1,188 @@
+"""Homes: each pod gets the toleration of the one node that it is planned on, by whose taint all other pods keep off.
+
+A homed node is born with the taint ``pilotlight.dev/home=new``, which no pod tolerates. When it is seen it is given a
+home: that of the purchase it came of, else one of its own. Which pods a node takes is the plan's alone: the ordinary
+scheduler binds them there by its other rules. Nothing is opened and closed again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from pilotlight.decide.fit.fit import Bin, fill, model_allowed, pods_that_fit
+from pilotlight.decide.offers.selection import eligible
+from pilotlight.decide.place.node_closing import Homes, acting_pools
+from pilotlight.decide.place.purchase import Group, by_age, in_order
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.fit.matching import selects, untolerated_taint
+from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ZONE
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, has_home_taint, home_id
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding, PodDemand, PodShape
+
+if TYPE_CHECKING:
+    from pilotlight.decide.place.provision import Provisioner
+    from pilotlight.decide.work import Work
+
+ANY_HOME = "*"
+"""A pod's homes where it tolerates the taint whatever its value."""
+
+
+class Housed(NamedTuple):
+    """Pods that a plan puts on one node, there or on its way."""
+
+    bin: Bin
+    pods: Sequence[PodDemand]
+
+
+def homed_pools(
+    shapes: Iterable[PodShape],
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    now: datetime,
+) -> dict[str, str]:
+    """The pools whose nodes are to be born closed, each with the reason: one of these shapes may run there and costs
+    less elsewhere. A pool where every shape is at home needs no taint.
+    """
+    homes = Homes(policy, lambda s: eligible(s, offerings, policy, throughput, Memory(), now), (), ())
+    found: dict[str, str] = {}
+    for one in shapes:
+        for pool in sorted(homes.stray_in(one)):
+            best = ", ".join(sorted(homes.pools_for(one) or ()))
+            found.setdefault(pool, f"a pod of {one.gpu.count} GPU{'s' * (one.gpu.count != 1)} costs less on {best}")
+    return found
+
+
+def steer_home(work: "Work") -> None:
+    """Keep nodes of homed pools for the pods that they are given: those in ``act`` that nobody has paused."""
+    homed = {name for name, rules in work.policy.pools.items() if has_home_taint(rules.taints)}
+    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & homed
+
+
+def name_bins(work: "Work") -> None:
+    """Give every bin of a homed pool that has no home yet the home of the purchase it is of, the oldest first.
+
+    A node that is there and of no purchase gets one of its own; one on its way of which nothing is known gets none.
+    """
+    run, memory = work.run, work.memory
+    bins = [*run.ready, *run.booting]
+    given = {node.home for node in work.view.nodes}
+    zones = {offering.name: offering.zone for offering in work.offerings}
+    left: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for entry in sorted((*memory.in_flight, *memory.came), key=lambda e: (e.requested_at, e.decision, e.n)):
+        homes = (home_id(entry.decision, entry.n, k) for k in range(entry.count))
+        left[entry.pool] += [(home, zones.get(entry.offering, "")) for home in homes if home not in given]
+    there = [bin_ for bin_ in bins if bin_.home == NEW_HOME]
+    coming = [bin_ for bin_ in bins if bin_.coming and bin_.pool in work.steered]
+    for bin_ in (*there, *coming):
+        zone, own = bin_.labels.get(ZONE, ""), left[bin_.pool]
+        home = next((one for one in own if not zone or one[1] in ("", zone)), None)
+        if home is not None:
+            own.remove(home)
+            bin_.home = home[0]
+        elif bin_.home:
+            bin_.home = own_home(bin_.where)
+
+
+def own_home(node: str) -> str:
+    """The home of a node that no purchase is known of."""
+    return f"node-{blake2b(node.encode(), digest_size=8).hexdigest()}"
+
+
+def keep_homes(run: "Provisioner", pending: Sequence[PodDemand]) -> dict[str, str]:
+    """Put pods on the nodes whose toleration they have, or that were bought for them; the pool of each, by uid.
+
+    A home that the scheduler does not bind its pod to is no home of it any more: it is planned anew.
+    """
+    bins = {bin_.home: bin_ for bin_ in (*run.ready, *run.booting) if bin_.home}
+    if not bins:
+        return {}
+    bought: dict[str, str] = {}
+    for entry in (*run.memory.in_flight, *run.memory.came):
+        for uid, k in zip(entry.demands, entry.homes, strict=False):
+            bought[uid] = home_id(entry.decision, entry.n, k)
+    by_bin: dict[tuple[str, str], Group] = {}
+    for pod in sorted(pending, key=by_age):
+        for home in (*pod.homes, bought.get(pod.uid, "")):
+            if home in bins and not run.memory.misfit(pod.shape.key, bins[home].where, run.now):
+                by_bin.setdefault((pod.shape.key, home), Group(pod.shape, [])).pods.append(pod)
+                break
+    kept: dict[str, str] = {}
+    for (_, home), group in sorted(by_bin.items(), key=lambda item: (in_order(item[1]), item[0])):
+        bin_ = bins[home]
+        here = sum(count for _, count in fill(group.shape, len(group.pods), [bin_], run.allowed))
+        if not here:
+            continue
+        pods = group.pods[:here]
+        ready = bin_.kind == "ready"
+        why = "its node is ready; the scheduler will bind it" if ready else "its node is on its way"
+        run.tell("fits" if ready else "booting", Group(group.shape, pods), bin_.where, why)
+        run.take_spot_share(bin_.pool, group.shape, here)
+        run.house(bin_, pods)
+        kept |= {pod.uid: bin_.pool for pod in pods}
+    return kept
+
+
+def place_homes(work: "Work") -> None:
+    """Tolerations to add, homes to give, and nodes to open, by where the plan puts each pod."""
+    view, run = work.view, work.run
+    bins = {bin_.where: bin_ for bin_ in (*run.ready, *run.booting) if bin_.home}
+    kept = [node for node in view.nodes if node.home]
+    opened = tuple(sorted(n.name for n in kept if n.pool not in work.steered or n.unserved))
+    new = (node.name for node in kept if node.home == NEW_HOME and node.name in bins)
+    names = {name: bins[name].home for name in new if name not in opened}
+    given = (
+        Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=housed.bin.home)
+        for housed in run.housed
+        if housed.bin.home and housed.bin.kind != "new"
+        for pod in housed.pods
+        if housed.bin.home not in pod.homes
+    )
+    plan = HomePlan(tolerate=(*given, *_for_others(work, kept)), name=names, open=opened)
+    if plan != NO_HOMES:
+        work.plan = replace(work.plan, homes=plan)
+    strangers = tuple(_strangers(work))
+    if strangers:
+        work.plan = replace(work.plan, findings=(*work.plan.findings, *strangers))
+
+
+def has_homes(work: "Work") -> bool:
+    """True where nodes are born closed, or one still is."""
+    return work.policy.placement == "homes" or any(node.home for node in work.view.nodes)
+
+
+def _for_others(work: "Work", nodes: Sequence[Node]) -> Iterator[Tolerate]:
+    """Tolerations for pods without GPUs that wait: of the first node that each fits, while nobody else needs them."""
+    for pod in work.view.others:
+        node = next((n for n in nodes if n.ready and n.home != NEW_HOME and _fits(n, pod.shape)), None)
+        if node is not None and node.home not in pod.homes:
+            yield Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=node.home)
+
+
+def _fits(node: Node, shape: PodShape) -> bool:
+    """True where the scheduler would bind such a pod to a node, its home taint ignored."""
+    return (
+        bool(pods_that_fit(shape, node.resource, node.devices, node.slices, node.free))
+        and selects(node.labels, shape.terms)
+        and untolerated_taint(node.taints, shape.tolerations) is None
+        and model_allowed(shape, node.labels.get(GPU_MODEL, ""))
+    )
+
+
+def _strangers(work: "Work") -> Iterator[Finding]:
+    """Pods that tolerate homes which nobody gave them: all, or some before the first look that could have."""
+    seen = work.look.memory.counted_to
+    for pod in work.view.pending:
+        if ANY_HOME in pod.homes or any(not t.key and t.operator == "Exists" for t in pod.shape.tolerations):
+            why = "it tolerates every taint, so it may take any node's room: name the taints that it needs"
+        elif pod.homes and seen is not None and pod.created_at > seen:
+            why = "it was made with a toleration of pilotlight.dev/home, which only Pilotlight gives: take it out"
+        else:
+            continue
+        yield Finding(subject=pod.full_name, code="takes-homes", message=why, uid=pod.uid, team=pod.shape.team)

@@ -1,0 +1,191 @@
+"""Homes in a cluster whose scheduler respects taints: each pod runs on the node that was bought for it."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from stage import Stage
+
+from pilotlight.errors import Forbidden, Unavailable
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
+from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.workload import Requirement
+from pilotlight.flow.records import brake_records
+from pilotlight.world.faults import Faults
+from pilotlight.world.world_cluster import WorldCluster
+
+A100 = ((Requirement(key=GPU_MODEL, operator="In", values=("A100",)),),)
+
+
+def homed(**rules: Any) -> Stage:
+    """A cluster whose dear pool's nodes are born closed; they register half a minute before they are ready."""
+    pools = {"one": PoolPolicy(instance_type="one", max=20)}
+    pools["eight"] = PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,))
+    return Stage(placement="homes", pools=pools, on_cloud={}, faults=Faults(gpu_lag_s=30.0), **rules)
+
+
+def homes(stage: Stage) -> dict[str, str]:
+    """The homes of nodes that have the taint, by name."""
+    return {node.name: node.home for node in stage.deps.cluster.observe().nodes if node.home}
+
+
+def pool_of(stage: Stage) -> dict[str, str]:
+    """The pool that each pod runs in, by uid."""
+    return {p.demand.uid: p.node.pool for job in stage.world.running.values() for p in job.placement}
+
+
+def node_of(stage: Stage) -> dict[str, str]:
+    """The node that each pod runs on, by uid."""
+    return {p.demand.uid: p.node.id for job in stage.world.running.values() for p in job.placement}
+
+
+def test_a_pod_runs_on_the_node_that_was_bought_for_it() -> None:
+    """The purchase gives its pod a toleration, the next look its node a home; the pod starts when the node is ready."""
+    stage = homed()
+    stage.event(stage.submit("large", gpus=8))
+    [pod] = stage.deps.cluster.observe().pending
+    assert len(pod.homes) == 1
+    stage.wait(190)
+    assert list(homes(stage).values()) == [NEW_HOME]
+    stage.tick()
+    assert list(homes(stage).values()) == list(pod.homes)
+    stage.wait(60)
+    assert pool_of(stage) == {"uid-large": "eight"}
+
+
+def test_small_work_stays_off_a_dear_node() -> None:
+    """A small pod that waits while the dear node becomes ready gets a node of its own."""
+    stage = homed()
+    stage.event(stage.submit("large", gpus=4, terms=A100))
+    stage.event(stage.submit("small"))
+    stage.minutes(6)
+    assert pool_of(stage) == {"uid-large": "eight", "uid-small": "one"}
+
+
+def test_a_pod_joins_a_lit_node_where_it_belongs() -> None:
+    """Free room of a homed node is given to a pod that belongs there, at the look that its event begins."""
+    stage = homed()
+    stage.event(stage.submit("first", gpus=4, terms=A100))
+    stage.minutes(5)
+    stage.event(stage.submit("second", gpus=4, terms=A100))
+    assert node_of(stage) == {"uid-first": "n1", "uid-second": "n1"}
+    assert stage.world.launches == 1
+
+
+def test_no_pod_takes_the_room_that_another_was_given() -> None:
+    """A pod that comes later and fits does not get the node that boots for an earlier one."""
+    stage = homed()
+    stage.event(stage.submit("owner", gpus=8))
+    stage.wait(60)
+    stage.event(stage.submit("later", gpus=4, terms=A100))
+    stage.minutes(6)
+    on = node_of(stage)
+    assert on["uid-owner"] != on["uid-later"]
+    assert stage.world.launches == 2
+
+
+def test_a_home_whose_pod_is_gone_takes_the_next() -> None:
+    """A pod that is deleted while its node boots leaves it to another, and nothing is bought for that one."""
+    stage = homed()
+    gone = stage.submit("gone", gpus=8)
+    stage.event(gone)
+    stage.wait(60)
+    stage.world.delete(stage.world.pending["uid-gone"])
+    stage.event(stage.submit("next", gpus=8))
+    stage.minutes(5)
+    assert pool_of(stage) == {"uid-next": "eight"}
+    assert stage.world.launches == 1
+
+
+def test_a_pod_that_nothing_is_bought_for_gets_in() -> None:
+    """At a cap a small pod is given the free room of a dear node: nobody is locked out of room that is paid for."""
+    stage = homed(caps=Caps(nodes=1))
+    stage.event(stage.submit("large", gpus=4, terms=A100))
+    stage.minutes(5)
+    stage.event(stage.submit("small", run_s=7200))
+    assert node_of(stage)["uid-small"] == "n1"
+
+
+def _pause(stage: Stage) -> None:
+    brake_records.pause(stage.deps.state, "c", "", "price check", stage.deps.now())
+
+
+def _off(stage: Stage) -> None:
+    off = msgspec.structs.replace(stage.deps.policy, placement="none")
+    stage.deps = dataclasses.replace(stage.deps, policy=off)
+
+
+class Unwatched(WorldCluster):
+    """A cluster whose watchman is asleep."""
+
+    def observe(self) -> ClusterView:
+        """The world, unwatched."""
+        return msgspec.structs.replace(super().observe(), watched=False)
+
+
+def _unwatched(stage: Stage) -> None:
+    stage.deps = dataclasses.replace(stage.deps, cluster=Unwatched(stage.world))
+
+
+@pytest.mark.parametrize(
+    "quieten",
+    [_pause, _off, _unwatched],
+    ids=["a pause", "another placement in the policy", "no watchman that would open in our place"],
+)
+def test_what_ends_homes_opens_every_node(quieten: Callable[[Stage], None]) -> None:
+    """Where nodes are not to be kept closed, the next look opens those that are."""
+    stage = homed()
+    stage.event(stage.submit("large", gpus=8))
+    stage.minutes(5)
+    assert homes(stage)
+    quieten(stage)
+    stage.minutes(1)
+    assert homes(stage) == {}
+
+
+class Deaf(WorldCluster):
+    """A cluster that refuses every write of a toleration, until it ``hears``."""
+
+    hears = False
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        """Refused, or passed on."""
+        if not self.hears:
+            raise Forbidden("no right to patch pods")
+        super().tolerate(namespace, pod, uid, home)
+
+
+@pytest.mark.parametrize("died", ["between purchase and toleration", "between node and home"])
+def test_a_worker_that_died_leaves_nothing_open(died: str) -> None:
+    """What a look did not come to write, the next one writes; the pod runs on its node, bought once."""
+    stage = homed()
+    cluster = Deaf(stage.world)
+    stage.deps = dataclasses.replace(stage.deps, cluster=cluster)
+    cluster.hears = died == "between node and home"
+    stage.event(stage.submit("large", gpus=8))
+    cluster.hears = True
+    if died == "between node and home":
+        stage.wait(190)
+        stage.fail("name_home", Unavailable("the API server is away"))
+        stage.tick()
+        assert stage.failures_left == 0
+    stage.minutes(6)
+    assert pool_of(stage) == {"uid-large": "eight"}
+    assert stage.world.launches == 1
+
+
+def test_a_gang_is_given_its_nodes() -> None:
+    """Each pod of a gang gets a node of the gang's purchase, and small pods none of them."""
+    stage = homed()
+    pods = stage.submit_gang("g", 2)
+    stage.event(pods[0])
+    stage.submit("small", run_s=7200)
+    stage.minutes(6)
+    on = pool_of(stage)
+    assert [on["uid-g-0"], on["uid-g-1"], on["uid-small"]] == ["eight", "eight", "one"]
+    assert stage.world.launches == 3
