@@ -43,7 +43,7 @@ class WorldApi(ApiServer):
         if asked.method == "PATCH" and "/nodes/" in asked.path:
             closed = value["spec"].get("unschedulable", False) or _carries(value, labels.DRAINING)
             self.world.cordon(value["metadata"]["name"], on=closed)
-            self.world.steer(value["metadata"]["name"], on=_carries(value, labels.PLACEMENT))
+            self.world.set_home(value["metadata"]["name"], _home(value))
         if asked.method == "POST" and asked.path.endswith("/eviction"):
             self._evict(asked.json().get("deleteOptions", {}))
         if asked.method == "DELETE" and "/pods/" in asked.path and status < 300:
@@ -82,7 +82,8 @@ class WorldApi(ApiServer):
         for key, new in wanted.items():
             old = self.store.read(resource, key) if self.store.has(resource, key) else {}
             if old.get("kind") == "Node":
-                new["spec"]["taints"] = old["spec"].get("taints", [])
+                theirs = [taint for taint in old["spec"].get("taints") or [] if taint["key"] != labels.HOME]
+                new["spec"]["taints"] = [*theirs, *new["spec"]["taints"]]
                 if _carries(old, labels.DRAINING) and not old["spec"].get("unschedulable"):
                     new["spec"].pop("unschedulable", None)
             if not _same(old, new):
@@ -171,10 +172,11 @@ def node_object(node: Node) -> Json:
         "status": "True" if node.ready else "False",
         "lastTransitionTime": _text(node.created_at),
     }
+    home = [{"key": labels.HOME, "value": node.home, "effect": "NoSchedule"}] if node.home else []
     return {
         "kind": "Node",
         "metadata": meta,
-        "spec": {"providerID": f"world:///{node.instance or node.name}"}
+        "spec": {"providerID": f"world:///{node.instance or node.name}", "taints": home}
         | ({} if node.schedulable else {"unschedulable": True}),
         "status": {"allocatable": room, "capacity": room, "conditions": [ready]},
     }
@@ -223,6 +225,11 @@ def _same(old: Json, new: Json) -> bool:
     return json.dumps([bare, old["spec"], old["status"]], sort_keys=True) == json.dumps(
         [ours, new["spec"], new["status"]], sort_keys=True
     )
+
+
+def _home(node: Json) -> str:
+    """The home of a node, empty where it has none."""
+    return next((t.get("value", "") for t in node["spec"].get("taints") or () if t["key"] == labels.HOME), "")
 
 
 def _carries(node: Json, key: str) -> bool:

@@ -75,20 +75,21 @@ def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
     assert [p.name for p in here.cluster.bound("n1")] == ["a"]
 
 
-def test_nothing_binds_to_a_node_closed_for_others(here: Ports) -> None:
-    """Our placement taint keeps pods off and leaves the node schedulable; it may be repeated, and comes off."""
+def test_nothing_binds_to_a_node_that_is_the_home_of_others(here: Ports) -> None:
+    """A home keeps pods off and leaves the node schedulable; it is named once, and comes off."""
     here.world.launch("one")
     here.world.advance(100)
-    here.cluster.close("n1")
-    here.cluster.close("n1")
+    here.world.set_home("n1", NEW_HOME)
+    for home in ("h", "h", "another"):
+        here.cluster.name_home("n1", home)
     here.world.submit(pod("a"), 60)
     (closed,) = here.cluster.observe().nodes
-    assert (closed.schedulable, closed.marked, closed.closed, closed.taints) == (True, False, True, ())
+    assert (closed.schedulable, closed.marked, closed.home, closed.taints) == (True, False, "h", ())
     assert here.cluster.bound("n1") == ()
     here.cluster.open("n1")
     here.cluster.open("n1")
     (opened,) = here.cluster.observe().nodes
-    assert not opened.closed
+    assert opened.home == ""
     assert [p.name for p in here.cluster.bound("n1")] == ["a"]
 
 

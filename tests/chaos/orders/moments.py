@@ -87,7 +87,7 @@ class Stage:
                 return bool(self.world.fleet.desired.get(rest[0], 0) < rest[1])
             case "release":
                 return rest[1] in nodes and nodes[rest[1]].pool == rest[0]
-            case "cordon" | "uncordon" | "close" | "open" if rest[0] not in nodes or not nodes[rest[0]].joined:
+            case "cordon" | "uncordon" | "open" if rest[0] not in nodes or not nodes[rest[0]].joined:
                 return False
             case "cordon" | "uncordon":
                 return nodes[rest[0]].cordoned is not (method == "cordon")

@@ -125,9 +125,6 @@ class Cluster:
     def uncordon(self, node: str) -> None:
         self._ask(("cluster", "uncordon", node))
 
-    def close(self, node: str) -> None:
-        self._ask(("cluster", "close", node))
-
     def open(self, node: str) -> None:
         self._ask(("cluster", "open", node))
 

@@ -31,7 +31,6 @@ def test_it_cannot_be_touched(cluster: FileCluster) -> None:
     for effect in (
         lambda: cluster.cordon("n"),
         lambda: cluster.uncordon("n"),
-        lambda: cluster.close("n"),
         lambda: cluster.open("n"),
         lambda: cluster.drain("n"),
         lambda: cluster.tell("a", "p", "r", "m"),

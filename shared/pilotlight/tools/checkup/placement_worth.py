@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.checkup.survey_facts import Survey
+from pilotlight.tools.checkup.survey_facts import Limit, Survey
 from pilotlight.units import cents
 
 _WATCHMAN = "apply infra/kubernetes/placement/watchman.yaml, and see that its CronJob pilotlight-watchman runs"
 _TAINT = "list the taint pilotlight.dev/home=new:NoSchedule at pools"
 _BESIDE = "in the policy and at their cloud, and apply infra/kubernetes/placement/watchman.yaml"
+_LIMIT = "pilotlight connect --act, or apply infra/kubernetes/admission/tolerations.yaml"
 
 
 def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
@@ -24,12 +25,15 @@ def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]
     elif not policy.homed:
         what, fix = f"no pool is homed: {worth}", f"{_TAINT} {', '.join(_dear_pools(offered))} {_BESIDE}"
         yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=fix)
+    elif survey.pod_limit is not None and _unlimited(survey.pod_limit):
+        what = f"no pod is given a home: nothing limits our account to that, or it may not patch pods; {worth}"
+        yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_LIMIT)
     elif survey.watched:
         homed = ", ".join(sorted(policy.homed))
         what = f"by homes: nodes of pools {homed} take only the pods that are planned on them; else {worth}"
         yield Check(code="placement", subject="placement", verdict="ok", what=what)
     else:
-        what = f"every node is opened: the Lease pilotlight-placement or its watchman is not there; {worth}"
+        what = f"no node is kept: the Lease pilotlight-placement or its watchman is not there; {worth}"
         yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_WATCHMAN)
 
 
@@ -37,6 +41,12 @@ def _dear_pools(offered: Sequence[Offering]) -> list[str]:
     """The pools whose nodes cost more a GPU than the cheapest."""
     rates = {o.pool: o.usd_per_hour / o.gpus for o in offered if o.gpus}
     return sorted(pool for pool, rate in rates.items() if rate > min(rates.values()))
+
+
+def _unlimited(limit: Limit) -> bool:
+    """True where our account may not give homes, or may do more with pods than that."""
+    more = any(trial.allowed and trial.what != "home" for trial in limit.trials)
+    return limit.patches is False or limit.policy == "absent" or (limit.policy == "there" and not limit.bound) or more
 
 
 def _worth(offered: Sequence[Offering]) -> str:

@@ -245,9 +245,6 @@ class HazardCluster:
 
         self._call("cluster", f"uncordon {node}", uncordon)
 
-    def close(self, node: str) -> None:
-        self._call("cluster", f"close {node}", lambda: self._cluster.close(node))
-
     def open(self, node: str) -> None:
         self._call("cluster", f"open {node}", lambda: self._cluster.open(node))
 
