@@ -10,6 +10,7 @@ from small_cloud import START, gang, pod
 from world_as_kubernetes import kubernetes_ports
 
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.workload import Gang, PodDemand
 
 KUBERNETES = "through an API server"
@@ -107,7 +108,7 @@ def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     here.cluster.drain("n1")
 
 
-@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound", "drain"])
+@pytest.mark.parametrize("method", ["cordon", "uncordon", "open", "bound", "drain"])
 def test_a_node_that_is_not_there_is_named(here: Ports, method: str) -> None:
     """Each call about one node refuses a stranger by its name."""
     with pytest.raises(BadRequest, match="n9"):

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from api_server import ApiServer, api_server
 from api_store import Json
-from test_kubernetes_watchman import ANY, daemon_set, lease
 from test_kubernetes_reads import POLICY, node, pod
+from test_kubernetes_watchman import ANY, daemon_set, lease
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster

@@ -117,7 +117,7 @@ def test_the_watchman_opens_nodes_and_does_nothing_else(change: Change, allowed:
         pytest.param({k: v for k, v in NEW.items() if k != "value"}, [HOME], True, id="one without a value is named"),
         pytest.param(NEW, [], True, id="a new home comes off"),
         pytest.param(HOME, [], True, id="a home comes off"),
-        pytest.param(HOME, [PLACED, HOME], True, id="a home stays beside our other taint"),
+        pytest.param(HOME, [OURS, HOME], True, id="a home stays beside our other taint"),
         pytest.param(HOME, [{**HOME, "value": "other"}], False, id="a home is given to another"),
         pytest.param(HOME, [NEW], False, id="a home becomes new again"),
         pytest.param(NEW, [{**HOME, "effect": "NoExecute"}], False, id="a home that throws pods off"),
