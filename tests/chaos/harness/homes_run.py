@@ -265,7 +265,7 @@ class HomesRun:
             name = self.rng.choice((ALL, *self.setting.scene.policy.pools))
             brake_records.pause(state, cluster, name, "a person said so", state.now())
             self.judge.paused.setdefault(name, self.setting.world.now_s)
-        if self.setting.world.now_s < RUN_S and self.rng.random() < 0.1:
+        if self.setting.world.now_s < RUN_S and self.rng.random() < 0.05:
             self._meddle()
 
     def _meddle(self) -> None:
@@ -297,12 +297,12 @@ def _scene(rng: Random) -> Scene:
     """Cheap nodes for one GPU and dear ones for four and eight, few enough that caps bind, and pods for both."""
     pools = {"one": PoolPolicy(instance_type="one", max=rng.randint(1, 3))}
     for name in rng.choice((("four",), ("eight",), ("four", "eight"))):
-        pools[name] = PoolPolicy(instance_type=name, max=rng.randint(1, 2), taints=(BIRTH_TAINT,))
-    either = ClassPolicy(gpu_models="any", idle_timeout=rng.choice((120.0, 600.0)), max_runtime=4 * 3600)
+        pools[name] = PoolPolicy(instance_type=name, max=rng.randint(1, 4), taints=(BIRTH_TAINT,))
+    either = ClassPolicy(gpu_models="any", idle_timeout=rng.choice((30.0, 120.0, 600.0)), max_runtime=4 * 3600)
     policy = Policy(
         version=1,
         pools=pools,
-        caps=Caps(nodes=rng.choice((None, 1, 2, 3)), usd_per_hour=rng.choice((None, Decimal(36)))),
+        caps=Caps(nodes=rng.choice((None, None, 2, 4)), usd_per_hour=rng.choice((None, None, Decimal(36)))),
         classes={"batch": either, "training": either},
         approve_over=ApproveOver(nodes=rng.choice((None, None, 1))),
         alerts=ALERTS,
@@ -314,15 +314,15 @@ def _scene(rng: Random) -> Scene:
         bind_s=rng.choice((0.0, 2.0)),
         reclaim=False,
     )
-    jobs = sorted((_job(rng, n, rng.uniform(0, RUN_S)) for n in range(40)), key=lambda job: job.at_s)
+    jobs = sorted((_job(rng, n, rng.uniform(0, RUN_S)) for n in range(60)), key=lambda job: job.at_s)
     machines = tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items())
     return Scene(policy, machines, faults, tuple(jobs), (Skew(rng.uniform(-2, 2)),))
 
 
 def _job(rng: Random, n: int, at_s: Seconds) -> Job:
     """Most want one GPU or a share of one; some want a dear node, and stay for a while."""
-    gpu = rng.choice((GpuRequest(count=1), GpuRequest(count=1, milli=500), GpuRequest(count=rng.choice((2, 4, 8)))))
-    run_s = rng.uniform(60, 1200)
+    gpu = rng.choice((GpuRequest(count=1), GpuRequest(count=1, milli=500), GpuRequest(count=rng.choice((2, 3, 4, 8)))))
+    run_s = rng.uniform(60, 600)
     pod = shape(gpu=gpu, max_run_s=run_s, priority=rng.choice((0, 0, 10)), workload_class="batch")
     made = PodDemand(uid=f"p{n}", namespace="default", name=f"p{n}", shape=pod, created_at=START)
     return Job(at_s, (made,), run_s, True)
