@@ -83,10 +83,7 @@ def tune(
     jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
     check_types(rules, types)
     scenario = Scenario(
-        placement=placement.value,
-        scoring=scoring.value,
-        boot_s=boot_seconds,
-        standby_boot_s=standby_boot_seconds,
+        placement=placement.value, scoring=scoring.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds
     )
     name = Path(trace).name
     with progress_bar(len(tried) + len(peers)) as on_done:
