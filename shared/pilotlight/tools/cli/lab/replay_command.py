@@ -73,7 +73,7 @@ def replay(
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
     placement: Placement = Shaping.TAINT,
     boot_seconds: BootSeconds = None,
-    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
+    scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     join_spread: JoinSpread = 0.0,
     standby_boot_seconds: StandbyBootSeconds = None,
     standby_usd_per_hour: DiskUsdPerHour = 0.011,
@@ -169,7 +169,7 @@ def week(
         jobs, name = synthesise(read_stats(stats.read_bytes(), stats.name), seed), "built-in week"
         note = f"{len(jobs):,} jobs: the built-in week, drawn from statistics of the Philly trace (seed {seed})"
     typer.echo(note, err=as_json)
-    scenario = Scenario(state="sqlite", sample_s=SAMPLE_S, seed=seed)
+    scenario = Scenario(state="sqlite", scoring="most-allocated", sample_s=SAMPLE_S, seed=seed)
     policy = load_policy(None, value_of_wait)
     outcomes = compare(jobs, load_catalog(None), policy, scenario, trace=name, against=WEEK_PEERS)
     _end(outcomes, scenario, report, note, as_json=as_json, single=False)

@@ -63,7 +63,7 @@ def tune(
         float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
     ] = None,
     placement: Placement = Shaping.AFFINITY,
-    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
+    scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     boot_seconds: BootSeconds = None,
     standby_boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is.")
