@@ -115,6 +115,12 @@ def last_settled(state: State, cluster: str) -> datetime | None:
     return fence.value.settled if fence else None
 
 
+def last_look(state: State, cluster: str) -> datetime | None:
+    """When the last look began, by the store's time; None where none is known."""
+    fence = FENCE.get(state, cluster)
+    return fence.value.at if fence else None
+
+
 def spoken_for(state: State, cluster: str) -> bool:
     """True where another holds the lease and is asked to look again already: two reads, and nothing is left to do."""
     return LEASE.get(state, cluster) is not None and LOOK_AGAIN.get(state, cluster) is not None
