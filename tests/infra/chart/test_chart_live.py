@@ -139,8 +139,8 @@ class Kubelet(threading.Thread):
     def _run(self, account: str, command: list[str]) -> str:
         token(self._site, account, self._folder)
         environ = {**os.environ, "PILOTLIGHT_API": f"kubeconfig:{self._folder}/kubeconfig"}
-        words = [Path(sys.executable).parent / command[0], *command[1:]]
-        told = subprocess.run(words, env=environ, capture_output=True, text=True)
+        words = [str(Path(sys.executable).parent / command[0]), *command[1:]]
+        told: subprocess.CompletedProcess[str] = subprocess.run(words, env=environ, capture_output=True, text=True)
         return told.stdout + told.stderr
 
     def __enter__(self) -> "Kubelet":

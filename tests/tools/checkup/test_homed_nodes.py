@@ -9,8 +9,9 @@ from test_checkup import GPU, NODE, NOW, POOL, WELL
 
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOME
+from pilotlight.facts.place.homes import BIRTH_TAINT as BIRTH
 from pilotlight.facts.policy import CloudName, Placement, Policy
-from pilotlight.tools.checkup.homed_nodes import BIRTH, home_checks
+from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.scalers import SetOfPods, seen_daemonset
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey

@@ -6,11 +6,10 @@ from datetime import timedelta
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import DRAINING, HOME, NEW_HOME, NODE_NAME
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.place.homes import has_home_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 
-BIRTH = Taint(key=HOME, value=NEW_HOME, effect="NoSchedule")
-"""The taint that nodes of a homed pool are born with."""
 NAMED = timedelta(minutes=10)
 """A home that is new for longer is named by nobody."""
 TOLERATION = f"{{key: {HOME}, operator: Exists, effect: NoSchedule}}"
@@ -28,11 +27,6 @@ _PLACES = {
     f'{{"key": "{HOME}", "value": "{NEW_HOME}", "effect": "NoSchedule"}}',
 }
 """Where each cloud's nodes get the taints that they are born with."""
-
-
-def is_homed(pool: PoolPolicy) -> bool:
-    """True where the policy says that nodes of a pool are born with our taint."""
-    return any(taint.key == HOME for taint in pool.taints)
 
 
 def home_checks(survey: Survey, policy: Policy) -> Iterator[Check]:
@@ -62,7 +56,7 @@ def _of_pool(
     name: str, pool: PoolPolicy, nodes: Sequence[SeenNode], kept: Sequence[SeenNode], survey: Survey
 ) -> Iterator[Check]:
     where = _PLACES.get(pool.cloud, f"its node pool's taints: {HOME}={NEW_HOME}:NoSchedule")
-    if not is_homed(pool):
+    if not has_home_taint(pool.taints):
         if kept:
             what = f"{_nodes(kept)} kept by {HOME}, which the policy does not know of this pool"
             fix = f"add {{key: {HOME}, value: {NEW_HOME}, effect: NoSchedule}} to pools.{name}.taints, or take it out"
@@ -113,7 +107,7 @@ def _lacks(each: SeenSet, node: SeenNode) -> bool:
 
 def _never_comes(each: SeenSet, pool: PoolPolicy) -> bool:
     """The same of the nodes that a homed pool will have: by the labels and taints that the policy knows of them."""
-    if not is_homed(pool) or each.tolerates_homes:
+    if not has_home_taint(pool.taints) or each.tolerates_homes:
         return False
     taints = [taint for taint in pool.taints if not _passes(taint)]
     return each.is_plugin or each.belongs(pool.labels, taints)
