@@ -8,7 +8,7 @@ import pytest
 from harness.faults.hazard_ports import HazardCluster
 from harness.homes_run import HomesRun
 
-from pilotlight.decide.place import homes
+from pilotlight.decide.place import belonging, homes
 from pilotlight.facts.limits.brakes import NO_BRAKES
 
 SEEDS = 12
@@ -47,13 +47,13 @@ def homes_are_never_named(patch: pytest.MonkeyPatch) -> None:
 
 def a_pause_opens_nothing(patch: pytest.MonkeyPatch) -> None:
     """Nodes are kept whether their pool is paused or not."""
-    asked = homes.acting_pools
+    asked = belonging.acting_pools
     patch.setattr(ACTING, lambda view, policy, brakes: asked(view, policy, NO_BRAKES))
 
 
 def nobody_has_to_watch(patch: pytest.MonkeyPatch) -> None:
     """Nodes are kept though nobody would open them in our place."""
-    asked = homes.acting_pools
+    asked = belonging.acting_pools
     patch.setattr(
         ACTING, lambda view, policy, brakes: asked(msgspec.structs.replace(view, watched=True), policy, brakes)
     )
