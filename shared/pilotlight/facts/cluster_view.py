@@ -35,7 +35,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     scalers: tuple[Scaler, ...] = ()  # Who else scales nodes.
     others: tuple[PodDemand, ...] = ()  # Pods that wait and want no GPU: theirs are 0.
     watched: bool = True  # Somebody lifts our taints should we fall silent.
-    limited: bool = True  # Our account may change nothing of a pod but its tolerations of homes.
+    limited: bool | None = True  # Our account may add homes to a pod and change nothing else; None: not known.
     around: dict[str, dict[str, int]] = {}  # Pods that are there, in each domain, by ``NearRule.key``.
     daemons: tuple[Daemon, ...] = ()  # They will be on new nodes too.
     queued: tuple[Queued, ...] = ()  # Work whose pods are among those that wait, and that our answer lets in.
