@@ -78,7 +78,7 @@ class App:
         """The clusters it serves, by name."""
         return tuple(self.settings.clusters) or (self.settings.cluster_name,)
 
-    def at(self, cluster: str) -> "App":
+    def for_cluster(self, cluster: str) -> "App":
         """App of one cluster: its own policy, mode, credential and ports; state, outbox and clock are of all."""
         if not self.settings.clusters:
             return self
@@ -88,7 +88,7 @@ class App:
                 if self.settings.alerts:
                     seams["alerts"] = self.alerts
                 seams.update(seams.pop("sites", {}).get(cluster, {}))
-                self._sites[cluster] = App(self.settings.at(cluster), **seams)
+                self._sites[cluster] = App(self.settings.for_cluster(cluster), **seams)
             return self._sites[cluster]
 
     def receive(

@@ -146,7 +146,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/close": OfNode,
     "cluster/open": OfNode,
     "cluster/beat": Nothing,
-    "cluster/bound": OfNode,
+    "cluster/bound_pods": OfNode,
     "cluster/drain": OfNode,
     "cluster/evict": Evict,
     "cluster/delete": Delete,

@@ -41,7 +41,7 @@ class Cluster(Protocol):
         """Say that we are awake: where this stays away, a watchman lifts all placement taints."""
         ...
 
-    def bound(self, node: str) -> "Sequence[BoundPod]":
+    def bound_pods(self, node: str) -> "Sequence[BoundPod]":
         """The pods bound to a node now, read from the quorum, after a cordon."""
         ...
 

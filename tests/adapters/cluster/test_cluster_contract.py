@@ -67,12 +67,12 @@ def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
     here.world.submit(pod("a"), 60)
     (closed,) = here.cluster.observe().nodes
     assert (closed.schedulable, closed.marked) == (False, True)
-    assert here.cluster.bound("n1") == ()
+    assert here.cluster.bound_pods("n1") == ()
     here.cluster.uncordon("n1")
     here.cluster.uncordon("n1")
     (opened,) = here.cluster.observe().nodes
     assert (opened.schedulable, opened.marked) == (True, False)
-    assert [p.name for p in here.cluster.bound("n1")] == ["a"]
+    assert [p.name for p in here.cluster.bound_pods("n1")] == ["a"]
 
 
 def test_nothing_binds_to_a_node_closed_for_others(here: Ports) -> None:
@@ -84,12 +84,12 @@ def test_nothing_binds_to_a_node_closed_for_others(here: Ports) -> None:
     here.world.submit(pod("a"), 60)
     (closed,) = here.cluster.observe().nodes
     assert (closed.schedulable, closed.marked, closed.closed, closed.taints) == (True, False, True, ())
-    assert here.cluster.bound("n1") == ()
+    assert here.cluster.bound_pods("n1") == ()
     here.cluster.open("n1")
     here.cluster.open("n1")
     (opened,) = here.cluster.observe().nodes
     assert not opened.closed
-    assert [p.name for p in here.cluster.bound("n1")] == ["a"]
+    assert [p.name for p in here.cluster.bound_pods("n1")] == ["a"]
 
 
 def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
@@ -106,7 +106,7 @@ def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     here.cluster.drain("n1")
 
 
-@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound", "drain"])
+@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound_pods", "drain"])
 def test_a_node_that_is_not_there_is_named(here: Ports, method: str) -> None:
     """Each call about one node refuses a stranger by its name."""
     with pytest.raises(BadRequest, match="n9"):

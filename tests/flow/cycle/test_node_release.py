@@ -76,12 +76,12 @@ class Paused(WorldCluster):
         super().__init__(stage.world)
         self.left, self.meanwhile = 2, meanwhile
 
-    def bound(self, node: str) -> tuple[BoundPod, ...]:
+    def bound_pods(self, node: str) -> tuple[BoundPod, ...]:
         """Meanwhile others work."""
         self.left -= 1
         if self.left == 0:
             self.meanwhile()
-        return tuple(super().bound(node))
+        return tuple(super().bound_pods(node))
 
 
 class Landed(Cloud):

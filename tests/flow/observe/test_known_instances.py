@@ -18,15 +18,15 @@ def test_an_instance_that_is_gone_is_known_for_two_days() -> None:
     stage.event(stage.submit("a", gpus=8, run_s=600))
     stage.minutes(1)
     name = next(iter(stage.world.nodes))
-    assert known_instances.where(stage.deps, name) is not None
+    assert known_instances.find_instance(stage.deps, name) is not None
     stage.world.terminate(name, "reclaimed", evict=True)
     stage.minutes(1)
     assert name not in INSTANCES.read(stage.deps.state, "c").values
-    found = known_instances.where(stage.deps, name)
+    found = known_instances.find_instance(stage.deps, name)
     assert found is not None
     assert found.pool == "eight"
     stage.wait(timedelta(days=2, hours=1).total_seconds())
-    assert known_instances.where(stage.deps, name) is None
+    assert known_instances.find_instance(stage.deps, name) is None
 
 
 @pytest.mark.parametrize("hours", [0, 2], ids=["within the hour", "after hours"])
@@ -46,6 +46,6 @@ def test_the_newest_place_of_an_instance_counts(hours: int) -> None:
                 msgspec.structs.replace(first, view=ClusterView(nodes=nodes), pools=(), now=stage.deps.now()),
             )
         stage.wait(hours * 3600)
-    found = known_instances.where(stage.deps, node.instance)
+    found = known_instances.find_instance(stage.deps, node.instance)
     assert found is not None
     assert found.pool == "two"

@@ -102,7 +102,7 @@ def test_no_record_of_a_large_fleets_day_nears_its_limit() -> None:
     assert hours == [NODES * 24, NODES]
     assert sum(line.usd for day in found for line in day.lines) == NODES * 25 * price
     assert max(state.largest.values()) < LARGEST * 0.6
-    assert known_instances.where(deps, fleet.nodes[-1].instance) is not None
+    assert known_instances.find_instance(deps, fleet.nodes[-1].instance) is not None
 
 
 def _life(node: Node, now: datetime) -> Life:

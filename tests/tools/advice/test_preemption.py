@@ -69,7 +69,7 @@ def test_what_has_run_longer_than_its_like_is_asked_of_what_ran_longer() -> None
     """Given so much, only runs over that count."""
     known = RunLengths()
     for length in range(1, 41):
-        known.ended(("all",), float(length))
+        known.learn(("all",), float(length))
     found = known.foretold(("all",), ran_s=20)
     assert found is not None
     assert (found.lengths_s[0], found.runs) == (31.0, 20)
@@ -81,13 +81,13 @@ def test_quantiles_are_of_what_was_seen(lengths: list[float]) -> None:
     """In order, each a length that was; and only the last thousand count."""
     known = RunLengths()
     for length in lengths:
-        known.ended(("all",), length)
+        known.learn(("all",), length)
     found = known.foretold(("all",))
     assert found is not None
     assert set(found.lengths_s) <= set(lengths)
     assert found.lengths_s[0] <= found.lengths_s[1]
     for _ in range(KEPT):
-        known.ended(("all",), 5.0)
+        known.learn(("all",), 5.0)
     assert known.foretold(("all",)) == ((5.0, 5.0), "all", KEPT)
 
 

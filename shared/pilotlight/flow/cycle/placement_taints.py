@@ -83,7 +83,7 @@ def tend(deps: Deps, openings: Mapping[str, Opening], for_s: Seconds) -> bool:
 def _shut(deps: Deps, name: str, opening: Opening) -> bool:
     """True where there is nothing left to wait for on a node; then it is closed."""
     try:
-        if not set(opening.pods) <= {pod.uid for pod in deps.cluster.bound(name)}:
+        if not set(opening.pods) <= {pod.uid for pod in deps.cluster.bound_pods(name)}:
             return False
         deps.cluster.close(name)
     except (BadRequest, Denied):

@@ -111,7 +111,7 @@ class GiveBack:
         if node.forced and not node.unless_busy:
             return
         try:
-            bound = self.deps.cluster.bound(node.node)
+            bound = self.deps.cluster.bound_pods(node.node)
         except BadRequest as gone:
             if node.registered:
                 raise Gone(f"the node left by itself: {gone}") from None

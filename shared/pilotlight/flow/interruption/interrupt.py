@@ -152,7 +152,7 @@ def _opened(
     from pilotlight.flow.interruption.departing_node import node_of
 
     node = node_of(view, notice.instance)
-    seen = known_instances.where(deps, notice.instance) if node is None else None
+    seen = known_instances.find_instance(deps, notice.instance) if node is None else None
     pool = node.pool if node else seen.pool if seen else ""
     ours, why = owner_of(deps.policy, pool, node)
     deadline = deadline_of(notice, now)

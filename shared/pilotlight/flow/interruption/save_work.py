@@ -162,7 +162,7 @@ class Saving:
         try:
             return not [
                 p
-                for p in self.deps.cluster.bound(self.deps.known_as(node.name))
+                for p in self.deps.cluster.bound_pods(self.deps.known_as(node.name))
                 if p.gpu is not None and not p.daemonset
             ]
         except (Retry, Denied):

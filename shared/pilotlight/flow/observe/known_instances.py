@@ -89,7 +89,7 @@ def kept_in_doubt(pools: Sequence[PoolState], late: datetime) -> tuple[Finding, 
     return tuple(found)
 
 
-def where(deps: Deps, instance: str) -> Instance | None:
+def find_instance(deps: Deps, instance: str) -> Instance | None:
     """Where an instance was last seen; its node's name will do too."""
     known: dict[str, Instance] = {}
     for entry in GONE.table.scan(deps.state, f"{deps.name}/"):

@@ -78,7 +78,7 @@ class Story:
         self._adds_up()
         self._told_once()
 
-    def spent(self) -> Spent:
+    def budget_spent(self) -> Spent:
         """Where the story's budget stands."""
         (found,) = standing(self.stage.app.deps, self.stage.app.clock.now())
         return found

@@ -66,7 +66,7 @@ def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]")
     from pilotlight.flow.billing import cost_anomalies
     from pilotlight.tools.advice.commitments import advice, nodes, together
 
-    sold = [one for name in clusters for one in wired.at(name).price_offerings()[0]]
+    sold = [one for name in clusters for one in wired.for_cluster(name).price_offerings()[0]]
     hours = together({name: list(cost_anomalies.hours(wired.state, name)) for name in clusters})
     out = []
     for machine, term in terms:

@@ -50,7 +50,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
     wired = app(deployed_settings())
     now = wired.clock.now()
-    rows = [row for cluster in wired.clusters for row in _standings(wired.at(cluster), now)]
+    rows = [row for cluster in wired.clusters for row in _standings(wired.for_cluster(cluster), now)]
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 

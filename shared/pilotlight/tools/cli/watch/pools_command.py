@@ -34,7 +34,7 @@ def pools(
     from pilotlight.wiring import App
 
     app = App(_settings(context, kubeconfig))
-    found = abreast({name: partial(_rows, app.at(name)) for name in app.clusters}, app.settings.wait_s)
+    found = abreast({name: partial(_rows, app.for_cluster(name)) for name in app.clusters}, app.settings.wait_s)
     for each in found.values():
         if isinstance(each, Exception):
             raise each

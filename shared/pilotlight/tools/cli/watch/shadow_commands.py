@@ -49,7 +49,7 @@ def report(
     since = now - timedelta(days=days)
     advice = advice_since(wired.state, name, since)
     metered = meter_nodes.days(wired.state, name, since.date(), now.date())
-    rows = compare_with_advice(advice, metered, wired.at(name).deps.policy.value_of_wait, now)
+    rows = compare_with_advice(advice, metered, wired.for_cluster(name).deps.policy.value_of_wait, now)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -83,7 +83,7 @@ def canary(
     name = cluster or wired.settings.cluster_name
     if cluster:
         chosen_clusters(cluster, wired.clusters)
-    deps, now = wired.at(name).deps, wired.state.now()
+    deps, now = wired.for_cluster(name).deps, wired.state.now()
     days = meter_nodes.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
     found: list[dict[str, Any]] = []
     for pool, rules in deps.policy.pools.items():

@@ -18,7 +18,7 @@ from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.report.texts.interruption_text import about, lines
+from pilotlight.tools.report.texts.interruption_text import is_about, lines
 from pilotlight.tools.report.texts.would_change import would_change
 from pilotlight.units import an_hour, cents
 
@@ -160,7 +160,7 @@ def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
     if seen is None:
         return []
     snapshot, plan = seen
-    policy = wired.at(wired.settings.cluster_name).deps.policy
+    policy = wired.for_cluster(wired.settings.cluster_name).deps.policy
     return give_way(plan, snapshot.view, snapshot.memory, policy, snapshot.now, named=subject)
 
 
@@ -172,7 +172,7 @@ def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
         return None
     try:
-        return preview(wired.at(settings.cluster_name).deps, releases=True)
+        return preview(wired.for_cluster(settings.cluster_name).deps, releases=True)
     except PilotlightError as error:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
         return None
@@ -203,7 +203,7 @@ def _of_alert(wired: "App", subject: str) -> str:
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
     from pilotlight.flow.budgets.interruption_records import every
 
-    return [found for found in every(state, cluster) if about(found, subject)]
+    return [found for found in every(state, cluster) if is_about(found, subject)]
 
 
 def records(state: State, cluster: str) -> list[Record]:
