@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.offers.paid_capacity import PaidIdle
-from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, NodeDoors
+from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, PlacementTaints
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
@@ -126,7 +126,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour_after: UsdPerHour = Decimal(0)  # The same with the calls made.
     look_again_at: datetime | None = None  # When it could change with no new event, if ever.
     held: tuple[Held, ...] = ()  # What would be done, but for a brake.
-    placement: NodeDoors = NOTHING_PLACED  # Nodes to close and to open.
+    placement: PlacementTaints = NOTHING_PLACED  # Nodes to close and to open.
     demands: tuple[Demand, ...] = ()  # Of pods created up to ``counted_to``, which no earlier plan counted.
     counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.
     paid_idle: tuple[PaidIdle, ...] = ()  # What is paid for and would still be unused.

@@ -10,7 +10,7 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.alerts.figures import Sample
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing import meter_nodes
-from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.delivery import KeepsLetters, Outbox
 from pilotlight.ports.state import State
@@ -35,7 +35,7 @@ COUNTED: Mapping[str, Table[Any]] = {
 def of_cluster(deps: Deps) -> Iterator[Sample]:
     """The figures of one cluster. Raises ``Retry`` kinds where the store does not answer."""
     now, name = deps.now(), deps.name
-    for spent in standing(deps, now):
+    for spent in budget_standings(deps, now):
         if spent.meter.measure == "usd":
             yield from _budget(name, spent)
     yield from _metered(deps, now)

@@ -58,10 +58,10 @@ def test_a_group_answers_once_it_has_enough_and_a_wider_one_before() -> None:
     known = RunLengths()
     assert known.foretold(("app", "all")) is None
     for _ in range(ENOUGH):
-        known.ended(("other", "all"), 100.0)
+        known.learn(("other", "all"), 100.0)
     assert known.foretold(("app", "all")) == ((100.0, 100.0), "all", ENOUGH)
     for _ in range(ENOUGH):
-        known.ended(("app", "all"), 7.0)
+        known.learn(("app", "all"), 7.0)
     assert known.foretold(("app", "all")) == ((7.0, 7.0), "app", ENOUGH)
 
 
@@ -95,7 +95,7 @@ def test_its_error_is_what_it_was_off() -> None:
     """Two runs under P50 and one far over: two in three, and half of them off by a factor of two."""
     known = RunLengths()
     for _ in range(ENOUGH):
-        known.ended(("all",), 100.0)
+        known.learn(("all",), 100.0)
     found = known.foretold(("all",))
     assert found is not None
     told = measure_error([(found, 50.0), (found, 100.0), (found, 1000.0)])

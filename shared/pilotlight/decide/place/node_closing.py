@@ -22,7 +22,7 @@ from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.place.closed_nodes import NodeDoors, Opening
+from pilotlight.facts.place.closed_nodes import Opening, PlacementTaints
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
@@ -170,17 +170,17 @@ def strays(
 
 def placement(
     view: ClusterView, plan: Plan, pools: Collection[str], seen: Mapping[str, datetime], memory: Memory, now: datetime
-) -> NodeDoors:
+) -> PlacementTaints:
     """Doors of a look, opened and closed. ``plan`` says who fits where, ``pools`` are steered, ``seen`` the strays."""
     shut, closed = {pool for pool in pools if pool in seen}, tainted_nodes(view.nodes)
     if not shut and not closed:
-        return NodeDoors(strays=dict(seen))
+        return PlacementTaints(strays=dict(seen))
     doors = {node.name for node in view.nodes if node.pool in shut and not node.unserved}
     openings = {name: o for name, o in _openings(view, plan, memory, now).items() if name in doors}
     barred = doors - openings.keys()
     able = {node.name for node in view.nodes if node.ready and node.schedulable}
     close, open_ = sorted(barred & able - closed), sorted(closed - barred)
-    return NodeDoors(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
+    return PlacementTaints(close=tuple(close), open=tuple(open_), openings=openings, strays=dict(seen))
 
 
 def steer(work: "Work") -> None:

@@ -12,7 +12,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
 
-class NodeDoors(msgspec.Struct, frozen=True, kw_only=True):
+class PlacementTaints(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that one look closes and opens: names to ``close`` and to ``open``, and the pods that each open one is for.
 
     ``strays`` says by pool when a pod was last seen that may run there and belongs elsewhere.
@@ -24,4 +24,4 @@ class NodeDoors(msgspec.Struct, frozen=True, kw_only=True):
     strays: dict[str, datetime] = {}
 
 
-NOTHING_PLACED = NodeDoors()
+NOTHING_PLACED = PlacementTaints()

@@ -111,7 +111,7 @@ class Cycle:
         snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
-        snapshot = self.turn_doors(snapshot, plan)
+        snapshot = self.set_placement_taints(snapshot, plan)
         self.tend_gpus(snapshot, plan)
         again = carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
@@ -194,7 +194,7 @@ class Cycle:
 
             begin(self.deps, snapshot)
 
-    def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
+    def set_placement_taints(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
         memory, placed = snapshot.memory, plan.placement
         if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pilotlight.errors import BadRequest, Denied, Retry
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.place.closed_nodes import NodeDoors, Opening
+from pilotlight.facts.place.closed_nodes import Opening, PlacementTaints
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
@@ -53,12 +53,12 @@ def _awake(deps: Deps) -> bool:
     return True
 
 
-def opened_nodes(placed: NodeDoors) -> dict[str, Opening]:
+def opened_nodes(placed: PlacementTaints) -> dict[str, Opening]:
     """The nodes that a look opened for a while."""
     return {name: o for name in placed.open if (o := placed.openings.get(name)) and o.until is not None}
 
 
-def open_until(placed: NodeDoors) -> datetime | None:
+def open_until(placed: PlacementTaints) -> datetime | None:
     """When the first opening is over."""
     return min((o.until for o in placed.openings.values() if o.until is not None), default=None)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import groups, unsaved_work
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -273,7 +273,7 @@ class Rescue(Saving):
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return True  # Nothing could be given back now: no pod is made to leave for it.
-        why = rivals(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
+        why = other_autoscalers(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
         if why is None:
             return False
         self.did.append(why)
@@ -286,7 +286,7 @@ class Rescue(Saving):
     def _end(self, outcome: RescueOutcome) -> None:
         if outcome in ("released", "gone") and self.found.cordoned:
             with suppress(Retry):
-                node_marks.give_back(self.deps, self.found.node, self.found.why, by=self.found.decision)
+                node_marks.mark_released(self.deps, self.found.node, self.found.why, by=self.found.decision)
         untrue = outcome == "disproved"
         lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
         self._note(outcome=outcome, ended_at=self.now, lost=lost)

@@ -96,7 +96,7 @@ def run_lengths(jobs: Iterable[Job]) -> RunGroups:
     return judge.groups()
 
 
-def use(telemetry: Telemetry, owner: Callable[[str], str]) -> RunGroups:
+def hourly_activity(telemetry: Telemetry, owner: Callable[[str], str]) -> RunGroups:
     """The most activity (percent) of each hour of each pod's GPU, foretold at its begin by the hours before."""
     judge = _RunJudge()
     hour = max(1, int(HOUR / telemetry.step_s))

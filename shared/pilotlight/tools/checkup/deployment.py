@@ -9,7 +9,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.account_limits import limit_checks
-from pilotlight.tools.checkup.autoscalers import rival_checks
+from pilotlight.tools.checkup.autoscalers import autoscaler_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
@@ -47,7 +47,7 @@ def checkup(
         *pool_checks(survey, policy, offered, clouds),
         *rule_checks(policy, clouds or {}),
         *_device_plugin(survey, policy),
-        *rival_checks(survey, policy, offered),
+        *autoscaler_checks(survey, policy, offered),
         *placement_checks(survey, policy, offered),
         *_prices(prices, offered),
         *(

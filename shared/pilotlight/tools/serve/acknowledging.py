@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.codec.alert_text import clean, links, words
+from pilotlight.codec.alert_text import alert_parts, clean, links
 from pilotlight.doorway import web
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.tools.serve import live_page, request_gate
@@ -83,7 +83,7 @@ def _shown(app: "App", tellings: list[Telling]) -> dict[str, Any]:
 
     alert = tellings[0].alert
     return {
-        **words(alert)._asdict(),
+        **alert_parts(alert)._asdict(),
         "severity": alert.severity,
         "resolved": alert.resolved,
         "at": alert.at.isoformat() if alert.at else "",

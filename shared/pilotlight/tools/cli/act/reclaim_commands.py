@@ -96,7 +96,7 @@ def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_js
 
 
 def _wired(cluster: str) -> "tuple[App, str]":
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())

@@ -34,7 +34,7 @@ def commitments(
 
     Example: [bold]pilotlight commitments --rate p5.48xlarge:one-year=65.93 --rate p5.48xlarge:three-years=45.66[/bold]
     """
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())

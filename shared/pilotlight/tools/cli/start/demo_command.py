@@ -155,11 +155,11 @@ class _Screen:
 
     def end(self, story: "Story") -> None:
         """The month's report, where the budget stands, and that all came."""
-        from pilotlight.tools.report.tables.budget_table import Standing, table
+        from pilotlight.tools.report.tables.budget_table import BudgetRow, table
         from pilotlight.tools.report.tables.month_table import render
 
         spent = story.budget_spent()
-        row = Standing(cluster="local", meter=spent.meter, held=spent.held, spent=spent, rung=story.rung())
+        row = BudgetRow(cluster="local", meter=spent.meter, held=spent.held, spent=spent, rung=story.rung())
         self.out.print("", render(story.report()), "", table([row]), "")
         self.out.print(f"[bold green]all {len(story.lines)} steps came, each within its time[/]", highlight=False)
 

@@ -38,7 +38,7 @@ def report(
     from pilotlight.decide.alerts.advice_outcomes import compare_with_advice
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.records.advice_records import advice_since
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -76,7 +76,7 @@ def canary(
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.billing.canary_check import DAYS, sides
     from pilotlight.flow.records import brake_records
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
