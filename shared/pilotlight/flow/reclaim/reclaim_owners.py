@@ -21,7 +21,7 @@ from pilotlight.flow.reclaim import reclaim_record as told
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.cluster import RestingCluster
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.followed_records import RECLAIM, RECLAIM_LOOK
+from pilotlight.state_schema.alert_records import RECLAIM, RECLAIM_LOOK
 from pilotlight.state_schema.table import Entry, Mark
 from pilotlight.units import HOUR, Seconds
 

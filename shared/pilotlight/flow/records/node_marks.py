@@ -187,7 +187,7 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
     held = {node for node, claim in claims if claim is not None and now - claim.since >= SETTLED}
     if not held:
         return held
-    from pilotlight.state_schema.interruptions import RESCUE
+    from pilotlight.state_schema.cluster_records import RESCUE
 
     return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
 

@@ -16,7 +16,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import ladder_steps
-from pilotlight.state_schema.followed_records import RECLAIM
+from pilotlight.state_schema.alert_records import RECLAIM
 from pilotlight.tools.advice.month import Month, month
 from pilotlight.tools.advice.month import cents as in_cents
 from pilotlight.tools.cli.act import reclaim_by_hand

@@ -17,10 +17,9 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.delivery import KeepsLetters
 from pilotlight.ports.state import State
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
-from pilotlight.state_schema.cluster_records import FENCE, PAUSE
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
+from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
 from pilotlight.tools.glance.action_items import action_lines
 from pilotlight.tools.glance.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
 from pilotlight.units import HOUR

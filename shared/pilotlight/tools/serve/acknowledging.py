@@ -68,7 +68,7 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
 
 def _tellings(app: "App", asked: str) -> list[Telling]:
     """Tellings of an alert that the channels know: what goes on before what is over, the newest first."""
-    from pilotlight.state_schema.alerts import PROOF, WAITING
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     cluster, _, digest = asked.rpartition("/")
     if not cluster or not digest:

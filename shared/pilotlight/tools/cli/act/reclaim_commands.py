@@ -106,7 +106,7 @@ def _wired(cluster: str) -> "tuple[App, str]":
 
 
 def _entries(wired: "App", cluster: str) -> "list[Entry[Reclaim]]":
-    from pilotlight.state_schema.followed_records import RECLAIM
+    from pilotlight.state_schema.alert_records import RECLAIM
 
     return list(RECLAIM.scan(wired.state, f"{cluster}/"))
 

@@ -192,7 +192,7 @@ def _moment(text: str, now: datetime) -> datetime:
 
 def _of_alert(wired: "App", subject: str) -> str:
     """The decision of an alert with that fingerprint; else the subject as it is."""
-    from pilotlight.state_schema.alerts import PROOF, WAITING
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     if "/" not in subject:
         return subject
