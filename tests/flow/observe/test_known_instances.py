@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.cluster_records import INSTANCES
@@ -36,15 +35,12 @@ def test_the_newest_place_of_an_instance_counts(hours: int) -> None:
     stage.event(stage.submit("a", gpus=8, run_s=20_000))
     stage.wait(400)
     first = look(stage.deps)
-    known_instances.learn(stage.deps, first)
+    known_instances.learn(stage.deps, first.pools, first.view.nodes, first.now)
     (node,) = first.view.nodes
     for pool in ("one", "two"):
         moved = msgspec.structs.replace(node, pool=pool)
         for nodes in ((moved,), ()):
-            known_instances.learn(
-                stage.deps,
-                msgspec.structs.replace(first, view=ClusterView(nodes=nodes), pools=(), now=stage.deps.now()),
-            )
+            known_instances.learn(stage.deps, (), nodes, stage.deps.now())
         stage.wait(hours * 3600)
     found = known_instances.find_instance(stage.deps, node.instance)
     assert found is not None

@@ -14,8 +14,7 @@ from pilotlight.decide.utilisation.idle_owners import ReclaimRules, idle, reclai
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
-from pilotlight.flow.billing.gpu_telemetry import on_its_grid
-from pilotlight.flow.billing.waste_alert import node_prices
+from pilotlight.flow.billing.waste_alert import node_prices, on_its_grid
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reclaim import reclaim_record as told
 from pilotlight.flow.records import brake_records

@@ -12,7 +12,7 @@ from pilotlight.decide.demand.made_by import made_by
 from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.flow.billing.gpu_telemetry import STEPS_S, on_its_grid
+from pilotlight.flow.billing.waste_alert import STEPS_S, on_its_grid
 from pilotlight.tools.advice.fragmentation import Fragments, fragments
 from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, dollars_by_use, total, weeks
 from pilotlight.tools.report.tables.waste_table import Found, figures, show
