@@ -96,7 +96,7 @@ NAMED = (
     ),
     Named(
         "decide/money/budget_balance.py",
-        "Purse._at_stake",
+        "Purse._work_out",
         "max(hold.until, hold.binds_until)",
         "min(hold.until, hold.binds_until)",
         "tests/decide/money/test_budget_limits.py::test_a_run_over_midnight_needs_room_in_both_days",
@@ -285,21 +285,21 @@ NAMED = (
     ),
     Named(
         "flow/observe/settle.py",
-        "settle",
+        "_landed",
         "entry.broken and snapshot.now < entry.requested_at + _patience(deps)",
         "entry.broken",
         "tests/flow/cycle/test_parts_of_purchases.py::test_what_is_left_of_a_broken_purchase_is_forgotten_after_its_deadline",
     ),
     Named(
         "flow/observe/settle.py",
-        "settle",
+        "_landed",
         "entry.broken and snapshot.now < entry.requested_at + _patience(deps)",
         "False",
         "tests/flow/cycle/test_parts_of_purchases.py::test_what_is_left_of_a_broken_purchase_is_forgotten_after_its_deadline",
     ),
     Named(
         "flow/observe/settle.py",
-        "settle",
+        "_landed",
         "entry.broken and snapshot.now < entry.requested_at + _patience(deps)",
         "snapshot.now < entry.requested_at + _patience(deps)",
         "tests/flow/observe/test_settle.py::test_what_came_and_was_used_is_closed",
