@@ -28,7 +28,7 @@ MOST: dict[Callable[[], Figure], float] = {
     file_lengths: 350,
     repeated_names: 25,
     question_lines: 5,
-    bare_names: 4,
+    bare_names: 2,
     silent_rooms: 0,
     undocumented_fields: 0,
     import_circles: 0,

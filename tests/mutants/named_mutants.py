@@ -236,7 +236,7 @@ NAMED = (
     ),
     Named(
         "flow/interruption/drain_one.py",
-        "Rescue._release",
+        "NodeDrain._release",
         'self.deps.mode_of(self.found.pool) != "act"',
         "False",
         "tests/flow/test_modes_that_only_grow.py::test_a_notice_evicts_nobody_and_ends_no_node",
@@ -334,7 +334,7 @@ NAMED = (
     ),
     Named(
         "flow/interruption/drain_one.py",
-        "Rescue._believed",
+        "NodeDrain._believed",
         "self._cordon if begun else self._uncordon",
         "self._cordon",
         "tests/flow/interruption/test_sooner_ends.py::test_a_lie_of_today_opens_a_node_of_tonights_maintenance_again",
@@ -362,7 +362,7 @@ NAMED = (
     ),
     Named(
         "flow/interruption/shown_notices.py",
-        "ShownNotices.begin_rescues",
+        "ShownNotices.begin_drains",
         "raise failed",
         "pass",
         "tests/flow/interruption/test_unconfirmed_calls.py::test_a_mark_whose_rescue_fails_fails_the_look_and_no_other_nodes_rescue",

@@ -195,7 +195,7 @@ class _Day(NamedTuple):
         """One that may be new on the day."""
         return self.before.get(instance) or self.look.lit.get(instance) or self.look.over[instance]
 
-    def counted(self, was: MeterPart, new: Collection[str]) -> MeterPart:
+    def count_part(self, was: MeterPart, new: Collection[str]) -> MeterPart:
         """A part with its own nodes and those that it takes in."""
         mine = [*was.nodes, *new]
         look = replace(self.look, lit=_only(self.look.lit, mine), over=_only(self.look.over, mine))
@@ -239,7 +239,7 @@ def _count_part(
     while True:
         was = entry.value if entry else MeterPart(day=of.day, seen=day_start(of.day))
         new, left = _room(was, instances, of)
-        now = of.counted(was, new)
+        now = of.count_part(was, new)
         if not news(was, now) and bool(left) <= was.full:
             return now, left
         now = _fitted(msgspec.structs.replace(now, full=was.full or bool(left)))
