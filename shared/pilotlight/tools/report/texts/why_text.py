@@ -1,4 +1,4 @@
-"""Text of ``pilotlight why``: a decision's pods with the options rejected, its nodes, its calls, and what they came to."""
+"""Text of ``pilotlight why``: pods with the options rejected, nodes, calls, and what a decision came to."""
 
 from collections.abc import Iterator, Sequence
 
