@@ -20,7 +20,7 @@ from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.limits.brakes import Brakes
 from pilotlight.facts.limits.rule_policy import Rule, RuleTime, RuleWhen, Schedule
-from pilotlight.facts.memory import Backoff, Memory, Misfit, Quarantine, Turn
+from pilotlight.facts.memory import Backoff, FitMismatch, Memory, Quarantine, Turn
 from pilotlight.facts.money.budgets import Balance, Money, StepInForce
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps, Limits
 from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
@@ -317,7 +317,9 @@ def _misfits(draw: Any, parts: Parts) -> None:
         believing=True,
         quarantines=tuple(Quarantine(shape=key, pool="t4", until=until, why="not bound") for key in shapes),
         misfits=tuple(
-            Misfit(shape=key, node=node.name, pool=node.pool, until=until, why="w") for key in shapes for node in nodes
+            FitMismatch(shape=key, node=node.name, pool=node.pool, until=until, why="w")
+            for key in shapes
+            for node in nodes
         ),
     )
 

@@ -159,7 +159,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/name_home": NameHome,
     "cluster/tolerate": Tolerate,
     "cluster/beat": Nothing,
-    "cluster/bound": OfNode,
+    "cluster/bound_pods": OfNode,
     "cluster/drain": OfNode,
     "cluster/evict": Evict,
     "cluster/delete": Delete,

@@ -20,7 +20,7 @@ from pilotlight.decide.work import (
     doubts_fit,
     doubts_quotas,
     has_deadlines,
-    has_sick,
+    has_unhealthy,
     late,
     order_purchases,
     step,
@@ -67,7 +67,7 @@ STEPS: tuple[Step, ...] = (
     step("failed capacity", lambda w: bool(w.memory.overdue) or any(pool.booting for pool in w.look.pools)
          or not all(node.ready for node in w.staying), late("nodes.failed_capacity", "give_failed_back"),
          "by_pool policy staying view", "failed in_doubt memory"),
-    step("sick nodes", has_sick, late("nodes.gpu_health", "close_sick"),
+    step("sick nodes", has_unhealthy, late("nodes.gpu_health", "close_unhealthy"),
          "by_pool staying", "failed findings memory no_room"),
     # Room and headroom: shares of spot count what runs, so they stand before what this plan adds.
     step("spot shares", lambda w: bool(w.policy.teams) or any(
@@ -108,7 +108,7 @@ STEPS: tuple[Step, ...] = (
     step("broken gangs", lambda w: bool(w.failed) and not w.look.releases,
          late("nodes.failed_capacity", "give_broken_gangs_back"),
          "failed", "nodes"),
-    step("nodes that go", lambda w: bool(w.look.gives), late("nodes.scale_down", "give_back"),
+    step("nodes that go", lambda w: bool(w.look.gives), late("nodes.scale_down", "release_named"),
          "view", "nodes"),
     # Words about what was found.
     step("idle nodes", lambda w: bool(w.view.nodes), late("nodes.idle_nodes", "explain_idle_nodes"),

@@ -183,7 +183,7 @@ def ask_for_quotas(work: Work) -> None:
     work.again += ("quotas",)
 
 
-def has_sick(work: Work) -> bool:
+def has_unhealthy(work: Work) -> bool:
     """True where GPUs may not be well: it is said, the node is lost with its pods, or shows fewer than its type has."""
     by_pool = work.by_pool
     for pool, devices, ready, ill in {node.shows for node in work.staying}:

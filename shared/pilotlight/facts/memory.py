@@ -26,7 +26,7 @@ class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+class FitMismatch(msgspec.Struct, frozen=True, kw_only=True):
     """A node on which a shape was believed to fit and the scheduler did not bind it, not believed again ``until``."""
 
     shape: str
@@ -218,7 +218,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All that decisions of a cluster remember."""
 
     quarantines: tuple[Quarantine, ...] = ()  # Pools that did not help a shape.
-    misfits: tuple[Misfit, ...] = ()  # Nodes that a shape was not bound to.
+    misfits: tuple[FitMismatch, ...] = ()  # Nodes that a shape was not bound to.
     believing: bool = False  # There are pods that should fit where they are not bound.
     backoffs: tuple[Backoff, ...] = ()  # Offerings that the cloud refused.
     idle_since: dict[str, datetime] = {}  # Nodes without a GPU pod, since when.
@@ -249,7 +249,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         """The live quarantine of a shape in a pool, if any."""
         return next((q for q in self.quarantines if q.shape == shape and q.pool == pool and q.until > now), None)
 
-    def misfit(self, shape: str, node: str, now: datetime) -> bool:
+    def has_mismatch(self, shape: str, node: str, now: datetime) -> bool:
         """True where a shape is known not to be bound to a node."""
         return any(m.shape == shape and m.node == node and m.until > now for m in self.misfits)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pilotlight.events")
 
 
-class HasBooks(Protocol):
-    """The parts of ``Deps`` that reading a cluster's books takes: name, state, and the policy with its budgets."""
+class HasBudgets(Protocol):
+    """The parts of ``Deps`` that reading budgets takes: name, state, and the policy with its budgets."""
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class Deps:
     """What the token for the cluster says of itself."""
     pause: "Callable[[Seconds], None]" = lambda _: None
     """Lets a burst gather; where time is led by hand nobody waits."""
-    told_prices: "AskPrices | None" = None
+    live_prices: "AskPrices | None" = None
     """Asks the cloud for the prices of instance types, where it tells any."""
     spot_prices: "AskSpotPrices | None" = None
     """Asks the cloud for spot's prices by zone, where it tells any."""

@@ -47,7 +47,7 @@ class Cluster(Protocol):
         """Say that we are awake: where this stays away, a watchman takes all home taints off."""
         ...
 
-    def bound(self, node: str) -> "Sequence[BoundPod]":
+    def bound_pods(self, node: str) -> "Sequence[BoundPod]":
         """The pods bound to a node now, read from the quorum, after a cordon."""
         ...
 

@@ -74,8 +74,8 @@ class WorldCluster:
     def beat(self) -> None:
         """The world has no watchman."""
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        with self._world.call("bound"):
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        with self._world.call("bound_pods"):
             return tuple(self._bound(self._node(node)))
 
     def drain(self, node: str) -> None:

@@ -81,7 +81,7 @@ class Judge:
                 self.said.append(f"{now_s:.0f}: {job} fits {out[job]} and is kept out of it since {self._out[job]:.0f}")
                 ends.clear()
 
-    def looked(self, began_s: Seconds, watched: bool) -> None:
+    def note_look(self, began_s: Seconds, watched: bool) -> None:
         """A look that began then is over, and no call of it failed."""
         self.watch()
         for job, since_s in self._out.items():
@@ -229,7 +229,7 @@ class HomesRun:
             self.judge.said.append(f"{function} answered {answer.body}")
         if answer.status == 200 and self.look is not None and not self.luck.failed:
             self.clean += 1
-            self.judge.looked(*self.look)
+            self.judge.note_look(*self.look)
 
     def _new(self) -> App:
         setting, world = self.setting, self.setting.world

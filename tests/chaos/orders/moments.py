@@ -79,7 +79,7 @@ class Stage:
         _, method, *rest = request
         nodes = self.world.nodes
         match method:
-            case "observe" | "describe" | "size" | "holds" | "instance" | "bound" | "drain" | "beat" | "owner_of":
+            case "observe" | "describe" | "size" | "holds" | "instance" | "bound_pods" | "drain" | "beat" | "owner_of":
                 return False
             case "tell":
                 return bool(rest[2] == CHECKPOINT_NOW)

@@ -21,7 +21,7 @@ def cluster() -> FileCluster:
 def test_it_can_be_looked_at(cluster: FileCluster) -> None:
     """Demand, nodes, what is bound and the sizes of pools are what the files say."""
     assert len(cluster.observe().pending) == 9
-    assert [p.name for p in cluster.bound("gpu-t4-1")] == ["llm-api-59bd599549-bt52z"]
+    assert [p.name for p in cluster.bound_pods("gpu-t4-1")] == ["llm-api-59bd599549-bt52z"]
     assert {p.name: p.desired for p in FilePools(cluster).describe()} == {"a100": 1, "t4": 1}
 
 

@@ -44,8 +44,8 @@ class ServedCluster:
     def beat(self) -> None:
         self._client.call("cluster/beat")
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        return _bound.decode(self._client.call("cluster/bound", OfNode(node=node)))
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        return _bound.decode(self._client.call("cluster/bound_pods", OfNode(node=node)))
 
     def drain(self, node: str) -> None:
         self._client.call("cluster/drain", OfNode(node=node))

@@ -25,8 +25,8 @@ class AdvisedCluster:
         self.seen = self._cluster.observe()
         return self.seen
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        return self._cluster.bound(node)
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        return self._cluster.bound_pods(node)
 
     def cordon(self, node: str) -> None:
         _refuse(f"cordon {node}")

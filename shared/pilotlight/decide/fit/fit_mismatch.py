@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import NEW_HOME
-from pilotlight.facts.memory import Memory, Misfit, Quarantine
+from pilotlight.facts.memory import FitMismatch, Memory, Quarantine
 from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.units import Seconds
 
@@ -51,7 +51,7 @@ def not_due(
     return frozenset(moving).union(waiting, (uid for uid, key in gangs.items() if key in lacking))
 
 
-def beliefs(
+def believed_fits(
     plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime, but: Collection[str] = ()
 ) -> dict[str, datetime]:
     """Beliefs of a plan, each since when; nothing of the pods in ``but``."""
@@ -68,13 +68,13 @@ def beliefs(
     return marked
 
 
-def misfits(
+def fit_mismatches(
     found: Beliefs, pending: Iterable[PodDemand], nodes: Iterable[Node], refused: Mapping[str, datetime], now: datetime
-) -> list[Misfit]:
+) -> list[FitMismatch]:
     """The beliefs to give up. ``refused`` says by pod uid when the scheduler last said that it fits nowhere."""
     pods = {pod.uid: pod for pod in pending}
     pools = {node.name: node.pool for node in nodes}
-    out: dict[tuple[str, str], Misfit] = {}
+    out: dict[tuple[str, str], FitMismatch] = {}
     for name, since in found.items():
         uid, _, node = name.partition("@")
         pod = pods.get(uid)
@@ -84,11 +84,13 @@ def misfits(
         if (now - since).total_seconds() >= BESIDE_S or (told is not None and told > since + SKEW):
             why = f"does not fit there, says the scheduler: {pod.said or UNSAID}"
             until = now + MISFIT
-            out[pod.shape.key, node] = Misfit(shape=pod.shape.key, node=node, pool=pools[node], until=until, why=why)
+            out[pod.shape.key, node] = FitMismatch(
+                shape=pod.shape.key, node=node, pool=pools[node], until=until, why=why
+            )
     return list(out.values())
 
 
-def given_up(memory: Memory, found: Sequence[Misfit], now: datetime) -> Memory:
+def given_up(memory: Memory, found: Sequence[FitMismatch], now: datetime) -> Memory:
     """The memory with beliefs given up: the first of a shape keeps it off that pool, the second off every purchase."""
     quarantines = {(q.shape, q.pool): q for q in memory.quarantines}
     for one in found:
@@ -97,7 +99,7 @@ def given_up(memory: Memory, found: Sequence[Misfit], now: datetime) -> Memory:
     return msgspec.structs.replace(memory, misfits=tuple(known.values()), quarantines=tuple(quarantines.values()))
 
 
-def findings(found: Sequence[Misfit], pending: Iterable[PodDemand]) -> tuple[Finding, ...]:
+def findings(found: Sequence[FitMismatch], pending: Iterable[PodDemand]) -> tuple[Finding, ...]:
     """Findings that tell people of each."""
     pods: dict[str, list[PodDemand]] = {}
     for pod in pending:

@@ -111,7 +111,7 @@ def keep_homes(run: "Provisioner", pending: Sequence[PodDemand]) -> dict[str, st
     by_bin: dict[tuple[str, str], Group] = {}
     for pod in sorted(pending, key=by_age):
         for home in (*pod.homes, bought.get(pod.uid, "")):
-            if home in bins and not run.memory.misfit(pod.shape.key, bins[home].where, run.now):
+            if home in bins and not run.memory.has_mismatch(pod.shape.key, bins[home].where, run.now):
                 by_bin.setdefault((pod.shape.key, home), Group(pod.shape, [])).pods.append(pod)
                 break
     kept: dict[str, str] = {}
@@ -170,7 +170,7 @@ def _for_the_unhelped(work: "Work", opened: Collection[str]) -> Iterator[Housed]
         if group.verdict not in NOT_HELPED or group.code == "zone" or not left:
             continue
         shape = left[0].shape
-        free = [bin_ for bin_ in bins if not run.memory.misfit(shape.key, bin_.where, run.now)]
+        free = [bin_ for bin_ in bins if not run.memory.has_mismatch(shape.key, bin_.where, run.now)]
         for bin_, count in fill(shape, len(left), free, run.allowed):
             yield Housed(bin_, left[:count])
             left = left[count:]

@@ -211,7 +211,7 @@ class Provisioner:
             bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone]
         if not self.memory.misfits:
             return bins
-        return [b for b in bins if not self.memory.misfit(shape.key, b.where, self.now)]
+        return [b for b in bins if not self.memory.has_mismatch(shape.key, b.where, self.now)]
 
     def bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]

@@ -95,7 +95,7 @@ class KubernetesCluster:
     def beat(self) -> None:
         closing_lease.beat(self._api, self._clock.now())
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)
         claims = Claimants(self._policy, classify)
         return tuple(bound_pod(asked, Objects(), claims, "") for asked in self._live(node))

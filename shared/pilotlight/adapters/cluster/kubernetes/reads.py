@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 FEW_NODES = 8
 """Up to so many GPU nodes are asked for their pods one by one; the pods of the rest of the cluster stay unread."""
 
