@@ -97,6 +97,8 @@ PARTS = {
         when='include "pilotlight.acts" .',
         changes=(("\"['t4']\"", '{{ include "pilotlight.poolList" . | quote }}'),),
     ),
+    "tolerations": Part("admission/tolerations.yaml", when='include "pilotlight.acts" .'),
+    "homes": Part("admission/homes.yaml", when='include "pilotlight.acts" .'),
     "home": Part("home/deployment.yaml", changes=HOME),
     "network": Part(
         "home/network.yaml",

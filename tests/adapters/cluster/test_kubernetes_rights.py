@@ -17,7 +17,7 @@ from pilotlight.settings import Settings
 from pilotlight.tools.checkup import rights
 from pilotlight.tools.checkup.rights import Right
 from pilotlight.tools.checkup.survey import survey
-from pilotlight.tools.install.prove_limits import limit_of
+from pilotlight.tools.install.prove_limits import limit_of, pod_limit_of
 from pilotlight.wiring import App
 from pilotlight.world.world_clock import VirtualClock
 
@@ -49,7 +49,7 @@ class Guarded:
         groups = ("volcano", "coscheduling", "kai", "own-groups", "leader-worker-set")
         for name in (*groups, "kueue", "kueue-flavors", "karpenter", "keda"):
             api.store.serve(name)
-        api.add(QUEUED, *objects(HERE / "admission" / "nodes.yaml"))
+        api.add(QUEUED, *objects(HERE / "admission" / "nodes.yaml"), *objects(HERE / "admission" / "tolerations.yaml"))
         self.policy = App(Settings()).policy
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(api.kubeconfig())
@@ -60,7 +60,7 @@ class Guarded:
 
     def _allow(self, access: Access) -> bool:
         resource = f"{access.resource}/{access.subresource}" if access.subresource else access.resource
-        # The two ConfigMaps and the policy are granted by their names, which the stand-in does not pass on.
+        # The two ConfigMaps and the policies are granted by their names, which the stand-in does not pass on.
         names = {"configmaps": AUTOSCALER_STATUS, "leases": AUTOSCALER_LEASE}
         name = names.get(access.resource, "")
         name = rights.LIMIT if access.resource.startswith("validatingadmission") else name
@@ -74,6 +74,7 @@ class Guarded:
         seen = survey(self.source, self.api, self.policy, (), datetime.now(UTC))
         assert seen.hidden == {}
         limit_of(self.source, self.api, ())
+        pod_limit_of(self.source, self.api)
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_observe_is_what_a_look_and_a_check_up_read(api: ApiServer, tmp_path: Pa
     guarded.look()
     with pytest.raises(Forbidden):
         guarded.cluster.tell("ml", "member-0", "R", "m")  # It reads the pod first.
-    tried = {("create", "events.k8s.io", "events"), ("patch", "", "nodes"), IMPERSONATE}
+    tried = {("create", "events.k8s.io", "events"), ("patch", "", "nodes"), ("patch", "", "pods"), IMPERSONATE}
     assert guarded.used - tried == _granted("observe")
 
 
@@ -129,7 +130,7 @@ def test_observe_writes_nothing(api: ApiServer, tmp_path: Path, write: str) -> N
 
 
 def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
-    """Cordon, drain, evict and tell go through with observe and act, and use every grant of act."""
+    """Cordon, drain, homes, evict and tell go through with observe and act, and use every grant of act."""
     guarded = Guarded(api, tmp_path, "observe", "act")
     guarded.look()
     guarded.cluster.cordon("gpu-a100-idle")
@@ -138,16 +139,16 @@ def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
         guarded.cluster.drain("gpu-t4-1")
     guarded.cluster.uncordon("gpu-t4-1")
     guarded.cluster.tell("ml", "member-0", "Bought", "a node is on its way")
+    guarded.cluster.name_home("gpu-t4-1", "h-0")
+    guarded.cluster.tolerate("ml", "member-0", api.store.get("pods", "member-0", "ml")["metadata"]["uid"], "h-0")
     guarded.cluster.evict("ml", "member-0", api.store.get("pods", "member-0", "ml")["metadata"]["uid"])
-    assert guarded.used - _granted("observe") - {("patch", "", "pods"), IMPERSONATE} == _granted("act")
+    assert guarded.used - _granted("observe") - {IMPERSONATE} == _granted("act")
 
 
-def test_annotate_is_apart(api: ApiServer, tmp_path: Path) -> None:
-    """Without it an owner who opted in gets the Event alone; with it the annotation too."""
+def test_an_owner_who_asked_gets_an_annotation_too(api: ApiServer, tmp_path: Path) -> None:
+    """With act its Event is on the pod as well; with observe alone nothing is written."""
     told = ("ml", "member-0", "Bought", "a node is on its way")
     Guarded(api, tmp_path, "observe", "act").cluster.tell(*told)
-    assert "pilotlight.dev/status" not in api.store.get("pods", "member-0", "ml")["metadata"]["annotations"]
-    Guarded(api, tmp_path, "observe", "act", "annotate").cluster.tell(*told)
     assert "pilotlight.dev/status" in api.store.get("pods", "member-0", "ml")["metadata"]["annotations"]
 
 
@@ -156,7 +157,6 @@ def test_annotate_is_apart(api: ApiServer, tmp_path: Path) -> None:
     [
         pytest.param("observe", (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.SURVEY), id="observe"),
         pytest.param("act", (*rights.TELL, *rights.TAKE), id="act"),
-        pytest.param("annotate", rights.ANNOTATING, id="annotate"),
     ],
 )
 def test_the_doctor_asks_for_what_the_roles_grant(name: str, rights: tuple[Right, ...]) -> None:

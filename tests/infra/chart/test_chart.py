@@ -98,7 +98,8 @@ def _plain(each: Json) -> Json:
 
 def test_what_it_installs_is_what_the_manifests_say() -> None:
     """With the home's policy the chart's objects are those of infra/kubernetes, field by field; none is left out."""
-    files = ("rbac/observe", "rbac/act", "rbac/kueue", "admission/nodes", "placement/watchman")
+    admission = ("admission/nodes", "admission/tolerations", "admission/homes")
+    files = ("rbac/observe", "rbac/act", "rbac/kueue", *admission, "placement/watchman")
     paths = [HERE / f"{name}.yaml" for name in files] + sorted((HERE / "home").glob("*.yaml"))
     mine = [each for path in paths for each in objects(path)] + objects(HERE / "namespace.yaml")[1:]
     expected = {(each["kind"], each["metadata"]["name"]): _plain(each) for each in mine}
@@ -172,7 +173,9 @@ def test_what_cannot_work_is_refused_in_words(values: Json, namespace: str, said
 GIVES_BACK = "pools: {a: {instance_type: g4dn.xlarge, on_silence: hand-back}, b: {instance_type: p3.2xlarge}}\n"
 
 
-@pytest.mark.parametrize("placement", ["", "placement: taint\n"], ids=["alone", "beside placement's"])
+@pytest.mark.parametrize(
+    "placement", ["", "placement: taint\n", "placement: homes\n"], ids=["alone", "beside placement's", "beside homes"]
+)
 def test_the_watchman_that_hands_back_comes_with_a_pool_that_goes_back(placement: str) -> None:
     """All that its manifest says, with one Lease whoever else needs it; its role at the cloud is a value."""
     role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/pilotlight-handback"}
@@ -190,7 +193,8 @@ def test_the_watchman_that_hands_back_comes_with_a_pool_that_goes_back(placement
 
 def test_rights_follow_the_mode() -> None:
     """Advice brings no right to change anything; a mode that acts, or one pool's, brings it with what limits it."""
-    acting = ("ClusterRole", "pilotlight-act"), ("ValidatingAdmissionPolicy", "pilotlight-nodes")
+    limits = (("ValidatingAdmissionPolicy", f"pilotlight-{name}") for name in ("nodes", "tolerations", "homes"))
+    acting = ("ClusterRole", "pilotlight-act"), *limits
     has = {(each["kind"], each["metadata"]["name"]) for each in made("advises")}
     assert not {*acting, ("CronJob", "pilotlight-watchman"), ("ClusterRole", "pilotlight-kueue")} & has
     one = "version: 1\npools: {a: {instance_type: g4dn.xlarge, mode: act}, b: {instance_type: p3.2xlarge}}\n"

@@ -8,9 +8,11 @@ from celpy.adapter import json_to_cel
 from manifests import Json
 
 
-def refusals(policy: Json, before: Json, after: Json) -> list[str]:
-    """The messages of a policy's validations that refuse an update."""
-    known: dict[str, Any] = {"object": json_to_cel(after), "oldObject": json_to_cel(before)}
+def refusals(policy: Json, before: Json | None, after: Json) -> list[str]:
+    """The messages of a policy's validations that refuse an update, or where nothing was before, what is made."""
+    request = {"operation": "CREATE" if before is None else "UPDATE"}
+    known: dict[str, Any] = {"object": json_to_cel(after), "request": json_to_cel(request)}
+    known |= {} if before is None else {"oldObject": json_to_cel(before)}
     variables = celpy.celtypes.MapType({})
     for variable in policy["spec"]["variables"]:
         name = celpy.celtypes.StringType(variable["name"])

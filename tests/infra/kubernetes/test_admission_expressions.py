@@ -17,6 +17,8 @@ NODE = {
     "spec": {"providerID": "world://n", "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
 }
 PLACED = {**OURS, "key": "pilotlight.dev/placement"}
+NEW = {**OURS, "key": "pilotlight.dev/home", "value": "new"}
+HOME = {**NEW, "value": "17-a-0-3"}
 TEAM = {"key": "team", "effect": "NoSchedule"}
 OPT_IN = "pilotlight.dev/annotate"
 POD = {
@@ -41,6 +43,8 @@ def refused(policy: str, before: Json, change: Change, pools: tuple[str, ...] = 
     [
         pytest.param(lambda n: n["spec"]["taints"].append(OURS), "", id="our taint"),
         pytest.param(lambda n: n["spec"]["taints"].append(PLACED), "", id="our placement taint"),
+        pytest.param(lambda n: n["spec"]["taints"].append(HOME), "names a new home", id="a home that it had not"),
+        pytest.param(lambda n: n["spec"]["taints"].append(NEW), "names a new home", id="a new home"),
         pytest.param(lambda n: n["spec"].update(unschedulable=True), "cordons no node", id="a cordon"),
         pytest.param(lambda n: n["spec"]["taints"].append({**OURS, "effect": "NoExecute"}), "effect", id="NoExecute"),
         pytest.param(lambda n: n["spec"]["taints"].append(TEAM), "no taint", id="another"),
@@ -89,22 +93,51 @@ def test_our_taint_comes_off_anywhere() -> None:
 @pytest.mark.parametrize(
     ("change", "allowed"),
     [
-        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS]), True, id="our placement taint off"),
-        pytest.param(lambda n: n["spec"].update(taints=[PLACED, OURS]), False, id="another taint off"),
-        pytest.param(lambda n: n["spec"].update(taints=[TEAM, PLACED]), False, id="our mark of a release off"),
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS]), True, id="our placement taint and home off"),
+        pytest.param(lambda n: n["spec"].update(taints=[PLACED, HOME, OURS]), False, id="another taint off"),
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM]), False, id="our mark of a release off"),
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS, {**HOME, "value": "x"}]), False, id="another home"),
         pytest.param(lambda n: n["spec"]["taints"].append({**TEAM, "key": "x"}), False, id="a taint on"),
         pytest.param(lambda n: n["metadata"]["labels"].update(gpu="free"), False, id="a label"),
         pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS], unschedulable=True), False, id="a cordon"),
     ],
 )
-def test_the_watchman_lifts_placement_and_nothing_else(change: Change, allowed: bool) -> None:
-    """Its account takes one taint off, anywhere, and puts none on."""
-    closed = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, PLACED, OURS]}}
+def test_the_watchman_opens_nodes_and_does_nothing_else(change: Change, allowed: bool) -> None:
+    """Its account takes what keeps a node off it, anywhere, and puts nothing on."""
+    closed = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, PLACED, HOME, OURS]}}
     after = copy.deepcopy(closed)
     change(after)
     manifest = objects(HERE / "placement" / "watchman.yaml")
     policy = next(o for o in manifest if o["kind"] == "ValidatingAdmissionPolicy")
     assert (refusals(policy, closed, after) == []) is allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"),
+    [
+        pytest.param(NEW, [HOME], True, id="a new home is named"),
+        pytest.param({k: v for k, v in NEW.items() if k != "value"}, [HOME], True, id="one without a value is named"),
+        pytest.param(NEW, [], True, id="a new home comes off"),
+        pytest.param(HOME, [], True, id="a home comes off"),
+        pytest.param(HOME, [PLACED, HOME], True, id="a home stays beside our other taint"),
+        pytest.param(HOME, [{**HOME, "value": "other"}], False, id="a home is given to another"),
+        pytest.param(HOME, [NEW], False, id="a home becomes new again"),
+        pytest.param(NEW, [{**HOME, "effect": "NoExecute"}], False, id="a home that throws pods off"),
+    ],
+)
+def test_a_home_is_named_once_and_comes_off(before: Json, after: list[Json], allowed: bool) -> None:
+    """A node that was born with our taint gets its home, and is opened; nothing else is done with it."""
+    born = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, before]}}
+    assert (refused("nodes", born, lambda node: node.update(spec={"taints": [TEAM, *after]})) == []) is allowed
+
+
+@pytest.mark.parametrize("taints", [[TEAM], [TEAM, OURS], [TEAM, HOME]], ids=["both off", "one off", "the other off"])
+def test_each_of_our_taints_comes_off_anywhere(taints: list[Json]) -> None:
+    """On a node of a pool that is listed no more one of our taints comes off beside another that stays."""
+    kept = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, OURS, HOME]}}
+    assert not refused("nodes", kept, lambda node: node.update(spec={"taints": taints}), pools=())
+    born = {"metadata": NODE["metadata"], "spec": {"taints": [NEW]}}
+    assert refused("nodes", born, lambda node: node.update(spec={"taints": [HOME]}), pools=())
 
 
 def _mark(node: Json) -> None:
@@ -144,15 +177,121 @@ def test_a_pool_named_like_an_expression_opens_no_other() -> None:
         pytest.param(lambda p: p["metadata"]["annotations"].pop("owner"), False, id="another, gone"),
         pytest.param(lambda p: p["metadata"]["annotations"].pop(OPT_IN), False, id="the opt-in gone"),
         pytest.param(lambda p: p["metadata"].update(labels={"a": "b"}), False, id="a label"),
-        pytest.param(lambda p: p["spec"].update(nodeName="n"), False, id="the spec"),
+        pytest.param(lambda p: p["metadata"].update(finalizers=["x"]), False, id="a finalizer"),
+        pytest.param(lambda p: p["metadata"].update(ownerReferences=[{"name": "x"}]), False, id="an owner"),
     ],
 )
-def test_of_a_pod_only_our_annotations(change: Change, allowed: bool) -> None:
+def test_of_a_pods_metadata_only_our_annotations(change: Change, allowed: bool) -> None:
     """On a pod that opted in, annotations that begin with pilotlight.dev/ and nothing else."""
-    assert (refused("pods", POD, change) == []) is allowed
+    assert (refused("tolerations", POD, change) == []) is allowed
 
 
 def test_a_pod_that_did_not_opt_in() -> None:
-    """Without the owner's annotation nothing is written on a pod."""
-    bare = {"metadata": {"name": "p"}, "spec": {}}
-    assert refused("pods", bare, lambda p: p["metadata"].update(annotations={"pilotlight.dev/status": "x"}))
+    """Without the owner's annotation nothing is written into a pod's metadata."""
+    bare = {"metadata": {"name": "p"}, "spec": {"containers": []}}
+    said = refused("tolerations", bare, lambda p: p["metadata"].update(annotations={"pilotlight.dev/status": "x"}))
+    assert len(said) == 1
+
+
+def at_home(**more: object) -> Json:
+    """A toleration of a home."""
+    return {"key": "pilotlight.dev/home", "operator": "Equal", "value": "17-a-0-3", "effect": "NoSchedule", **more}
+
+
+SPARE = {"key": "spare", "operator": "Exists"}
+WAITS = {
+    "metadata": {"name": "p", "namespace": "ml", "labels": {"app": "x"}},
+    "spec": {"containers": [{"name": "c", "image": "a"}], "tolerations": [SPARE], "nodeSelector": {"gpu": "a100"}},
+}
+ADDED = {
+    "one home": ([SPARE, at_home()], True),
+    "two homes": ([SPARE, at_home(), at_home(value="other")], True),
+    "every home": ([SPARE, at_home(operator="Exists")], False),
+    "every home, as it is written": ([SPARE, {"key": "pilotlight.dev/home", "operator": "Exists"}], False),
+    "every new node": ([SPARE, at_home(value="new")], False),
+    "no home": ([SPARE, at_home(value="")], False),
+    "a home of every effect": ([SPARE, {k: v for k, v in at_home().items() if k != "effect"}], False),
+    "a home of another effect": ([SPARE, at_home(effect="NoExecute")], False),
+    "a home for a while": ([SPARE, at_home(tolerationSeconds=5)], False),
+    "our placement": ([SPARE, at_home(key="pilotlight.dev/placement")], False),
+    "everything": ([SPARE, {"operator": "Exists"}], False),
+    "another key": ([SPARE, {"key": "x", "operator": "Exists"}], False),
+    "a home for another toleration": ([at_home()], False),
+    "none left": ([], False),
+}
+
+
+@pytest.mark.parametrize(("tolerations", "allowed"), ADDED.values(), ids=ADDED.keys())
+def test_of_a_pod_only_homes_are_added(tolerations: list[Json], allowed: bool) -> None:
+    """A toleration of one home comes to those that are there, on a pod that has some and on one that has none."""
+    assert (refused("tolerations", WAITS, lambda p: p["spec"].update(tolerations=tolerations)) == []) is allowed
+    bare = {"metadata": {"name": "p"}, "spec": {"containers": []}}
+    more = [each for each in tolerations if each != SPARE]
+    if allowed:
+        assert refused("tolerations", bare, lambda p: p["spec"].update(tolerations=more)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda s: s["containers"][0].update(image="b"), id="an image"),
+        pytest.param(lambda s: s.update(initContainers=[{"name": "i", "image": "b"}]), id="an init container"),
+        pytest.param(lambda s: s.update(activeDeadlineSeconds=1), id="its deadline"),
+        pytest.param(lambda s: s.update(terminationGracePeriodSeconds=1), id="its grace"),
+        pytest.param(lambda s: s.update(schedulingGates=[{"name": "g"}]), id="a gate"),
+        pytest.param(lambda s: s.update(nodeName="n"), id="its node"),
+        pytest.param(lambda s: s["nodeSelector"].clear(), id="its node selector"),
+        pytest.param(lambda s: s.update(affinity={"nodeAffinity": {}}), id="its affinity"),
+    ],
+)
+def test_nothing_else_of_a_pods_spec(change: Change) -> None:
+    """Beside a home that may be added, each other field that an API server lets be changed is refused."""
+
+    def both(pod: Json) -> None:
+        pod["spec"]["tolerations"].append(at_home())
+        change(pod["spec"])
+
+    assert refused("tolerations", WAITS, both) == ["Of a pod's spec Pilotlight may change only its tolerations."]
+
+
+TAKEN = {
+    "a home": ([at_home()], False),
+    "every home": ([SPARE, at_home(operator="Exists")], False),
+    "every new node": ([at_home(value="new")], False),
+    "everything, without a key": ([{"operator": "Exists"}], True),
+    "another key": ([SPARE], True),
+    "nothing": ([], True),
+}
+
+
+@pytest.mark.parametrize(("tolerations", "allowed"), TAKEN.values(), ids=TAKEN.keys())
+def test_nobody_takes_a_home(tolerations: list[Json], allowed: bool) -> None:
+    """In a namespace that is closed no pod is made with one, or changed to have one; one that was given stays."""
+    [policy, _] = objects(HERE / "admission" / "homes.yaml")
+    wanted = {**WAITS, "spec": {**WAITS["spec"], "tolerations": tolerations}}
+    assert (refusals(policy, None, wanted) == []) is allowed
+    assert (refusals(policy, WAITS, wanted) == []) is allowed
+    given = {**WAITS, "spec": {**WAITS["spec"], "tolerations": [*tolerations, at_home(value="given")]}}
+    assert refusals(policy, given, {**given, "metadata": {"name": "p", "finalizers": []}}) == []
+
+
+def test_a_pod_without_tolerations_passes() -> None:
+    """One that says nothing of them is as one with none."""
+    [policy, _] = objects(HERE / "admission" / "homes.yaml")
+    assert refusals(policy, None, {"metadata": {"name": "p"}, "spec": {"containers": []}}) == []
+
+
+def test_who_is_limited_and_who_is_let() -> None:
+    """Users that act beside our account are limited as it is, and may give homes as it may."""
+    for name, begins in (
+        ("tolerations", "request.userInfo.username in ["),
+        ("homes", "!(request.userInfo.username in ["),
+    ):
+        manifest = objects(HERE / "admission" / f"{name}.yaml")
+        limit_to(manifest, (), ["fn@x.iam"])
+        [whose] = manifest[0]["spec"]["matchConditions"]
+        assert whose["expression"].startswith(begins)
+        assert names_of(whose["expression"].removeprefix("!(").removesuffix(")").partition(" in ")[2]) == (
+            "system:serviceaccount:pilotlight:pilotlight",
+            "fn@x.iam",
+        )

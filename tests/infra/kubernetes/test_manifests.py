@@ -18,7 +18,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
-from pilotlight.facts.labels import DRAINING, PLACEMENT
+from pilotlight.facts.labels import DRAINING, HOME, PLACEMENT
 from pilotlight.flow.cycle.preview import dry_run
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
@@ -82,7 +82,7 @@ def test_a_file_says_what_it_is_for(path: Path) -> None:
     assert re.match(r"# \S.{20,}", path.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", ["observe", "act", "annotate"])
+@pytest.mark.parametrize("name", ["observe", "act"])
 def test_a_role_is_bound_to_our_account_alone(name: str) -> None:
     """The file of a role binds it to pilotlight/pilotlight and to nobody else."""
     [found, binding] = objects(HERE / "rbac" / f"{name}.yaml")
@@ -92,32 +92,31 @@ def test_a_role_is_bound_to_our_account_alone(name: str) -> None:
 
 def test_no_right_is_granted_twice_or_by_a_star() -> None:
     """Roles are additive: each right stands in one of them, and spelt out."""
-    rights = list(grants(role(name) for name in ("observe", "act", "annotate")))
+    rights = list(grants(role(name) for name in ("observe", "act")))
     assert len(set(rights)) == len(rights)
     assert "*" not in {part for right in rights for part in right[:3]}
 
 
 def test_the_base_neither_reads_secrets_nor_touches_pods() -> None:
-    """No role reads a Secret; observe only reads; pods are evicted, and patched only by annotate."""
-    observe, act, annotate = (set(grants([role(name)])) for name in ("observe", "act", "annotate"))
+    """No role reads a Secret; observe only reads; pods are evicted, and patched as the admission policy lets us."""
+    observe, act = (set(grants([role(name)])) for name in ("observe", "act"))
     assert {verb for verb, *_ in observe} == {"get", "list"}
     assert {(verb, what) for verb, _, what, _ in act} == {
-        ("patch", "nodes"), ("create", "pods/eviction"), ("create", "events"),
+        ("patch", "nodes"), ("patch", "pods"), ("create", "pods/eviction"), ("create", "events"),
     }  # fmt: skip
-    assert [(verb, what) for verb, _, what, _ in annotate] == [("patch", "pods")]
-    assert not [right for right in observe | act | annotate if "secrets" in right[2]]
+    assert not [right for right in observe | act if "secrets" in right[2]]
 
 
 def test_the_admission_policy_speaks_of_our_taint_and_pools() -> None:
     """The taint is the one the code uses, and the labels that name a pool are those the codec reads, in its order."""
     text = (HERE / "admission" / "nodes.yaml").read_text("utf-8")
-    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, PLACEMENT, POOL_LABELS[0]}
+    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, PLACEMENT, HOME, POOL_LABELS[0]}
     policy = next(o for o in objects(HERE / "admission" / "nodes.yaml") if o["kind"] == "ValidatingAdmissionPolicy")
     keys = next(v["expression"] for v in policy["spec"]["variables"] if v["name"] == "poolKeys")
     assert tuple(re.findall(r"'([^']+)'", keys)) == POOL_LABELS
 
 
-@pytest.mark.parametrize("name", ["nodes", "pods"])
+@pytest.mark.parametrize("name", ["nodes", "tolerations"])
 def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
     """Whoever else writes is not looked at, and a fault in the policy refuses our writes, not theirs."""
     found = objects(HERE / "admission" / f"{name}.yaml")
@@ -133,7 +132,11 @@ def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["namespace", "rbac/observe", "rbac/read", "rbac/act", "rbac/annotate", "admission/nodes", "admission/pods"]
+    "name",
+    [
+        *("namespace", "rbac/observe", "rbac/read", "rbac/act"),
+        *("admission/nodes", "admission/tolerations", "admission/homes"),
+    ],
 )
 def test_what_connect_changes_and_removes_is_known_by_its_label(name: str) -> None:
     """Every object of ours carries the label by which it is told from somebody else's of the same name."""
@@ -154,7 +157,10 @@ def test_the_watchman_is_what_the_code_reads() -> None:
     policy = found["ValidatingAdmissionPolicy", "pilotlight-watchman"]["spec"]
     [whose] = policy["matchConditions"]
     assert whose["expression"].endswith("'system:serviceaccount:pilotlight:pilotlight-watchman'")
-    assert (policy["failurePolicy"], set(re.findall(r"pilotlight\.dev/\w+", str(policy)))) == ("Fail", {PLACEMENT})
+    assert (policy["failurePolicy"], set(re.findall(r"pilotlight\.dev/\w+", str(policy)))) == (
+        "Fail",
+        {PLACEMENT, HOME},
+    )
     pod = found["CronJob", "pilotlight-watchman"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == "pilotlight-watchman"
     assert pod["containers"][0]["command"] == ["pilotlight", "placement", "lift", "--silent", "300"]

@@ -16,15 +16,17 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.tools.checkup.account_limits import cloud_pool_names, limit_checks
-from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT
+from pilotlight.tools.checkup.account_limits import cloud_pool_names, limit_checks, pod_limit_checks
+from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Survey
 from pilotlight.tools.install.admission_policy import limit_to
-from pilotlight.tools.install.prove_limits import limit_of
+from pilotlight.tools.install.prove_limits import limit_of, pod_limit_of
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 POLICY = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", cluster_pool="gpu-t4")})
-WORDS = "ValidatingAdmissionPolicy 'pilotlight-nodes' with binding 'pilotlight-nodes' denied request: "
+WORDS = {
+    name: f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: " for name in (LIMIT, POD_LIMIT)
+}
 
 
 class Site:
@@ -57,16 +59,25 @@ class Site:
         survey = Survey(server="", version="", at=NOW, limit=limit)
         return [(check.verdict, check.what) for check in limit_checks(survey, policy, mode)]
 
+    def install_for_pods(self) -> Json:
+        """The other manifest; the policy as it lies there."""
+        self.api.add(*objects(HERE / "admission" / "tolerations.yaml"))
+        policy: Json = self.api.store.get("validatingadmissionpolicies", POD_LIMIT)
+        return policy
+
+    def said_of_pods(self) -> list[tuple[str, str]]:
+        """The same of its changes of pods."""
+        limit = pod_limit_of(self._source, Api(self._source, pause=lambda _: None))
+        survey = Survey(server="", version="", at=NOW, pod_limit=limit)
+        return [(check.verdict, check.what) for check in pod_limit_checks(survey, "act")]
+
     def _admit(self, user: str, before: Json, after: Json) -> str:
         resource = self.api.store.resource("validatingadmissionpolicybindings")
-        if user != ACCOUNT or not self.api.store.has(resource, ("", LIMIT)):
+        name = {"Node": LIMIT, "Pod": POD_LIMIT}[before["kind"]]
+        if user != ACCOUNT or not self.api.store.has(resource, ("", name)):
             return ""
-        return WORDS + "; ".join(why) if (why := refusals(self.policy(), before, after)) else ""
-
-    def policy(self) -> Json:
-        """The policy as it lies there."""
-        found: Json = self.api.store.get("validatingadmissionpolicies", LIMIT)
-        return found
+        policy = self.api.store.get("validatingadmissionpolicies", name)
+        return WORDS[name] + "; ".join(why) if (why := refusals(policy, before, after)) else ""
 
 
 @pytest.fixture
@@ -144,3 +155,59 @@ def test_another_webhooks_refusal_proves_nothing(site: Site) -> None:
     site.install("gpu-t4")
     site.api.admit = lambda user, before, after: "admission webhook 'x' does not support dry run"
     assert site.said() == [("unknown", "not proven: the dry runs say nothing")]
+
+
+@pytest.fixture
+def with_pod(site: Site) -> Site:
+    """A cluster with a pod that waits, and one that is over."""
+    for name, phase in (("a", "Succeeded"), ("b", "Pending")):
+        meta = {"name": name, "namespace": "ml"}
+        spec = {"containers": [{"name": "c", "image": "i"}], "tolerations": [{"key": "x", "operator": "Exists"}]}
+        site.api.add({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": phase}})
+    return site
+
+
+def test_what_limits_changes_of_pods_is_proven(with_pod: Site) -> None:
+    """The dry runs are named, and nothing is changed by them."""
+    with_pod.install_for_pods()
+    before = with_pod.api.store.get("pods", "b", "ml")["metadata"]["resourceVersion"]
+    tried = "refused a label of ml/b and refused a toleration of everything on ml/b and allowed a home on ml/b"
+    assert with_pod.said_of_pods() == [("ok", f"holds our account to tolerations of homes; dry runs: {tried}")]
+    assert with_pod.api.store.get("pods", "b", "ml")["metadata"]["resourceVersion"] == before
+    assert {p.headers["Impersonate-User"] for p in with_pod.api.requests if p.method == "PATCH"} == {ACCOUNT}
+
+
+def _lets_all(policy: Json) -> None:
+    policy["spec"]["validations"] = []
+
+
+def _lets_none(policy: Json) -> None:
+    policy["spec"]["validations"][1] = {"expression": "false", "message": "no"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict", "words"),
+    [
+        pytest.param(None, "fault", "may patch every pod", id="that is not there"),
+        pytest.param(_lets_all, "fault", "a label of pod ml/b and a toleration of pod ml/b", id="that allows all"),
+        pytest.param(_lets_none, "fault", "refuses a home of pod ml/b: no", id="that refuses a home"),
+    ],
+)
+def test_a_policy_of_pods_is_told_of(
+    with_pod: Site, spoil: Callable[[Json], None] | None, verdict: str, words: str
+) -> None:
+    """Without it our account may change any pod; one that refuses homes is told with its words."""
+    if spoil:
+        spoil(with_pod.install_for_pods())
+    [(said, what)] = with_pod.said_of_pods()
+    assert (said, words in what) == (verdict, True), what
+
+
+def test_pods_that_nobody_may_patch_or_that_are_not_there(with_pod: Site) -> None:
+    """An account without the right has nothing to limit; without a pod nothing is proven."""
+    with_pod.install_for_pods()
+    with_pod.api.store.clear("pods")
+    assert with_pod.said_of_pods() == [("unknown", "not proven: there is no pod to try it on")]
+    with_pod.api.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "ml"}, "spec": {}})
+    with_pod.api.allow = lambda review: review.verb != "patch"
+    assert with_pod.said_of_pods() == []

@@ -51,9 +51,9 @@ tolerations: {{ toJson . }}
 [{{ $names | uniq | sortAlpha | join ", " }}]
 {{- end }}
 
-{{/* Not empty where the policy closes nodes by taint. */}}
+{{/* Not empty where the policy keeps nodes for pods, by homes or by taint. */}}
 {{- define "pilotlight.placement" -}}
-{{- if eq ((include "pilotlight.policy" . | fromJson).placement | default "none") "taint" }}yes{{ end }}
+{{- if has ((include "pilotlight.policy" . | fromJson).placement | default "none") (list "homes" "taint") }}yes{{ end }}
 {{- end }}
 
 {{/* Not empty where a pool goes back to whoever kept it before when nothing is heard of Pilotlight. */}}

@@ -1,10 +1,11 @@
-"""Limits on our account's changes of nodes: there or not, of the policy's pools or not, and seen to act or not."""
+"""Limits on our account's changes of nodes and pods: there or not, of the policy's pools or not, seen to act or not."""
 
 from collections.abc import Iterator
 
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.policy import Policy
+from pilotlight.tools.checkup.rights import LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Survey
 
 _ANEW = "pilotlight connect --act"
@@ -31,13 +32,13 @@ def _broken(limit: Limit, mode: Mode) -> Iterator[Check]:
         return
     for trial in limit.trials:
         if trial.what == "label" and trial.allowed:
-            yield _check("fault", f"lets our account change more than its taint: a label of node {trial.node}", _ANEW)
+            yield _check("fault", f"lets our account change more than its taint: a label of node {trial.of}", _ANEW)
         if trial.what == "stray" and trial.allowed:
-            yield _check("fault", f"lets our account mark node {trial.node}, which is of no pool of the policy", _ANEW)
+            yield _check("fault", f"lets our account mark node {trial.of}, which is of no pool of the policy", _ANEW)
         if trial.what == "mark" and trial.allowed is False:
             verdict: Level = "fault" if mode == "act" else "warning"
             why = trial.said.rpartition("denied request: ")[2].partition(";")[0]
-            yield _check(verdict, f"refuses our taint on node {trial.node}: {why}", _ANEW)
+            yield _check(verdict, f"refuses our taint on node {trial.of}: {why}", _ANEW)
 
 
 def _other_pools(limit: Limit, pools: tuple[str, ...], mode: Mode) -> Iterator[Check]:
@@ -56,7 +57,7 @@ def _proof(limit: Limit) -> Check:
     if not any(trial.what != "mark" for trial in said):
         absent = "it is not there, and " if limit.policy == "absent" or not limit.bound else ""
         return _check("unknown", f"not proven: {absent}{limit.unproven or 'the dry runs say nothing'}", _PROVE)
-    tried = " and ".join(f"{_TRIED[trial.what]} {trial.node}" for trial in said)
+    tried = " and ".join(f"{_TRIED[trial.what]} {trial.of}" for trial in said)
     return _check("ok", f"holds our account to its taint in its pools; dry runs: {tried}")
 
 
@@ -64,5 +65,37 @@ _TRIED = {"label": "refused a label of", "mark": "allowed our taint on", "stray"
 _PROVE = "run doctor with the account's own kubeconfig, or one that may impersonate it"
 
 
+def pod_limit_checks(survey: Survey, mode: Mode) -> Iterator[Check]:
+    """The same of pods; without it no pod is given a home."""
+    limit = survey.pod_limit
+    if limit is None or not (limit.patches or (limit.patches is None and (mode == "act" or limit.policy != "absent"))):
+        return
+    said = {trial.what: trial for trial in limit.trials if trial.allowed is not None}
+    if limit.patches and (limit.policy == "absent" or (limit.policy and not limit.bound)):
+        yield _of_pods("fault", "does not limit our account, which may patch every pod", _ANEW)
+    elif over := [trial for what, trial in said.items() if what != "home" and trial.allowed]:
+        what = " and ".join(f"a {trial.what} of pod {trial.of}" for trial in over)
+        yield _of_pods("fault", f"lets our account change more than homes: {what}", _ANEW)
+    elif "home" in said and not said["home"].allowed:
+        why = said["home"].said.rpartition("denied request: ")[2].partition(";")[0]
+        yield _of_pods("fault", f"refuses a home of pod {said['home'].of}: {why}", _ANEW)
+    elif len(said) < len(_OF_PODS):
+        yield _of_pods("unknown", f"not proven: {limit.unproven or 'the dry runs say nothing'}", _PROVE)
+    else:
+        tried = " and ".join(f"{_OF_PODS[trial.what]} {trial.of}" for trial in said.values())
+        yield _of_pods("ok", f"holds our account to tolerations of homes; dry runs: {tried}")
+
+
+_OF_PODS = {
+    "label": "refused a label of",
+    "toleration": "refused a toleration of everything on",
+    "home": "allowed a home on",
+}
+
+
 def _check(verdict: Level, what: str, fix: str = "") -> Check:
-    return Check(code="limit", subject="admission policy pilotlight-nodes", verdict=verdict, what=what, fix=fix)
+    return Check(code="limit", subject=f"admission policy {LIMIT}", verdict=verdict, what=what, fix=fix)
+
+
+def _of_pods(verdict: Level, what: str, fix: str = "") -> Check:
+    return Check(code="limit-pods", subject=f"admission policy {POD_LIMIT}", verdict=verdict, what=what, fix=fix)

@@ -34,6 +34,8 @@ ACCOUNT = "system:serviceaccount:pilotlight:pilotlight"
 """Our account, as an API server names it."""
 LIMIT = "pilotlight-nodes"
 """The admission policy, and its binding, that limit what our account changes of nodes."""
+POD_LIMIT = "pilotlight-tolerations"
+"""The same for pods."""
 
 LOOK: tuple[Right, ...] = (
     *(Right(verb="list", resource=what) for what in ("pods", "nodes", "namespaces")),
@@ -50,6 +52,7 @@ TELL: tuple[Right, ...] = (Right(verb="create", resource="events", group="events
 
 TAKE: tuple[Right, ...] = (
     Right(verb="patch", resource="nodes"),
+    Right(verb="patch", resource="pods"),
     Right(verb="create", resource="pods/eviction"),
 )
 """What ``act`` needs besides."""
@@ -88,14 +91,12 @@ SURVEY: tuple[Right, ...] = (
     Right(verb="list", resource="scaledobjects", group="keda.sh"),
     Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_PRIORITIES),
     *(
-        Right(verb="get", resource=what, group="admissionregistration.k8s.io", name=LIMIT)
+        Right(verb="get", resource=what, group="admissionregistration.k8s.io", name=name)
+        for name in (LIMIT, POD_LIMIT)
         for what in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
     ),
 )
 """What a check-up reads besides; without one of them it says what it could not see."""
-
-ANNOTATING: tuple[Right, ...] = (Right(verb="patch", resource="pods"),)
-"""Only where annotations are opted in."""
 
 TOO_MUCH: tuple[Right, ...] = (Right(verb="get", resource="secrets"), Right(verb="delete", resource="pods"))
 """What Pilotlight's account never needs."""

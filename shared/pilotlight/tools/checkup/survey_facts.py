@@ -82,23 +82,24 @@ class SeenMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of a node that was tried as our account, by a dry run.
+    """One change of a node or pod that was tried as our account, by a dry run.
 
-    ``what`` is "label" for a label, "mark" for our taint in a pool of the policy, "stray" for it elsewhere.
-    ``allowed`` is what came of it, None where that says nothing; ``said`` is the API server's own line.
+    ``what`` is "label" for a label; of a node "mark" for our taint in a pool of the policy, "stray" for it elsewhere;
+    of a pod "home" for a toleration of a home, "toleration" for one of all there is. ``of`` is its name. ``allowed`` is
+    what came of it, None where that says nothing; ``said`` is the API server's own line.
     """
 
-    what: Literal["label", "mark", "stray"]
-    node: str
+    what: Literal["label", "mark", "stray", "home", "toleration"]
+    of: str
     allowed: bool | None
     said: str = ""
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """The limit on our account's changes of nodes: the policy as it is there, and what it did when it was tried.
+    """The limit on our account's changes of nodes, or of pods: the policy as it is there, and what it did when tried.
 
     ``policy`` is None where it could not be read; ``pools`` are those it lists, None where that cannot be told.
-    ``patches`` says whether our account may patch nodes at all, None where that cannot be told.
+    ``patches`` says whether our account may patch them at all, None where that cannot be told.
     """
 
     policy: Literal["absent", "there"] | None = None
@@ -113,8 +114,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """All that a check-up read. ``hidden`` is what could not be read, by what it is called, with the reason.
 
     ``allowed`` are rights by whether the API server grants them. ``token`` is the credential's, where it is one that
-    tells of itself; ``limit`` is None where it was not looked at. ``watched``: somebody would lift our placement taints
-    in our place.
+    tells of itself; ``limit`` and ``pod_limit`` are None where they were not looked at. ``watched``: somebody would
+    open the nodes that we keep in our place.
     """
 
     server: str  # The API server's address.
@@ -131,4 +132,5 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     hidden: Mapping[str, str] = {}  # Names of what could not be read, with the reason.
     token: Token | None = None  # The credential's, where it tells of itself.
     limit: Limit | None = None  # On our account's changes of nodes; None: not looked at.
-    watched: bool = False  # Another would lift our placement taints in our place.
+    pod_limit: Limit | None = None  # The same on its changes of pods.
+    watched: bool = False  # Another would open the nodes that we keep, in our place.

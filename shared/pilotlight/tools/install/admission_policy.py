@@ -1,4 +1,4 @@
-"""The admission policy that limits what our account changes of nodes, with the policy's pools written into it.
+"""Admission policies that limit what our account changes of nodes and pods, with the policy's pools written into them.
 
 The pools are a list of CEL strings inside the policy itself, and no parameter: an API server looks for parameters
 before it looks whose request it is, so that a missing one refuses every change of every node by everybody.
@@ -38,13 +38,16 @@ OURS = "system:serviceaccount:pilotlight:pilotlight"
 
 
 def limit_to(objects: Iterable[Object], pools: Iterable[str], accounts: Iterable[str] = ()) -> None:
-    """Write the pools into the policy among these objects; ``accounts`` are users that it limits beside our own."""
+    """Write the pools into the policies among these objects; ``accounts`` are users that they limit beside our own, or
+    let do what nobody else may.
+    """
     more = sorted(set(accounts))
     for each in objects:
         if each["kind"] == "ValidatingAdmissionPolicy":
             if more:
                 [whose] = each["spec"]["matchConditions"]
-                whose["expression"] = f"request.userInfo.username in {cel_list([OURS, *more])}"
+                ours = f"request.userInfo.username in {cel_list([OURS, *more])}"
+                whose["expression"] = f"!({ours})" if whose["name"].startswith("not-") else ours
             for variable in each["spec"]["variables"]:
                 if variable["name"] == "pools":
                     variable["expression"] = cel_list(sorted(set(pools)))

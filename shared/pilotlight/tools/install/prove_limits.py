@@ -1,30 +1,31 @@
-"""Proof that our account's limit holds: the admission policy as it is there, and dry runs of what it must refuse.
+"""Proof that our account's limits hold: the admission policies as they are there, and dry runs of what they refuse.
 
 The dry runs are our account's own, by its token or by impersonation; nothing is changed by them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes import pod_tolerations, writes
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
 from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
-from pilotlight.adapters.cluster.kubernetes.listing import NODES
+from pilotlight.adapters.cluster.kubernetes.listing import NODES, PODS, pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.codec.kubernetes.pages import listing
-from pilotlight.codec.kubernetes.typed_objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod, Wire
 from pilotlight.errors import BadRequest, Forbidden, PilotlightError
-from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT
+from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Trial
 from pilotlight.tools.install.admission_policy import names_of
 from pilotlight.tools.install.connect_account import PLACES
 
-_NODE_LIST = listing(KubeNode)
+_NODE_LIST, _POD_LIST = listing(KubeNode), listing(Pod)
 
 
 class _Variable(Wire, frozen=True):
@@ -58,12 +59,24 @@ class _Unproven(Exception):
 
 
 def limit_of(source: Source, api: Api, pools: Sequence[str]) -> Limit:
-    """The policy that limits our account, and what it does. ``pools`` are those it should list."""
-    limit = _read(api)
+    """The policy that limits our account's changes of nodes, and what it does. ``pools`` are those it should list."""
+    return _proved(_read(api, LIMIT), _trials(api, _ours(source, api), pools))
+
+
+def pod_limit_of(source: Source, api: Api) -> Limit:
+    """The policy that limits our account's changes of pods, and what it does."""
+    return _proved(_read(api, POD_LIMIT), _pod_trials(api, _ours(source, api)))
+
+
+def _ours(source: Source, api: Api) -> Api:
+    """The API server as our account sees it."""
     token = token_of(source.access().token)
-    ours = api if token is not None and token.subject == ACCOUNT else Api(_AsOurAccount(source))
+    return api if token is not None and token.subject == ACCOUNT else Api(_AsOurAccount(source))
+
+
+def _proved(limit: Limit, tried: Iterator[Trial]) -> Limit:
     try:
-        trials = tuple(_trials(api, ours, pools))
+        trials = tuple(tried)
     except Forbidden as no:
         if "impersonate" not in str(no):
             return msgspec.structs.replace(limit, patches=False)
@@ -73,15 +86,15 @@ def limit_of(source: Source, api: Api, pools: Sequence[str]) -> Limit:
     return msgspec.structs.replace(limit, patches=True, trials=trials)
 
 
-def _read(api: Api) -> Limit:
+def _read(api: Api, name: str) -> Limit:
     try:
-        spec = api.get(f"{PLACES['ValidatingAdmissionPolicy']}/{LIMIT}", _POLICY).spec
+        spec = api.get(f"{PLACES['ValidatingAdmissionPolicy']}/{name}", _POLICY).spec
     except Missing:
         return Limit(policy="absent")
     except PilotlightError:
         return Limit()
     try:
-        api.get(f"{PLACES['ValidatingAdmissionPolicyBinding']}/{LIMIT}", NOTHING)
+        api.get(f"{PLACES['ValidatingAdmissionPolicyBinding']}/{name}", NOTHING)
     except Missing:
         bound = False
     except PilotlightError:
@@ -99,11 +112,30 @@ def _trials(api: Api, ours: Api, pools: Sequence[str]) -> Iterator[Trial]:
     outside = [node for node in nodes if not _names(node) & {*pools}]
     if not nodes:
         raise _Unproven("there is no node to try it on")
-    yield _tried(ours, "label", (inside or outside)[0], {"metadata": {"labels": {"pilotlight.dev/dry-run": "true"}}})
-    if inside:
-        yield _tried(ours, "mark", inside[0], _marked(api, inside[0]))
-    if outside:
-        yield _tried(ours, "stray", outside[0], _marked(api, outside[0]))
+    for what, node, change in (
+        ("label", (inside or outside)[0], LABEL),
+        *(("mark", node, _marked(api, node)) for node in inside[:1]),
+        *(("stray", node, _marked(api, node)) for node in outside[:1]),
+    ):
+        name = node.metadata.name
+        yield _tried(what, name, LIMIT, partial(_patch, ours, f"{NODES}/{quote(name)}", change))
+
+
+def _pod_trials(api: Api, ours: Api) -> Iterator[Trial]:
+    """A label, a toleration of everything and one of a home, on a pod that is not over."""
+    pod = next((pod for pod in api.get(PODS, _POD_LIST, limit="100").items or [] if not pod.is_finished), None)
+    if pod is None:
+        raise _Unproven("there is no pod to try it on")
+    for what, change in (
+        ("label", partial(_patch, ours, pod_path(pod.metadata.namespace, pod.metadata.name), LABEL)),
+        ("toleration", partial(pod_tolerations.try_toleration, ours, pod.metadata, {"operator": "Exists"})),
+        ("home", partial(pod_tolerations.try_toleration, ours, pod.metadata, pod_tolerations.toleration("dry-run"))),
+    ):
+        yield _tried(what, pod.name, POD_LIMIT, change)
+
+
+LABEL = {"metadata": {"labels": {"pilotlight.dev/dry-run": "true"}}}
+"""A change that both policies refuse."""
 
 
 def _names(node: KubeNode) -> set[str]:
@@ -115,11 +147,14 @@ def _marked(api: Api, node: KubeNode) -> dict[str, Any]:
     return {"spec": {"taints": writes.with_ours(marks)}}
 
 
-def _tried(api: Api, what: Any, node: KubeNode, change: dict[str, Any]) -> Trial:
-    name = node.metadata.name
+def _patch(api: Api, path: str, change: dict[str, Any]) -> None:
+    api.ask("PATCH", f"{path}?dryRun=All", NOTHING, change, MERGE_PATCH)
+
+
+def _tried(what: Any, name: str, limit: str, change: Callable[[], None]) -> Trial:
     try:
-        api.ask("PATCH", f"{NODES}/{quote(name)}?dryRun=All", NOTHING, change, MERGE_PATCH)
+        change()
     except BadRequest as no:
         said = str(no)
-        return Trial(what=what, node=name, allowed=False if LIMIT in said else None, said=said)
-    return Trial(what=what, node=name, allowed=True)
+        return Trial(what=what, of=name, allowed=False if limit in said else None, said=said)
+    return Trial(what=what, of=name, allowed=True)

@@ -17,8 +17,8 @@ from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missi
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.labels import DRAINING, PLACEMENT
-from pilotlight.tools.checkup.rights import LIMIT
+from pilotlight.facts.labels import DRAINING, HOME, PLACEMENT
+from pilotlight.tools.checkup.rights import LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _ROLES = ("annotate", "queues", "kueue", "act", "observe")
 _BINDINGS = (ADMITS, STOPS, ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
 _WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
-"""Who lifts our placement taints, and who gives pools back, in our silence."""
+"""Who opens nodes that we keep, and who gives pools back, in our silence."""
 _PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
 """What the watchmen, and we beside them, may do in our namespace."""
 _RIGHTS = (
@@ -37,7 +37,7 @@ _RIGHTS = (
 )
 _LIMITS = tuple(
     (kind, name)
-    for name in (LIMIT, "pilotlight-pods", f"{ACCOUNT}-watchman")
+    for name in (LIMIT, POD_LIMIT, "pilotlight-homes", "pilotlight-pods", f"{ACCOUNT}-watchman")
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
 )
 _REST = (
@@ -67,6 +67,9 @@ _OURS = {
 }
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
 """What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
+
+_MARKS, _KEPT = (DRAINING,), (PLACEMENT, HOME)
+"""Our taints on nodes, by what takes them off."""
 
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
@@ -98,11 +101,11 @@ def _reopen(api: Api, *, dry_run: bool) -> Iterator[Step]:
     """Lift our taints from every node that carries one."""
     for node in _all(api, NODES, KubeNode):
         carried = {taint.key for taint in node.spec.taints}
-        for key, lift in ((DRAINING, writes.uncordon), (PLACEMENT, writes.open)):
-            if key in carried:
+        for keys, lift in ((_MARKS, writes.uncordon), (_KEPT, writes.open)):
+            if ours := [key for key in keys if key in carried]:
                 if not dry_run:
                     lift(api, node.metadata.name)
-                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
+                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {' and '.join(ours)}")
 
 
 def _namespace(api: Api, gone: Container[str], *, dry_run: bool) -> Iterator[Step]:

@@ -137,7 +137,7 @@ def test_again_it_keeps_what_is_there(api: ApiServer) -> None:
     api.requests.clear()
     said = run("--act").stderr
     assert "changed ClusterRole pilotlight-act" in said
-    assert said.count("kept ") == 7
+    assert said.count("kept ") == 11
     assert [line.rpartition("/")[2] for line in writes(api)] == ["pilotlight-act", "token"]
     assert "*" not in str(api.store.get("clusterroles", "pilotlight-act")["rules"])
 
@@ -146,7 +146,10 @@ def test_acting_is_limited_before_it_is_granted(api: ApiServer) -> None:
     """With --act the admission policy over the policy's pools is there before the right to patch nodes is."""
     run("--act")
     made = [line.rpartition("/")[2] for line in writes(api)]
-    assert made.index("validatingadmissionpolicybindings") < made.index("clusterroles", made.index("clusterroles") + 1)
+    last = len(made) - 1 - made[::-1].index("validatingadmissionpolicybindings")
+    assert last < made.index("clusterroles", made.index("clusterroles") + 1)
+    names = {one["metadata"]["name"] for one in _all(api, "validatingadmissionpolicybindings")}
+    assert names == {"pilotlight-nodes", "pilotlight-tolerations", "pilotlight-homes"}
     assert pools_in(api) == ("a100", "a10g", "t4", "v100", "v100x4")
 
 
@@ -308,9 +311,11 @@ def _all(api: ApiServer, plural: str) -> list[dict[str, Any]]:
 
 
 def _whose(api: ApiServer) -> str:
-    [policy] = _all(api, "validatingadmissionpolicies")
-    [whose] = policy["spec"]["matchConditions"]
-    return str(whose["expression"])
+    """Whom both policies limit, and who may do what the third lets nobody else do."""
+    found = {each["metadata"]["name"]: each["spec"] for each in _all(api, "validatingadmissionpolicies")}
+    homes, nodes, pods = (found[f"pilotlight-{name}"]["matchConditions"] for name in ("homes", "nodes", "tolerations"))
+    assert (pods, homes[0]["expression"]) == (nodes, f"!({nodes[0]['expression']})")
+    return str(nodes[0]["expression"])
 
 
 def _users(api: ApiServer, name: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 The Lease lies beside our account (infra/kubernetes/placement): without it nothing is closed. Each look renews it; the
 watchman, a CronJob with an account of its own, notes on it that it looked, and lifts placement taints and homes once
-the Lease is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is missing
-keeps its node open, or has it opened where it was born with a home.
+the Lease is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is
+missing keeps its node open, or has it opened where it was born with a home.
 """
 
 from collections import defaultdict

@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.listing import pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import JSON_PATCH, MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
-from pilotlight.codec.kubernetes.typed_objects import Pod
+from pilotlight.codec.kubernetes.typed_objects import Metadata, Pod
 from pilotlight.errors import BadRequest, Conflict, PilotlightError
 from pilotlight.facts.labels import HOME
 from pilotlight.units import Seconds
@@ -65,7 +65,7 @@ def tolerate(api: Api, namespace: str, pod: str, uid: str, home: str) -> None:
             if refused is not None and there == tried:
                 raise refused  # It is as it was tested: the test is not what failed.
             tried = there
-            api.ask("PATCH", path, NOTHING, _patch(there, ours), JSON_PATCH)
+            api.ask("PATCH", path, NOTHING, _added(there, ours), JSON_PATCH)
         except Missing:
             return
         except Conflict as conflict:
@@ -84,7 +84,13 @@ def toleration(home: str) -> Json:
     return {"key": HOME, "operator": "Equal", "value": home, "effect": "NoSchedule"}
 
 
-def _patch(there: _Pod, ours: Json) -> list[Json]:
+def try_toleration(api: Api, pod: Metadata, one: Json) -> None:
+    """Add any toleration to a pod, by a dry run. Raises as the API server refuses it."""
+    path = pod_path(pod.namespace, pod.name)
+    api.ask("PATCH", f"{path}?dryRun=All", NOTHING, _added(api.get(path, _POD), one), JSON_PATCH)
+
+
+def _added(there: _Pod, ours: Json) -> list[Json]:
     own = there.spec.tolerations
     test: list[Json] = [{"op": "test", "path": "/metadata/uid", "value": there.metadata.uid}]
     if not own:
@@ -115,7 +121,7 @@ class TolerationLimit:
 
 
 def refusal(api: Api, pod: Pod) -> str | None:
-    """Words that a dry run of a label on a pod is refused with; empty where it is allowed, None where the pod is gone."""
+    """Words that a dry run of a label on a pod is refused with; empty where allowed, None where the pod is gone."""
     try:
         path = pod_path(pod.metadata.namespace, pod.metadata.name)
         api.ask("PATCH", f"{path}?dryRun=All", NOTHING, _DRY_RUN, MERGE_PATCH)
