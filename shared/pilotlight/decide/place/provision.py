@@ -64,6 +64,8 @@ class Provisioner:
         self.housed: list[Housed] = []
         """Pods by the node that they are put on, where nodes take only the pods that they are given."""
         self.homed = work.policy.placement == "homes"
+        self.closing: Collection[str] = work.steered if self.homed else ()
+        """Pools whose nodes take only the pods that they are given."""
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
@@ -124,8 +126,8 @@ class Provisioner:
         return kept | {pod.uid: entry.offering for entry, group, _ in asked for pod in group.pods}
 
     def house(self, bin_: Bin, pods: Sequence[PodDemand]) -> None:
-        """Note who is put on a node, where nodes take only the pods that they are given."""
-        if self.homed:
+        """Note who is put on a node that takes only the pods that it is given."""
+        if bin_.pool in self.closing:
             self.housed.append(Housed(bin_, pods))
 
     def _in_vain(self, pod: PodDemand) -> bool:
@@ -296,7 +298,7 @@ class Provisioner:
         bought = [purchase for _, purchase in sorted(self.purchases.items()) if purchase.bins]
         nodes = {id(bin_): n for purchase in bought for n, bin_ in enumerate(purchase.bins)} if self.housed else {}
         numbers = {pod.uid: n for one in self.housed if (n := nodes.get(id(one.bin))) is not None for pod in one.pods}
-        return tuple(purchase.buy(numbers) for purchase in bought)
+        return tuple(one.buy(numbers if one.offering.pool in self.closing else {}) for one in bought)
 
 
 def _turn(pod: PodDemand) -> tuple[int, datetime]:
