@@ -46,7 +46,7 @@ T = TypeVar("T")
 ANY: msgspec.json.Decoder[Object] = msgspec.json.Decoder(dict)
 NODES = "/api/v1/nodes"
 JOIN_S, READY_S, PLUGIN_S = (10.0, 20.0), (1.0, 3.0), 0.5
-ABREAST = 8
+ABREAST = 16
 MANIFESTS = Path(__file__).resolve().parents[2] / "infra" / "kubernetes"
 FILES = ("namespace", "admission/nodes", "admission/tolerations", "rbac/observe", "rbac/act", "placement/watchman")
 _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
@@ -71,6 +71,7 @@ class Machine:
     pool: str
     asked_at: datetime
     joined: bool = False
+    ready: bool = False
     ready_s: float = 0.0
     """When its GPUs could be used, by the monotonic clock; 0 before."""
 
@@ -90,7 +91,8 @@ class LiveCloud:
     failed: list[str] = field(default_factory=list)
     _bought: Counter[str] = field(default_factory=Counter)
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
-    _wake: threading.Condition = field(default_factory=threading.Condition)
+    _wake: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
+    _n: int = 0
     _over: bool = False
 
     def __post_init__(self) -> None:
@@ -159,11 +161,15 @@ class LiveCloud:
         self.machines[one.name] = one
         at = time.monotonic() + draw.uniform(*self.join_s)
         self._at(at, lambda: self._join(one))
-        self._at(at + draw.uniform(*READY_S), lambda: self._ready(one))
+        at += draw.uniform(*READY_S)
+        self._at(at, lambda: self._ready(one))
+        self._at(at + PLUGIN_S, lambda: self._plug_in(one))
 
     def _at(self, when: float, do: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (when, len(self._due) + id(do), do))
-        self._wake.notify()
+        with self._wake:
+            self._n += 1
+            heapq.heappush(self._due, (when, self._n, do))
+            self._wake.notify()
 
     def _turn(self) -> None:
         with self._wake:
@@ -196,17 +202,20 @@ class LiveCloud:
         one.joined = True
 
     def _ready(self, one: Machine) -> None:
-        if one.name not in self.machines:
-            return
-        while not one.joined:
-            time.sleep(0.05)
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", **_now()}
-        self._patch(one, {"conditions": [ready]})
-        time.sleep(PLUGIN_S)
-        offering = self.offerings[one.pool]
-        full = {**self._room(offering), offering.resource: str(offering.gpus)}
-        self._patch(one, {"capacity": full, "allocatable": full})
-        one.ready_s = time.monotonic()
+        if not one.joined:
+            self._at(time.monotonic() + 0.1, lambda: self._ready(one))
+        elif one.name in self.machines:
+            self._patch(one, {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", **_now()}]})
+            one.ready = True
+
+    def _plug_in(self, one: Machine) -> None:
+        if not one.ready:
+            self._at(time.monotonic() + 0.1, lambda: self._plug_in(one))
+        elif one.name in self.machines:
+            offering = self.offerings[one.pool]
+            full = {**self._room(offering), offering.resource: str(offering.gpus)}
+            self._patch(one, {"capacity": full, "allocatable": full})
+            one.ready_s = time.monotonic()
 
     def _patch(self, one: Machine, status: Object) -> None:
         self.api.ask("PATCH", f"{NODES}/{one.name}/status", NOTHING, {"status": status}, MERGE_PATCH)
