@@ -7,7 +7,7 @@ are delivered, unless --no-events. A line a run:
   plan $/h      what the plan for all pods together costs
   lit $/h       what was bought when all pods were bound, and its ratio to the plan
   all bound s   since the first look; 0 where some were not
-  after Ready s from the last node's GPUs to the last bind
+  after Ready s from the last node's Ready, with GPUs and without the taint not-ready, to the last bind
   unused        nodes without a pod then
   writes        what Pilotlight asked the API server to change
 

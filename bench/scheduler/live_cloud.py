@@ -72,8 +72,6 @@ class Machine:
     asked_at: datetime
     joined: bool = False
     ready: bool = False
-    ready_s: float = 0.0
-    """When its GPUs could be used, by the monotonic clock; 0 before."""
 
 
 @dataclass
@@ -134,10 +132,6 @@ class LiveCloud:
     def usd_per_hour(self) -> Usd:
         """Dollars an hour of what is bought now."""
         return Usd(sum(self.offerings[each.pool].usd_per_hour for each in self.machines.values()))
-
-    def last_ready_s(self) -> float:
-        """When the last machine could be used."""
-        return max((each.ready_s for each in self.machines.values()), default=0.0)
 
     def close(self) -> None:
         """Nothing joins any more; objects of it go."""
@@ -215,7 +209,6 @@ class LiveCloud:
             offering = self.offerings[one.pool]
             full = {**self._room(offering), offering.resource: str(offering.gpus)}
             self._patch(one, {"capacity": full, "allocatable": full})
-            one.ready_s = time.monotonic()
 
     def _patch(self, one: Machine, status: Object) -> None:
         self.api.ask("PATCH", f"{NODES}/{one.name}/status", NOTHING, {"status": status}, MERGE_PATCH)

@@ -23,6 +23,7 @@ from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING, Api, Missing
 from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.kubernetes.nodes.nodes import NOT_READY
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.decide.place.homes import homed_pools
@@ -31,6 +32,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import is_gpu
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
@@ -110,6 +112,7 @@ class Live:
         self.over, self.all_bound = threading.Event(), threading.Event()
         self.bound: dict[str, str] = {}
         self.last_bind_s = 0.0
+        self.usable_s: dict[str, float] = {}
         self.events: SimpleQueue[str] = SimpleQueue()
         self.errors: list[str] = []
         space = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": self.mark}}
@@ -167,12 +170,17 @@ class Live:
     def _nodes(self) -> None:
         told = set[tuple[str, bool]]()
         for event in watch(self.access, "/api/v1/nodes", self.over):
-            meta, status = event["object"].get("metadata", {}), event["object"].get("status", {})
+            meta, spec, status = (event["object"].get(key, {}) for key in ("metadata", "spec", "status"))
             ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", ()))
             seen = meta.get("name", ""), ready
-            if meta.get("labels", {}).get("homes-live") == self.mark and seen not in told:
+            if meta.get("labels", {}).get("homes-live") != self.mark:
+                continue
+            if seen not in told:
                 told.add(seen)
                 self.events.put(f"{seen[0]}/{'ready' if ready else 'joined'}")
+            kept = any(taint["key"] == NOT_READY for taint in spec.get("taints", ()))
+            if ready and not kept and any(is_gpu(name) for name in status["allocatable"]):
+                self.usable_s.setdefault(seen[0], time.monotonic())
 
     def serve(self, deps: Deps, tick_s: float) -> None:
         """Deliver ticks, and events where they are, until it is over."""
@@ -250,7 +258,7 @@ def _measure(one: Figures, live: Live, cloud: LiveCloud, begun: float) -> None:
     one.lit_usd = float(cloud.usd_per_hour())
     one.unused = len(machines - set(live.bound.values()))
     one.bound_s = round(live.last_bind_s - begun, 1) if live.all_bound.is_set() else 0.0
-    one.after_ready_s = round(live.last_bind_s - cloud.last_ready_s(), 1)
+    one.after_ready_s = round(live.last_bind_s - max(live.usable_s.values(), default=0.0), 1)
     one.errors = (*live.errors, *cloud.failed)
 
 
