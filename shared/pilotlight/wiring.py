@@ -73,7 +73,7 @@ class App:
         self._credential: Callable[[], Token | None] = lambda: None
         self._told: ToldPrices | None = None
 
-    @property
+    @cached_property
     def clusters(self) -> Sequence[str]:
         """The clusters it serves, by name."""
         return tuple(self.settings.clusters) or (self.settings.cluster_name,)

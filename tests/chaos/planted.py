@@ -50,13 +50,13 @@ BUGS = {
         test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
     ),
     "what a stopped node cost is not settled": Bug(
-        "decide.money.account:settle_hold",
+        "decide.money.budget_balance:settle_hold",
         "settled=account.settled + cost",
         "settled=account.settled",
         _kinds("leaked_holds"),
     ),
     "a hold is settled twice": Bug(
-        "decide.money.account:settle_hold",
+        "decide.money.budget_balance:settle_hold",
         "settled=account.settled + cost",
         "settled=account.settled + cost + cost",
         _kinds("leaked_holds"),
@@ -105,14 +105,14 @@ BUGS = {
         test="tests/flow/delivery/test_alerts_of_two_clusters.py",
     ),
     "the holds of all clusters are taken for one's own": Bug(
-        "flow.budgets.hold_records:every",
+        "flow.budgets.budget_accounts:every_hold",
         'HOLD.scan(deps.state, f"{deps.name}/")',
         "HOLD.scan(deps.state)",
         _kinds("crossed_clusters"),
         TWO_CLUSTERS,
     ),
     "a node is not stopped at its hard cap, and the API server was down for a while": Bug(
-        "flow.budgets.renew_holds:_Keeper._stopped",
+        "flow.budgets.hold_moves:HoldMoves._stopped",
         "if not refused or one is None",
         "if True or one is None",
         _kinds("cap_overruns"),
@@ -143,7 +143,7 @@ BUGS = {
         _kinds("false_evictions"),
     ),
     "a node is not stopped where its budget ends": Bug(
-        "flow.budgets.renew_holds:_Keeper._stopped",
+        "flow.budgets.hold_moves:HoldMoves._stopped",
         "if not end.may or",
         "if True or",
         _kinds("cap_overruns"),

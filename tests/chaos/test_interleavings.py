@@ -15,8 +15,8 @@ from orders.search import Bounds, Search, read, written
 from planted import Bug, plant
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.codec.record_format import Format
 from pilotlight.flow.interruption import verify_notice
+from pilotlight.state_schema.table import Format
 
 ORDINARY = Bounds(switches=1, stalls=0, deaths=1)
 STALLED = Bounds(switches=1, stalls=1, deaths=0, stalls_s=(62.0,))

@@ -1,8 +1,10 @@
 """The plan's table: each step reads and writes only what its row says, loaders lead somewhere, a page tells it."""
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,15 +15,16 @@ from msgspec.structs import replace
 from random_looks import look_of
 from small_fleet import FLEET, NOW, SAME_SPEED, node, pod, policy
 
+from pilotlight.decide import plan
 from pilotlight.decide.plan import STEPS, plan_cluster
-from pilotlight.decide.steps import Step
-from pilotlight.decide.work import Look, Work
+from pilotlight.decide.work import Look, Step, Work
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-it-decides.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, DECIDE = ROOT / "docs" / "how-it-decides.md", ROOT / "shared" / "pilotlight" / "decide"
 KNOWN = {"look", "now", "wake_at"}
 """Parts that every step may use: what is known does not change."""
 
@@ -72,15 +75,31 @@ class Guarded(Work):
             self.inside = was
 
 
+def contents(work: Work) -> dict[str, Any]:
+    """What the parts hold that may be changed without being written anew."""
+    parts = vars(work)
+    held = {name: copy(part) for name, part in parts.items() if isinstance(part, (dict, list, set))}
+    if (run := parts.get("run")) is None:
+        return held
+    bought = {name: (len(one.bins), tuple(one.demands)) for name, one in run.purchases.items()}
+    lists = tuple(tuple(one) for one in (run.outcomes, run.findings, run.demands, run.due))
+    free = [(bin_.where, tuple(bin_.devices), bin_.pods) for bin_ in (*run.ready, *run.booting)]
+    return {**held, "run": (lists, bought, free, run.headroom.nodes, dict(run.headroom.by_pool))}
+
+
 def guarded(look: Look) -> Guarded:
-    """The whole table, run by a work that refuses."""
+    """The whole table, run by a work that refuses, and looked at after each step."""
     work, due = Guarded(look), set[str]()
     for row in STEPS:
-        work.row = row
+        before, work.row = contents(work), row
         if row.when(work):
             row.load()(work)
             due.add(row.name)
-    work.row, work.done = None, due
+        work.row = None
+        after = contents(work)
+        changed = {name for name in before if name in after and before[name] != after[name]}
+        assert changed <= row.writes, f"{row.name} changes {sorted(changed - row.writes)}"
+    work.done = due
     return work
 
 
@@ -151,6 +170,23 @@ def test_a_loader_leads_to_a_step(row: Step) -> None:
     assert hints == {"work": Work, "return": type(None)}
     parts = {*vars(Work(looks()["pods wait"])), *Work.__annotations__, *dir(Work), "run", "plan", "usd_per_hour_before"}
     assert row.reads | row.writes <= parts
+
+
+def test_a_feature_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its row nothing of the plan asks for the file of node ages: all else is decided as it was."""
+    rooms = [path for path in DECIDE.rglob("*.py") if "node_age" in re.sub(r"when.node_age", "", path.read_text())]
+    assert [path.name for path in rooms] == ["plan.py"]
+    assert rooms[0].read_text().count("node_age") == 1
+    looks = [Look(**{k: v for k, v in look_of(seed).items() if k != "features"}) for seed in range(100)]
+    ages = [plan_cluster(look) for look in looks]
+    monkeypatch.setattr(plan, "STEPS", tuple(row for row in STEPS if row.name != "node ages"))
+    monkeypatch.setitem(sys.modules, "pilotlight.decide.nodes.node_age", None)
+    without = [plan_cluster(look) for look in looks]
+    differ = [n for n, (one, other) in enumerate(zip(ages, without, strict=True)) if one != other]
+    assert 0 < len(differ) < len(looks)
+    for n in differ:
+        assert any(pool.max_age or pool.drift == "replace" for pool in looks[n].policy.pools.values())
+        assert (ages[n].pods, ages[n].buys) == (without[n].pods, without[n].buys)
 
 
 def test_no_two_steps_bear_one_name() -> None:

@@ -14,7 +14,6 @@ from pilotlight.adapters import logs
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.codec.record_format import MARK, Mark
 from pilotlight.doorway import RECEIVES, TICKS, Function, Response
 from pilotlight.errors import BadInput, BadPolicy, BadRequest, Unavailable
 from pilotlight.facts.messages import Alert, CapacityFailed, DeadLetter, Outgoing, PodPending, Tick
@@ -22,6 +21,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.records import ledger
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
+from pilotlight.state_schema.table import MARK, Mark
 from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool

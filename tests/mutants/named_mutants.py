@@ -221,8 +221,8 @@ NAMED = (
         "tests/flow/cycle/test_node_release.py::test_our_mark_alone_makes_no_release_true",
     ),
     Named(
-        "flow/budgets/renew_holds.py",
-        "_Keeper._stopped",
+        "flow/budgets/hold_moves.py",
+        "HoldMoves._stopped",
         ' or self.deps.mode_of(one.pool) != "act"',
         "",
         "tests/flow/test_modes_that_only_grow.py::test_no_stop_is_begun_at_a_cap",
@@ -242,9 +242,9 @@ NAMED = (
         "tests/flow/test_modes_that_only_grow.py::test_a_notice_evicts_nobody_and_ends_no_node",
     ),
     Named(
-        "flow/budgets/hold_ends.py",
+        "flow/budgets/budget_holds.py",
         "_ended",
-        "extend(deps, found.value, meter, cost, least=cost)",
+        "budget_accounts.extend(deps, found.value, meter, cost, least=cost)",
         "pass",
         "tests/flow/budgets/test_hold_ends.py::test_a_node_that_outlived_its_hold_over_midnight_is_paid_for_in_both_days",
     ),
@@ -389,7 +389,7 @@ NAMED = (
         "tests/flow/interruption/test_unconfirmed_calls.py::test_a_purchase_that_never_left_us_is_on_its_way_to_nobody",
     ),
     Named(
-        "flow/budgets/hold_ends.py",
+        "flow/budgets/budget_holds.py",
         "settle_decision",
         "call.instance or call.node",
         "call.node",

@@ -44,6 +44,10 @@ class WorldApi(ApiServer):
             closed = value["spec"].get("unschedulable", False) or _carries(value, labels.DRAINING)
             self.world.cordon(value["metadata"]["name"], on=closed)
             self.world.steer(value["metadata"]["name"], on=_carries(value, labels.PLACEMENT))
+            self.world.set_home(value["metadata"]["name"], _home(value))
+        if asked.method == "PATCH" and "/pods/" in asked.path:
+            for home in _homes(value):
+                self.world.tolerate(value["metadata"]["uid"], home)
         if asked.method == "POST" and asked.path.endswith("/eviction"):
             self._evict(asked.json().get("deleteOptions", {}))
         if asked.method == "DELETE" and "/pods/" in asked.path and status < 300:
@@ -82,7 +86,9 @@ class WorldApi(ApiServer):
         for key, new in wanted.items():
             old = self.store.read(resource, key) if self.store.has(resource, key) else {}
             if old.get("kind") == "Node":
-                new["spec"]["taints"] = old["spec"].get("taints", [])
+                homes = new["spec"].get("taints", [])
+                kept = [taint for taint in old["spec"].get("taints", []) if taint["key"] != labels.HOME]
+                new["spec"]["taints"] = [*kept, *homes]
                 if _carries(old, labels.DRAINING) and not old["spec"].get("unschedulable"):
                     new["spec"].pop("unschedulable", None)
             if not _same(old, new):
@@ -114,6 +120,8 @@ def waiting_pod(demand: PodDemand) -> Json:
     if terms:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
+    if demand.homes:
+        spec["tolerations"] = [_toleration(home) for home in demand.homes]
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     return {"kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending", "conditions": conditions}}
 
@@ -175,7 +183,8 @@ def node_object(node: Node) -> Json:
         "kind": "Node",
         "metadata": meta,
         "spec": {"providerID": f"world:///{node.instance or node.name}"}
-        | ({} if node.schedulable else {"unschedulable": True}),
+        | ({} if node.schedulable else {"unschedulable": True})
+        | ({"taints": [{"key": labels.HOME, "value": node.home, "effect": "NoSchedule"}]} if node.home else {}),
         "status": {"allocatable": room, "capacity": room, "conditions": [ready]},
     }
 
@@ -227,6 +236,18 @@ def _same(old: Json, new: Json) -> bool:
 
 def _carries(node: Json, key: str) -> bool:
     return any(taint["key"] == key for taint in node["spec"].get("taints") or ())
+
+
+def _home(node: Json) -> str:
+    return next((taint["value"] for taint in node["spec"].get("taints") or () if taint["key"] == labels.HOME), "")
+
+
+def _homes(pod: Json) -> list[str]:
+    return [each["value"] for each in pod["spec"].get("tolerations") or () if each.get("key") == labels.HOME]
+
+
+def _toleration(home: str) -> Json:
+    return {"key": labels.HOME, "operator": "Equal", "value": home, "effect": "NoSchedule"}
 
 
 def _space(value: Json) -> str:

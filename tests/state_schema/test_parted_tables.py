@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict
 from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema import table
 from pilotlight.state_schema.decision_records import IDLE
-from pilotlight.state_schema.table import FULL, Part, Parted, Table
+from pilotlight.state_schema.table import FULL, Format, Part, Parted, Table
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.world.world_clock import VirtualClock
 

@@ -4,11 +4,10 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.record_format import Format
 from pilotlight.errors import Unavailable
 from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema.rows import Rows
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Format, Table
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.world.world_clock import VirtualClock
 

@@ -4,10 +4,9 @@ import msgspec
 import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.codec.record_format import Format
 from pilotlight.errors import Conflict, Corrupt
 from pilotlight.ports.state import ABSENT, Page
-from pilotlight.state_schema.table import Table, pages
+from pilotlight.state_schema.table import Format, Table, pages
 from pilotlight.units import EPOCH
 from pilotlight.world.world_clock import VirtualClock
 

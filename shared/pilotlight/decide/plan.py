@@ -11,9 +11,9 @@ from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learne
 from pilotlight.decide.offers.offerings import tell_stale_prices
 from pilotlight.decide.place.homes import has_homes
 from pilotlight.decide.place.room import find_room, place_pods
-from pilotlight.decide.steps import Step, late, step
 from pilotlight.decide.work import (
     Look,
+    Step,
     Work,
     ask_about_fit,
     ask_for_quotas,
@@ -22,7 +22,9 @@ from pilotlight.decide.work import (
     has_deadlines,
     has_sick,
     is_any_steered,
+    late,
     order_purchases,
+    step,
     write_plan,
 )
 from pilotlight.facts.decisions import Plan
@@ -46,8 +48,7 @@ STEPS: tuple[Step, ...] = (
          "policy view", "steered"),
     step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
          "policy view", "steered"),
-    # Offerings, with what is known of the nodes that they become: measured before foretold, daemons before claims,
-    # since a claim is served from the room that daemons leave.
+    # Offerings, as their nodes will be: measured before foretold, daemons before claims, which get what those leave.
     step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),
          "view", "offerings"),
     step("paid capacity", lambda w: any(o.capacity_type == "reserved" for o in w.offerings),
@@ -84,10 +85,10 @@ STEPS: tuple[Step, ...] = (
          "run usd_per_hour_before"),
     step("infeasible deadlines", lambda w: any(pod.shape.due for pod in w.view.pending),
          late("job_deadlines.job_deadlines", "refuse_infeasible"),
-         "run view", "infeasible"),
+         "view", "infeasible run"),
     # Gangs and pods in one step, for they take room from each other.
     step("pods", lambda w: bool(w.view.pending), lambda: place_pods,
-         "infeasible run view", ""),
+         "infeasible view", "paid run"),
     step("demand", always, lambda: count_demand,
          "by_pool run view", "counted_to memory"),
     # Spares before a closed node before those that are bought: these are reached by what those leave.
@@ -99,7 +100,7 @@ STEPS: tuple[Step, ...] = (
          "by_pool limited memory policy relit run spares steered view", "guards_bought guards_kept"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
-         "by_pool guards_bought memory policy run spares", "spare_buys"),
+         "by_pool guards_bought memory policy spares", "paid run spare_buys"),
     step("purchases", always, lambda: order_purchases,
          "limited run spare_buys", "buys"),
     step("guards kept", lambda w: bool(w.guards_kept), late("nodes.spares.spares_until_closed", "keep_guards"),

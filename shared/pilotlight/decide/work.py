@@ -1,9 +1,11 @@
-"""A plan in the making: the look that it is made from, the work that its steps read and write, and the plan written."""
+"""A plan in the making: the look that it is made from, the work that its steps read and write, rows, and the plan."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
@@ -86,6 +88,7 @@ class Work:
 
     def __init__(self, look: Look) -> None:
         self.look = look
+        self.now = look.now
         self.view = look.view
         self.policy = look.policy  # The policy of this hour, under its rules.
         self.offerings = look.offerings
@@ -124,11 +127,6 @@ class Work:
         self.plan: Plan
         self.again = look.again  # Reasons for one new plan.
         self._by_pool: tuple[Sequence[Offering], Mapping[str, Offering]] | None = None
-
-    @property
-    def now(self) -> datetime:
-        """The moment of the look."""
-        return self.look.now
 
     @property
     def by_pool(self) -> Mapping[str, Offering]:
@@ -223,7 +221,7 @@ def order_purchases(work: Work) -> None:
 def write_plan(work: Work) -> None:
     """The plan of all that the steps found."""
     run, look = work.run, work.look
-    released = known_per_hour(n for n in work.nodes if n.verdict == "release")
+    released = known_per_hour([n for n in work.nodes if n.verdict == "release"])
     times = (*work.times, look.money.look_again_at, *_rests(work))
     work.plan = Plan(
         buys=work.buys,
@@ -248,3 +246,32 @@ def _rests(work: Work) -> list[datetime]:
     if run.headroom.purse is not None:
         ends += run.headroom.purse.frees_at()
     return [until for until in ends if until > work.now]
+
+
+class Step(NamedTuple):
+    """One row of the plan's table."""
+
+    name: str
+    when: Callable[[Work], bool]
+    """True where there is anything to do: cheap, and the only place that asks."""
+    load: Callable[[], Callable[[Work], None]]
+    """The work itself; a step that few plans need is imported when it is first due."""
+    reads: frozenset[str]
+    writes: frozenset[str]
+    """Parts of the work by name; a step that writes a part may read it."""
+
+
+def step(
+    name: str, when: Callable[[Work], bool], load: Callable[[], Callable[[Work], None]], reads: str, writes: str
+) -> Step:
+    """A row, its parts of the work written as words."""
+    return Step(name, when, load, frozenset(reads.split()), frozenset(writes.split()))
+
+
+def late(room: str, name: str) -> Callable[[], Callable[[Work], None]]:
+    """A loader of ``name`` in ``pilotlight.decide.{room}``: a test loads every one and checks that it takes a Work."""
+    return partial(_imported, f"pilotlight.decide.{room}", name)
+
+
+def _imported(module: str, name: str) -> Callable[[Work], None]:
+    return cast(Callable[[Work], None], getattr(import_module(module), name))

@@ -27,6 +27,7 @@ from pilotlight.facts.messages import (
     CapacityChanged,
     DeadLetter,
     Message,
+    NodeJoined,
     PodPending,
     QuotaReserved,
     Tick,
@@ -202,6 +203,8 @@ def _subject(message: Message | Ignored) -> dict[str, str]:
     match message:
         case QuotaReserved():
             return {"cluster": message.cluster, "workload": f"{message.namespace}/{message.name}"}
+        case NodeJoined():
+            return {"cluster": message.cluster, "node": message.name}
         case PodPending():
             return {"cluster": message.cluster, "pod": f"{message.namespace}/{message.name}"}
         case Ignored():

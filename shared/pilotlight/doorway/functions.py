@@ -15,6 +15,7 @@ from pilotlight.facts.messages import (
     CapacityFailed,
     InterruptionNotice,
     Message,
+    NodeJoined,
     PodPending,
     QuotaReserved,
     Tick,
@@ -102,7 +103,7 @@ class Request:
 
 
 RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
-    "pod_pending": (PodPending,),
+    "pod_pending": (PodPending, NodeJoined),
     "kueue_admission": (QuotaReserved,),
     "capacity_reconcile": (Tick, CapacityFailed),
     "spot_interruption": (InterruptionNotice, Tick),
@@ -129,7 +130,7 @@ def takes(function: Function, message: Message | Ignored) -> bool:
 def run(request: Request, message: Message) -> Answer:
     """The function's flow. Imported when it runs: a function pays at its start only for its own."""
     match request.function, message:
-        case ("pod_pending", PodPending() as hint) | ("kueue_admission", QuotaReserved() as hint):
+        case ("pod_pending", (PodPending() | NodeJoined()) as hint) | ("kueue_admission", QuotaReserved() as hint):
             from pilotlight.flow.provision import provision
 
             return provision(request.deps, hint, dry_run=request.dryrun)

@@ -45,6 +45,16 @@ class QuotaReserved(_Message, frozen=True, kw_only=True):
     at: Moment | None = None
 
 
+class NodeJoined(_Message, frozen=True, kw_only=True):
+    """A node has registered, or become Ready. A hint, as ``PodPending`` is: its home is given when it is seen."""
+
+    cluster: str
+    name: Name
+    uid: str = ""
+    identity: str = ""
+    at: Moment | None = None
+
+
 class Tick(_Message, frozen=True, kw_only=True):
     """A schedule fired for a cluster; ``what`` it is for."""
 
@@ -195,6 +205,7 @@ class DeadLetter(_Message, frozen=True, kw_only=True):
 Message = (
     PodPending
     | QuotaReserved
+    | NodeJoined
     | Tick
     | InterruptionNotice
     | CapacityFailed
@@ -208,6 +219,7 @@ Message = (
 TYPES: dict[str, type[msgspec.Struct]] = {
     "dev.pilotlight.pod.pending.v1": PodPending,
     "dev.pilotlight.quota.reserved.v1": QuotaReserved,
+    "dev.pilotlight.node.joined.v1": NodeJoined,
     "dev.pilotlight.tick.v1": Tick,
     "dev.pilotlight.interruption.notice.v1": InterruptionNotice,
     "dev.pilotlight.capacity.failed.v1": CapacityFailed,

@@ -1,21 +1,27 @@
-"""A GPU pod cannot be scheduled, or queued work has its quota: ask for the cheapest capacity allowed, once.
+"""A GPU pod cannot be scheduled, queued work has its quota, or a node joined: buy the cheapest capacity allowed, once.
 
-Never takes anything away. Whatever asked for the look, every admission check that can be answered is answered.
+Never takes anything away. Whatever asked for the look, every admission check that can be answered is answered, and
+every node that was bought is given its home.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from pilotlight.codec.record_format import Mark
-from pilotlight.facts.messages import PodPending, QuotaReserved
+from pilotlight.facts.messages import NodeJoined, PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT
+from pilotlight.state_schema.table import Mark
+
+Hint = PodPending | QuotaReserved | NodeJoined
+
+COARSE = timedelta(seconds=2)
+"""Events about nodes tell whole seconds, by another clock than the store's."""
 
 
-def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = False) -> Answer:
-    """Answer one event. A pod whose capacity is on its way needs no look at the cluster."""
-    claim = f"{deps.name}/{event.identity or f'{event.namespace}/{event.name}/{event.uid}/{event.at}'}"
-    if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _on_its_way(deps, event)):
+def provision(deps: Deps, event: Hint, *, dry_run: bool = False) -> Answer:
+    """Answer one event. A pod whose capacity is on its way needs no look, nor does a node that a look has seen."""
+    claim = f"{deps.name}/{event.identity or f'{_subject(event)}/{event.uid}/{event.at}'}"
+    if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _known(deps, event)):
         return known
     if dry_run:
         from pilotlight.flow.cycle import preview
@@ -28,16 +34,21 @@ def provision(deps: Deps, event: PodPending | QuotaReserved, *, dry_run: bool = 
     late = _late(deps, event)
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
-    trigger = f"{event.namespace}/{event.name} {event.identity or event.uid}".strip()
-    flow = "provision" if isinstance(event, PodPending) else "admission"
+    trigger = f"{_subject(event)} {event.identity or event.uid}".strip()
+    flow = "admission" if isinstance(event, QuotaReserved) else "provision"
     answer = run_cycle(deps, flow, trigger, Aim(releases=False, refused=_refused(event)))
-    # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet.
-    if answer.outcome not in ("nothing", "at-work"):
+    # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet. A node
+    # is there before its Event is.
+    if answer.outcome != "at-work" and (answer.outcome != "nothing" or isinstance(event, NodeJoined)):
         EVENT.put(deps.state, late or claim, Mark(note=answer.decision))
     return answer
 
 
-def _refused(event: PodPending | QuotaReserved) -> dict[str, datetime]:
+def _subject(event: Hint) -> str:
+    return f"node {event.name}" if isinstance(event, NodeJoined) else f"{event.namespace}/{event.name}"
+
+
+def _refused(event: Hint) -> dict[str, datetime]:
     """When the scheduler said of the pod that it fits nowhere."""
     return {event.uid: event.at} if isinstance(event, PodPending) and event.uid and event.at is not None else {}
 
@@ -58,6 +69,21 @@ def _seen_to(deps: Deps) -> Answer | None:
     )
 
 
+def _known(deps: Deps, event: Hint) -> Answer | None:
+    return _joined_before(deps, event) if isinstance(event, NodeJoined) else _on_its_way(deps, event)
+
+
+def _joined_before(deps: Deps, event: NodeJoined) -> Answer | None:
+    """A node that nobody waits for, or that a look has seen: in a burst one look sees many."""
+    if deps.policy.placement == "none" and not any(ledger.in_flight(deps.state, deps.name)):
+        return Answer(decision="", did=(), why="no node is on its way, and none is kept for pods", outcome="known")
+    looked = lease.last_look(deps.state, deps.name)
+    if looked is None or event.at is None or looked <= event.at + COARSE:
+        return None
+    why = f"the cluster was looked at {looked:%H:%M:%S}, after node {event.name} joined"
+    return Answer(decision="", did=(), why=why, outcome="known")
+
+
 def _on_its_way(deps: Deps, event: PodPending | QuotaReserved) -> Answer | None:
     now = deps.now()
     for _, entry in ledger.in_flight(deps.state, deps.name):
@@ -68,7 +94,7 @@ def _on_its_way(deps: Deps, event: PodPending | QuotaReserved) -> Answer | None:
     return None
 
 
-def _late(deps: Deps, event: PodPending | QuotaReserved) -> str:
+def _late(deps: Deps, event: Hint) -> str:
     """The claim of all events that are too old to trust: together they are one hint a minute to look."""
     now = deps.now()
     if event.at is None or (now - event.at).total_seconds() <= deps.policy.max_event_age:

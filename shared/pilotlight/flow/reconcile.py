@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.credential_alert import remind
@@ -16,6 +15,7 @@ from pilotlight.flow.interruption.shown_notices import ShownNotices
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.marks import SILENT
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import Seconds, clock_seconds, human
 
 SILENT_S: Seconds = 600.0

@@ -2,7 +2,6 @@
 
 import logging
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy
 from pilotlight.facts.messages import CapacityFailed, Tick
 from pilotlight.facts.nodes.instance_groups import pool_of_group
@@ -10,6 +9,7 @@ from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import human
 
 _log = logging.getLogger("pilotlight")

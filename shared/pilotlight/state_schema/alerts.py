@@ -1,8 +1,7 @@
 """Families of alerts on their way to a channel, and of those that have arrived."""
 
-from pilotlight.codec.record_format import MARK, Format
 from pilotlight.facts.alerts.delivery_records import Burst, Rest, Telling
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import MARK, Format, Table
 from pilotlight.units import HOUR
 
 WAITING = Table("waiting", Format(Telling))

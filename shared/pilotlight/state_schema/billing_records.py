@@ -4,14 +4,13 @@ from datetime import date, datetime
 
 import msgspec
 
-from pilotlight.codec.record_format import Format
 from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
 from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Runs
 from pilotlight.facts.offers.catalog import ToldPrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.state_schema.rows import Rows
-from pilotlight.state_schema.table import Part, Parted, Table
+from pilotlight.state_schema.table import Format, Part, Parted, Table
 from pilotlight.units import HOUR as HOUR_S
 
 DAY_S = 24 * HOUR_S

@@ -5,12 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.codec.record_format import Format
 from pilotlight.facts.demand.worker_queues import QueueHistory
 from pilotlight.facts.limits.brakes import Approval, Pause
 from pilotlight.facts.limits.isolated_objects import Isolations
 from pilotlight.facts.limits.pool_handover import Taken
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Format, Table
 from pilotlight.units import HOUR
 
 MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"]

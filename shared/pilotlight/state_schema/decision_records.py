@@ -2,11 +2,10 @@
 
 from datetime import datetime
 
-from pilotlight.codec.record_format import Format
 from pilotlight.facts.decisions import CallStep, Chain, Record
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight
-from pilotlight.state_schema.table import Part, Parted, Table
+from pilotlight.state_schema.table import Format, Part, Parted, Table
 from pilotlight.units import HOUR
 
 MEMORY = Table("memory", Format(Memory, 2))

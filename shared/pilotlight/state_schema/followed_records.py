@@ -1,9 +1,8 @@
 """Families of records that are followed until their end is known: advice, and owners on their way to rest."""
 
-from pilotlight.codec.record_format import MARK, Format
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import MARK, Format, Table
 from pilotlight.units import HOUR
 
 FOLLOWED = Table("shadow", Format(OpenAdvice))

@@ -1,8 +1,7 @@
 """Families of instances, and of notices that one is taken."""
 
-from pilotlight.codec.record_format import Format
 from pilotlight.facts.interruption.interruption import Instance, Interruption
-from pilotlight.state_schema.table import Part, Parted, Table
+from pilotlight.state_schema.table import Format, Part, Parted, Table
 from pilotlight.units import HOUR
 
 

@@ -1,7 +1,6 @@
 """Families whose records only have to be there: ``Mark``, with a note for people."""
 
-from pilotlight.codec.record_format import MARK
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import MARK, Table
 from pilotlight.units import HOUR
 
 DAY_S = 24 * HOUR

@@ -92,6 +92,40 @@ def test_nothing_binds_to_a_node_closed_for_others(here: Ports) -> None:
     assert [p.name for p in here.cluster.bound("n1")] == ["a"]
 
 
+def test_a_homed_node_takes_the_pods_that_it_was_given(here: Ports) -> None:
+    """A new home is named once and takes nobody; a pod binds once it tolerates it, and all do once the node is open."""
+    here.world.launch("four")
+    here.world.advance(100)
+    here.world.set_home("n1", "new")
+    here.world.submit(pod("a"), 60)
+    here.world.submit(pod("b"), 60)
+    (born,) = here.cluster.observe().nodes
+    assert (born.home, born.closed, born.schedulable, born.taints) == ("new", False, True, ())
+    here.cluster.name_home("n1", "h-0")
+    here.cluster.name_home("n1", "h-1")
+    (named,) = here.cluster.observe().nodes
+    assert (named.home, here.cluster.bound("n1")) == ("h-0", ())
+    by_name = {each.name: each for each in here.cluster.observe().pending}
+    here.cluster.tolerate("default", "b", by_name["b"].uid, "h-9")
+    here.cluster.tolerate("default", "a", by_name["a"].uid, "h-0")
+    here.cluster.tolerate("default", "a", by_name["a"].uid, "h-0")
+    here.cluster.tolerate("default", "gone", "uid-gone", "h-0")
+    assert [each.name for each in here.cluster.bound("n1")] == ["a"]
+    assert [each.homes for each in here.cluster.observe().pending] == [("h-9",)]
+    here.cluster.open("n1")
+    (opened,) = here.cluster.observe().nodes
+    assert opened.home == ""
+    assert sorted(each.name for each in here.cluster.bound("n1")) == ["a", "b"]
+
+
+def test_an_open_node_gets_no_home(here: Ports) -> None:
+    """Somebody took the taint off: it stays off."""
+    here.world.launch("one")
+    here.world.advance(100)
+    here.cluster.name_home("n1", "h-0")
+    assert here.cluster.observe().nodes[0].home == ""
+
+
 def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     """A drain is refused without a cordon, is Busy while a GPU pod is bound, and passes after it."""
     here.world.launch("one")
@@ -106,11 +140,12 @@ def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     here.cluster.drain("n1")
 
 
-@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound", "drain"])
+@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound", "drain", "name_home"])
 def test_a_node_that_is_not_there_is_named(here: Ports, method: str) -> None:
     """Each call about one node refuses a stranger by its name."""
+    more = ("h-0",) if method == "name_home" else ()
     with pytest.raises(BadRequest, match="n9"):
-        getattr(here.cluster, method)("n9")
+        getattr(here.cluster, method)("n9", *more)
 
 
 def test_an_event_for_an_owner_is_taken(here: Ports) -> None:

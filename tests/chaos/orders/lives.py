@@ -17,8 +17,8 @@ from orders.ports import app_of
 from orders.scenes import Request, Scene, Script
 from orders.store import Raised, mark
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.codec.record_format import Format
 from pilotlight.flow.interruption import verify_notice
+from pilotlight.state_schema.table import Format
 
 KEPT = 60
 """Workers that are kept where they stand."""

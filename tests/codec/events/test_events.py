@@ -26,6 +26,7 @@ from pilotlight.facts.messages import (
     DeadLetter,
     InterruptionNotice,
     Message,
+    NodeJoined,
     NoticeKind,
     Outgoing,
     PodPending,
@@ -102,6 +103,56 @@ def test_a_pod_that_waits_is_read_from_every_source(
     assert isinstance(message, PodPending)
     assert (message.namespace, message.name, message.uid) == pod
     assert (message.identity, message.cluster) == (identity, cluster)
+
+
+NODE = "gpu-a100-7f3a"
+
+
+@pytest.mark.parametrize(
+    ("name", "uid", "identity", "second"),
+    [
+        pytest.param(
+            "kubernetes/node_registered",
+            "0b2c7f1e-3c7d-4a52-8f6e-91d0a4f7b6c2",
+            "7d6f1d3b-8f3e-4b0c-9a53-2f1e6a7c4b10/40388",
+            41,
+            id="registered, by the node controller",
+        ),
+        pytest.param(
+            "kubernetes/node_ready",
+            NODE,
+            "c1a5e2f4-6b7d-4e8f-a9b0-1c2d3e4f5a6b/40412",
+            53,
+            id="ready, by a kubelet that writes its name for the uid",
+        ),
+    ],
+)
+def test_a_node_that_joined_is_read(name: str, uid: str, identity: str, second: int) -> None:
+    """An Event names the node, what tells it from other events, and when; through Knative and the exporter too."""
+    event = _sample(f"{name}.json")
+    wrapped = {
+        "specversion": "1.0",
+        "id": "1",
+        "source": "k",
+        "type": "dev.knative.apiserver.resource.add",
+        "data": event,
+    }
+    exported = {k: v for k, v in event.items() if k not in ("kind", "apiVersion")} | {"clusterName": "home"}
+    for body in (event, wrapped, exported):
+        message = _of(body)
+        assert isinstance(message, NodeJoined)
+        assert (message.name, message.uid, message.identity) == (NODE, uid, identity)
+        assert (message.cluster, message.at) == ("home", datetime(2026, 11, 20, 9, 19, second, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("reason", ["NodeNotReady", "RemovingNode", "Starting", "NodeHasSufficientMemory", ""])
+def test_what_else_happens_to_nodes_asks_for_nothing(reason: str) -> None:
+    """Only that one registered or became Ready is a hint, and only about a Node; one without a name is refused."""
+    event = _sample("kubernetes/node_ready.json")
+    assert isinstance(_of({**event, "reason": reason}), Ignored)
+    assert isinstance(_of({**event, "involvedObject": {"kind": "Pod", "namespace": "a", "name": "b"}}), Ignored)
+    with pytest.raises(BadEvent, match=r"involvedObject\.name"):
+        _of({**event, "involvedObject": {"kind": "Node", "name": ""}})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.account import (
+from pilotlight.decide.money.budget_balance import (
     extend_hold,
     forget_done,
     gave,
@@ -15,7 +15,7 @@ from pilotlight.decide.money.account import (
     take_room,
     took,
 )
-from pilotlight.decide.money.account import give_room as gives
+from pilotlight.decide.money.budget_balance import give_room as gives
 from pilotlight.facts.money.budgets import Account
 
 TEN = Decimal(10)

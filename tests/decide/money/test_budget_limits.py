@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,7 +23,7 @@ from pilotlight.decide.money.budget_limits import (
     window,
 )
 from pilotlight.decide.money.holds import lit_instances, match
-from pilotlight.decide.place.purchase import covers
+from pilotlight.decide.place.purchase import Group, covers
 from pilotlight.facts.money.budgets import Meter, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
@@ -212,17 +213,22 @@ def test_a_run_over_midnight_needs_room_in_both_days() -> None:
 
 SHARED = {
     "the same team and class": ({}, True),
-    "a shorter run": ({"run_s": 60.0}, True),
-    "a longer run": ({"run_s": 3 * HOUR}, False),
+    "a shorter run": ({"max_run_s": 60.0}, True),
+    "a longer run": ({"max_run_s": 3 * HOUR}, False),
     "another team": ({"team": "ads"}, False),
     "another class": ({"workload_class": "training"}, False),
+    "a longer stop": ({"grace_s": 3600.0}, False),
 }
 
 
 @pytest.mark.parametrize(("changed", "may"), SHARED.values(), ids=SHARED.keys())
-def test_who_may_share_a_new_node(changed: dict[str, object], may: bool) -> None:
+def test_who_may_share_a_new_node(changed: dict[str, Any], may: bool) -> None:
     """A node to be bought is shared only by pods that its hold covers."""
-    assert covers(terms(), terms(**changed)) is may
+    traits: dict[str, Any] = {"team": "research", "workload_class": "batch", "max_run_s": 2 * HOUR, **changed}
+    grace_s = traits.pop("grace_s", 30)
+    own = msgspec.structs.replace(pod("p", **traits), grace_s=grace_s)
+    held = terms(stop_s=Group(pod("q").shape, [pod("q")]).stop_s)
+    assert covers(held, Group(own.shape, [own]), policy()) is may
 
 
 @given(

@@ -28,6 +28,7 @@ from pilotlight.decide.money.budget_limits import (
     unpaid,
     used_amount,
 )
+from pilotlight.decide.money.economics import queues
 from pilotlight.decide.money.holds import (
     Lit,
     Short,
@@ -45,7 +46,7 @@ from pilotlight.decide.money.holds import (
     spent_up,
     workload_ends,
 )
-from pilotlight.decide.money.node_end import empty_node_end, ending, queues
+from pilotlight.decide.money.node_end import empty_node_end, ending
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Balance, Hold, Money, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope

@@ -20,12 +20,12 @@ from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.money import account as moves
+from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_limits import meters, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.money.budgets import Account, Meter, Terms
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.flow.budgets import budget_accounts, budget_holds, hold_ends, hold_records
+from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import LARGEST, State
 from pilotlight.state_schema.billing_records import CAP, HOLD
@@ -100,8 +100,8 @@ def test_more_holds_than_a_record_takes_fill_the_budget_to_the_dollar(
     assert [len(part.held) for part in parts_of(deps.state).values()] == [1500, 1500, 600]
     judge(deps.state, 3600)
     ended = START + timedelta(minutes=15)
-    for entry in hold_records.every(deps)[::120]:
-        hold_ends.end(deps, entry, ended)
+    for entry in budget_accounts.every_hold(deps)[::120]:
+        budget_holds.end(deps, entry, ended)
     assert budget_accounts.total(deps, meter_of(deps)) == 3600 - 30 * Decimal("0.75")
     assert budget_holds.reserve(deps, "d6", 0, [dollar(on)] * 22, START) == ""
     assert budget_holds.reserve(deps, "d7", 0, [dollar(on)], START) != ""
@@ -138,9 +138,9 @@ def test_a_crash_at_any_call_of_a_transfer_loses_room_for_a_while_and_makes_none
 def scattered(deps: Deps, node: Terms) -> None:
     """Four dollars are held in two parts, one in a third, and then two are free in the first two."""
     assert budget_holds.reserve(deps, "a", 0, [node] * 5, START) == ""
-    for entry in hold_records.every(deps):
+    for entry in budget_accounts.every_hold(deps):
         if entry.value.id in ("a.0.0", "a.0.2"):
-            hold_ends.end(deps, entry, START, void=True)
+            budget_holds.end(deps, entry, START, void=True)
     assert len(parts_of(deps.state)) == 3
     meter = meter_of(deps)
     assert budget_accounts.gather(deps, meter, f"{meter.key}/1", Decimal(2))
@@ -165,7 +165,7 @@ def test_a_crash_at_any_call_of_a_purchase_leaves_no_part_that_nobody_knows() ->
         if worker.over:
             break
         worker.die()
-        for entry in hold_records.every(on.deps):
+        for entry in budget_accounts.every_hold(on.deps):
             for name in entry.value.accounts:
                 assert name in [known.name for known in budget_accounts.read(on.deps, meter_of(on.deps))], calls
         judge(on.deps.state, 9)
@@ -293,12 +293,12 @@ class Rooms(RuleBasedStateMachine):
     def _give_back(self, decision: str) -> None:
         ids = {f"{decision}.0.{n}" for n in range(self.asked.get(decision, 0))}
         if ids.isdisjoint(self.bought):
-            hold_ends.settle(self.deps, (), ids)
+            budget_holds.settle(self.deps, (), ids)
 
     def _settle(self, state: State, id: str, ended: datetime) -> None:
         found = HOLD.get(state, f"c/{id}")
         if found is not None:
-            hold_ends.end(replace(self.deps, state=state), found, ended)
+            budget_holds.end(replace(self.deps, state=state), found, ended)
 
 
 TestRooms = Rooms.TestCase
@@ -328,7 +328,7 @@ def test_no_record_outgrows_its_limit_with_twenty_thousand_holds() -> None:
         bought += size
         found = HOLD.scan(state, f"c/{decision}")
         for entry in list(found)[:5]:
-            hold_ends.end(deps, entry, START + timedelta(minutes=rng.randrange(60)))
+            budget_holds.end(deps, entry, START + timedelta(minutes=rng.randrange(60)))
     assert sum(len(part.held) for part in parts_of(state).values()) > 19_000
     assert max(state.largest.values()) < LARGEST / 2
     judge(state, 10**6)

@@ -12,7 +12,7 @@ from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record
 from pilotlight.facts.money.budgets import Hold, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.workload import Reserving
-from pilotlight.flow.budgets import hold_ends, renew_holds, workload_holds
+from pilotlight.flow.budgets import budget_holds, renew_holds, workload_holds
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
@@ -46,7 +46,7 @@ def test_a_decision_settles_the_node_that_it_gave_back_by_its_instance() -> None
     gone = NodeVerdict(node="n7", pool="one", instance="i-7", verdict="release", why="idle", usd_per_hour=None)
     step = CallStep(n=0, call="release", pool="one", target="n7", instance="i-7", state="done")
     plan = Plan(nodes=(gone,))
-    hold_ends.settle_decision(
+    budget_holds.settle_decision(
         on.deps,
         Record(id="d", cluster="c", flow="tick", trigger="t", at=now, status="open", plan=plan, steps=(step,)),
     )

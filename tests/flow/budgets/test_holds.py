@@ -24,7 +24,7 @@ from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.budgets import budget_accounts as accounts_in_state
 from pilotlight.flow.budgets import budget_holds as holds
-from pilotlight.flow.budgets import hold_ends, renew_holds
+from pilotlight.flow.budgets import renew_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Page, State, Stored
@@ -75,7 +75,7 @@ def stop(deps: Deps, hold: Hold, ended_at: datetime) -> None:
     """The node of a hold has stopped."""
     found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
     if found is not None:
-        hold_ends.end(deps, found, ended_at)
+        holds.end(deps, found, ended_at)
 
 
 def quiet(on: Stage, minutes: int = 60) -> None:

@@ -20,7 +20,7 @@ from pilotlight.facts.decisions import Buy, CallStep, Plan, Record
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.flow.budgets import budget_holds, hold_ends, renew_holds
+from pilotlight.flow.budgets import budget_holds, renew_holds
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
@@ -100,7 +100,7 @@ class Books(RuleBasedStateMachine):
         if self.lit:
             name = sorted(self.lit)[n % len(self.lit)]
             self.lives.append((self.lit.pop(name), self.at))
-            hold_ends.settle(self.deps, {name}, ())
+            budget_holds.settle(self.deps, {name}, ())
 
     @rule(n=st.integers(0, 9))
     def settle_late(self, n: int) -> None:
@@ -110,7 +110,7 @@ class Books(RuleBasedStateMachine):
         if self.lit:
             name = sorted(self.lit)[n % len(self.lit)]
             self.lives.append((self.lit.pop(name), self.at))
-            self._begin(lambda state: hold_ends.settle(replace(self.deps, state=state), {name}, ()))
+            self._begin(lambda state: budget_holds.settle(replace(self.deps, state=state), {name}, ()))
             self._look()
 
     @rule(which=st.integers(0, 9), calls=st.integers(1, 12))
@@ -173,7 +173,7 @@ class Books(RuleBasedStateMachine):
         self._look()
         for name in list(self.lit):
             self.lives.append((self.lit.pop(name), self.at))
-            hold_ends.settle(self.deps, {name}, ())
+            budget_holds.settle(self.deps, {name}, ())
         for worker in self.workers:
             worker.finish()
         self.at += timedelta(minutes=5)

@@ -24,7 +24,7 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
 from pilotlight.facts.policy import Claims, ClassPolicy, PoolPolicy
 from pilotlight.flow.billing import meter_nodes
-from pilotlight.flow.budgets import hold_records
+from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.flow.records.ledger import filed_records
 
@@ -83,7 +83,7 @@ class Site:
     def held(self) -> dict[str, Decimal]:
         """Dollars held by team: of every hold, its price for as long as it holds."""
         out: defaultdict[str, Decimal] = defaultdict(Decimal)
-        for entry in hold_records.every(self.deps):
+        for entry in budget_accounts.every_hold(self.deps):
             hold = entry.value
             seconds = Decimal((hold.until - hold.since).total_seconds())
             out[hold.terms.team] += hold.terms.usd_per_hour * seconds / 3600
@@ -176,7 +176,7 @@ def test_pods_that_others_make_are_their_namespaces_too(server: ApiServer, meta:
     site.pod("own", **meta)
     site.pod("big", "treasury", annotations={"pilotlight.dev/gang": "big"})
     site.tick()
-    by_team = sorted(entry.value.terms.team for entry in hold_records.every(site.deps))
+    by_team = sorted(entry.value.terms.team for entry in budget_accounts.every_hold(site.deps))
     assert by_team == ["poor", "rich"]
 
 
@@ -275,7 +275,7 @@ def test_a_permitted_label_counts(server: ApiServer) -> None:
     site.pod("asked", labels={"team": "rich"})
     site.pod("other", "lab", labels={"team": "rich"})
     site.tick()
-    assert sorted(entry.value.terms.team for entry in hold_records.every(site.deps)) == ["poor", "rich"]
+    assert sorted(entry.value.terms.team for entry in budget_accounts.every_hold(site.deps)) == ["poor", "rich"]
     assert site.refused() == ["lab/other"]
 
 
@@ -382,6 +382,6 @@ def test_a_class_with_a_budget_is_spent_by_whom_the_policy_lets(
     for n in range(12):
         site.pod(f"p-{n}", labels={"workload-type": "serving"})
     site.tick()
-    assert {entry.value.terms.workload_class for entry in hold_records.every(site.deps)} == {paid}
+    assert {entry.value.terms.workload_class for entry in budget_accounts.every_hold(site.deps)} == {paid}
     assert (site.bought <= 5) == (paid == "batch")
     assert bool(site.refused()) == (paid == "batch")

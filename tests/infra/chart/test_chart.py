@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from helm import CHART, ROOT, Json, calls, needs_helm, objects_of, rendered
-from manifests import HERE, VERSIONS, objects, strictly
+from manifests import HERE, VERSIONS, grants, objects, strictly
 
 import chart
 from pilotlight.codec.policy_file import read_policy
@@ -53,6 +53,7 @@ WITH_ALL: Json = {
     },
     "networkPolicy": {"enabled": True, "namespaces": ["monitoring"]},
 }  # fmt: skip
+LEAVING = "pilotlight-uninstall"
 SETS = {"advises": ADVISES, "acts": ACTS, "with every value": WITH_ALL}
 
 
@@ -69,8 +70,9 @@ def found(name: str, kind: str, called: str = "pilotlight") -> Json:
 
 
 def pods(name: str) -> list[Json]:
-    """The pods of the Deployment and of the CronJobs."""
+    """The pods of the Deployment, of the CronJobs and of the Job."""
     jobs = [each["spec"]["jobTemplate"]["spec"] for each in made(name) if each["kind"] == "CronJob"]
+    jobs += [each["spec"] for each in made(name) if each["kind"] == "Job"]
     return [each["template"]["spec"] for each in [found(name, "Deployment")["spec"], *jobs]]
 
 
@@ -108,7 +110,8 @@ def test_what_it_installs_is_what_the_manifests_say() -> None:
     ours = {(each["kind"], each["metadata"]["name"]): each for each in made("acts")}
     assert {key: _plain(ours[key]) for key in expected} == expected
     more = {("Secret", "pilotlight"), ("ServiceMonitor", "pilotlight"), ("PrometheusRule", "pilotlight")}
-    assert set(ours) - set(expected) == {*more, ("ConfigMap", "pilotlight-dashboards")}
+    leaving = {(kind, LEAVING) for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job")}
+    assert set(ours) - set(expected) == {*more, *leaving, ("ConfigMap", "pilotlight-dashboards")}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -200,6 +203,24 @@ def test_rights_follow_the_mode() -> None:
     one = "version: 1\npools: {a: {instance_type: g4dn.xlarge, mode: act}, b: {instance_type: p3.2xlarge}}\n"
     [answer] = rendered({**ADVISES, "policy": one})
     assert {*acting} <= {(each["kind"], each["metadata"]["name"]) for each in objects_of(answer)}
+
+
+def test_nodes_are_opened_as_the_release_goes() -> None:
+    """Before and after its objects go, by an account that is there for so long; advice marks no node, and has none."""
+    assert LEAVING not in {each["metadata"]["name"] for each in made("advises")}
+    ours = {each["kind"]: each for each in made("acts") if each["metadata"]["name"] == LEAVING}
+    for each in ours.values():
+        notes = each["metadata"]["annotations"]
+        assert notes["helm.sh/hook"] == "pre-delete,post-delete"
+        assert notes["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+        assert notes["helm.sh/hook-weight"] == ("0" if each["kind"] == "Job" else "-1")
+    assert set(grants([ours["ClusterRole"]])) == {(verb, "", "nodes", ()) for verb in ("get", "list", "patch")}
+    assert ours["ClusterRoleBinding"]["subjects"] == [
+        {"kind": "ServiceAccount", "name": LEAVING, "namespace": "pilotlight"}
+    ]
+    pod = ours["Job"]["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["restartPolicy"]) == (LEAVING, "Never")
+    assert pod["containers"][0]["command"] == ["pilotlight", "uninstall", "--only-taints"]
 
 
 def test_the_limit_lists_the_policys_pools() -> None:

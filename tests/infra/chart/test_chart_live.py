@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from helm import CHART, Json, calls, needs_helm
 from test_connect_live import eventually
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
-from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.policy_file import read_policy
 
 pytestmark = [
@@ -114,10 +115,47 @@ def site() -> Iterator[Site]:
         eventually(lambda: found.get(OURS), lambda there: there is None)
 
 
-def as_the_account(site: Site, folder: Path) -> dict[str, str]:
-    """The variables of the release's pod, for a process beside the cluster with that pod's token."""
+class Kubelet(threading.Thread):
+    """Runs what the pods of the release's Jobs would run, as their account, as it goes; ``ran`` is what they said."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self._site, self._folder, self._over = site, folder, threading.Event()
+        self.ran: list[str] = []
+
+    def run(self) -> None:
+        """Until it is told to stop."""
+        done = set[str]()
+        while not self._over.wait(0.2):
+            pods = (self._site.get(f"{OURS}/pods") or {}).get("items", [])
+            for pod in pods:
+                name, account = pod["metadata"]["name"], pod["spec"]["serviceAccountName"]
+                if account == "pilotlight-uninstall" and name not in done:
+                    done.add(name)
+                    self.ran.append(self._run(account, pod["spec"]["containers"][0]["command"]))
+                    over = {"status": {"phase": "Succeeded"}}
+                    self._site.api.ask("PATCH", f"{OURS}/pods/{name}/status", NOTHING, over, MERGE_PATCH)
+
+    def _run(self, account: str, command: list[str]) -> str:
+        token(self._site, account, self._folder)
+        environ = {**os.environ, "PILOTLIGHT_API": f"kubeconfig:{self._folder}/kubeconfig"}
+        words = [str(Path(sys.executable).parent / command[0]), *command[1:]]
+        told: subprocess.CompletedProcess[str] = subprocess.run(words, env=environ, capture_output=True, text=True)
+        return told.stdout + told.stderr
+
+    def __enter__(self) -> "Kubelet":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+
+
+def token(site: Site, account: str, folder: Path) -> None:
+    """A kubeconfig of an account of the release."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    asked = site.api.ask("POST", f"{OURS}/serviceaccounts/pilotlight/token", ANY, body)
+    asked = site.api.ask("POST", f"{OURS}/serviceaccounts/{account}/token", ANY, body)
     config = yaml.safe_load(Path(site.file).read_text())
     cluster = {"name": "c", "cluster": config["clusters"][0]["cluster"]}
     mine = {
@@ -126,6 +164,11 @@ def as_the_account(site: Site, folder: Path) -> dict[str, str]:
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
     }  # fmt: skip
     (folder / "kubeconfig").write_text(json.dumps(mine))
+
+
+def as_the_account(site: Site, folder: Path) -> dict[str, str]:
+    """The variables of the release's pod, for a process beside the cluster with that pod's token."""
+    token(site, "pilotlight", folder)
     settings = (site.get(f"{OURS}/configmaps/pilotlight-settings") or {})["data"]
     (folder / "policy.yaml").write_text((site.get(f"{OURS}/configmaps/pilotlight-policy") or {})["data"]["policy.yaml"])
     here = {
@@ -166,7 +209,14 @@ def test_it_is_installed_advises_acts_and_goes(site: Site, tmp_path: Path) -> No
     assert next(v["expression"] for v in policy["spec"]["variables"] if v["name"] == "pools") == f"['{site.name}']"
     assert tokens(site) == before
 
-    site.helm("uninstall", wait="legacy", timeout=120)
+    kept = [{"key": f"pilotlight.dev/{key}", "value": "x", "effect": "NoSchedule"} for key in ("draining", "home")]
+    site.api.ask("PATCH", f"/api/v1/nodes/{site.name}", NOTHING, {"spec": {"taints": kept}}, MERGE_PATCH)
+    with Kubelet(site, tmp_path) as kubelet:
+        site.helm("uninstall", wait="legacy", timeout=120)
+    assert [said.count(f"reopen Node {site.name}") for said in kubelet.ran] == [2, 0]
+    left = (site.get(f"/api/v1/nodes/{site.name}") or {})["spec"].get("taints", [])
+    assert [taint for taint in left if "pilotlight" in taint["key"]] == []
+    assert site.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/pilotlight-uninstall") is None
     assert site.get(limit) is None
     assert site.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/pilotlight-observe") is None
     claims = (site.get(f"{OURS}/persistentvolumeclaims") or {})["items"]

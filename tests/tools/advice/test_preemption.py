@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import run_lengths as bench
+from pilotlight.decide.demand.run_lengths import ENOUGH
 from pilotlight.tools.advice.preemption import Work, should_preempt
-from pilotlight.tools.advice.run_quantiles import KEPT, LEAST, RunLengths, measure_error
+from pilotlight.tools.advice.run_quantiles import KEPT, RunLengths, measure_error
 
 PRICE = Decimal("3.06")
 
@@ -56,12 +57,12 @@ def test_a_group_answers_once_it_has_enough_and_a_wider_one_before() -> None:
     """The narrowest with ten ended runs; nothing where nothing has ended."""
     known = RunLengths()
     assert known.foretold(("app", "all")) is None
-    for _ in range(LEAST):
+    for _ in range(ENOUGH):
         known.ended(("other", "all"), 100.0)
-    assert known.foretold(("app", "all")) == ((100.0, 100.0), "all", LEAST)
-    for _ in range(LEAST):
+    assert known.foretold(("app", "all")) == ((100.0, 100.0), "all", ENOUGH)
+    for _ in range(ENOUGH):
         known.ended(("app", "all"), 7.0)
-    assert known.foretold(("app", "all")) == ((7.0, 7.0), "app", LEAST)
+    assert known.foretold(("app", "all")) == ((7.0, 7.0), "app", ENOUGH)
 
 
 def test_what_has_run_longer_than_its_like_is_asked_of_what_ran_longer() -> None:
@@ -75,7 +76,7 @@ def test_what_has_run_longer_than_its_like_is_asked_of_what_ran_longer() -> None
     assert known.foretold(("all",), ran_s=40) is None
 
 
-@given(st.lists(st.floats(0, 1e6), min_size=LEAST, max_size=60))
+@given(st.lists(st.floats(0, 1e6), min_size=ENOUGH, max_size=60))
 def test_quantiles_are_of_what_was_seen(lengths: list[float]) -> None:
     """In order, each a length that was; and only the last thousand count."""
     known = RunLengths()
@@ -93,7 +94,7 @@ def test_quantiles_are_of_what_was_seen(lengths: list[float]) -> None:
 def test_its_error_is_what_it_was_off() -> None:
     """Two runs under P50 and one far over: two in three, and half of them off by a factor of two."""
     known = RunLengths()
-    for _ in range(LEAST):
+    for _ in range(ENOUGH):
         known.ended(("all",), 100.0)
     found = known.foretold(("all",))
     assert found is not None

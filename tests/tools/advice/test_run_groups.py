@@ -5,9 +5,9 @@ from math import nan
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight.decide.demand.run_lengths import ENOUGH
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.run_groups import run_lengths, use
-from pilotlight.tools.advice.run_quantiles import LEAST
 from pilotlight.tools.replay.traces.trace_job import Job
 
 
@@ -18,7 +18,7 @@ def job(n: int, submit_s: float, duration_s: float, team: str = "", group: str =
 
 def test_a_group_is_judged_by_what_followed_alone() -> None:
     """Ten runs of 100 s in their turn, then four of which one is longer: three in four are under its quantiles."""
-    lengths = [100.0] * LEAST + [50.0, 900.0, 60.0, 70.0]
+    lengths = [100.0] * ENOUGH + [50.0, 900.0, 60.0, 70.0]
     found = run_lengths(job(n, 1000.0 * n, length, team="ml") for n, length in enumerate(lengths))
     team = next(row for row in found.rows if row.name == "team ml")
     assert (team.seen, team.quantiles[0]) == (len(lengths), 100.0)
@@ -33,7 +33,7 @@ def test_a_run_that_is_not_over_foretells_nothing() -> None:
     assert {row.name for row in found.rows} == {"app app", "team ml 1x1000", "team ml", "shape 1x1000", "all"}
 
 
-@given(st.lists(st.floats(1, 1e5), min_size=LEAST + 1, max_size=40))
+@given(st.lists(st.floats(1, 1e5), min_size=ENOUGH + 1, max_size=40))
 def test_what_comes_last_is_in_no_answer_before_it(lengths: list[float]) -> None:
     """One job more is one judged more; the shares of the others stay."""
     jobs = [job(n, 2e5 * n, length) for n, length in enumerate(lengths)]

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from small_fleet import A100, FLEET, NOW, T4, offering, policy
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.policy import Placement
 from pilotlight.tools.checkup.placement_worth import placement_checks
-from pilotlight.tools.checkup.survey_facts import Survey
+from pilotlight.tools.checkup.survey_facts import Limit, Survey, Trial
 
 WORTH = "keeps a A100x8 lit at $32.00 an hour where a T4x1 is $1.00"
 SAID: dict[str, tuple[Placement, bool, str]] = {
     "none": ("none", False, "warning"),
     "by taint, and watched": ("taint", True, "ok"),
     "by taint, and nobody watches": ("taint", False, "fault"),
+    "by homes, and watched": ("homes", True, "ok"),
+    "by homes, and nobody watches": ("homes", False, "fault"),
 }
 
 
@@ -25,6 +28,32 @@ def test_what_a_cluster_gets(placement: Placement, watched: bool, verdict: str) 
     [check] = placement_checks(survey, policy(placement=placement), FLEET)
     assert (check.code, check.verdict, bool(check.fix)) == ("placement", verdict, verdict != "ok")
     assert WORTH in check.what
+
+
+HOLDS = Limit(policy="there", bound=True, patches=True)
+LIMITS = {
+    "it holds": (HOLDS, "ok"),
+    "it was not looked at": (None, "ok"),
+    "it is not there": (Limit(policy="absent", patches=True), "fault"),
+    "it is not bound": (msgspec.structs.replace(HOLDS, bound=False), "fault"),
+    "our account may not patch pods": (msgspec.structs.replace(HOLDS, patches=False), "fault"),
+    "it lets a label through": (
+        msgspec.structs.replace(HOLDS, trials=(Trial(what="label", of="p", allowed=True),)),
+        "fault",
+    ),
+    "it lets a home through": (
+        msgspec.structs.replace(HOLDS, trials=(Trial(what="home", of="p", allowed=True),)),
+        "ok",
+    ),
+}
+
+
+@pytest.mark.parametrize(("limit", "verdict"), LIMITS.values(), ids=LIMITS.keys())
+def test_homes_need_their_limit(limit: Limit | None, verdict: str) -> None:
+    """Without the policy that limits our account to tolerations of homes nobody is given one, and that is a fault."""
+    survey = Survey(server="s", version="v", at=NOW, watched=True, pod_limit=limit)
+    [check] = placement_checks(survey, policy(placement="homes"), FLEET)
+    assert check.verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,12 @@ tolerations: {{ toJson . }}
 {{- if has ((include "pilotlight.policy" . | fromJson).placement | default "none") (list "homes" "taint") }}yes{{ end }}
 {{- end }}
 
+{{/* What is there only while the release goes: first before its objects go, for the watchman goes with them, and again
+after, for a home that is still at work marks nodes until then. */}}
+{{- define "pilotlight.uninstalling" -}}
+{{ dict "helm.sh/hook" "pre-delete,post-delete" "helm.sh/hook-weight" . "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" | toJson }}
+{{- end }}
+
 {{/* Not empty where a pool goes back to whoever kept it before when nothing is heard of Pilotlight. */}}
 {{- define "pilotlight.handback" -}}
 {{- range $name, $pool := (include "pilotlight.policy" . | fromJson).pools -}}

@@ -12,11 +12,11 @@ from pilotlight.adapters.http import HttpAnswer
 from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, Poster
 from pilotlight.codec.alert_bodies.telegram import telegram
 from pilotlight.codec.alert_text import clean
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import BadInput, PilotlightError, Throttled
 from pilotlight.facts.messages import Alert
 from pilotlight.ports.state import Clock, State
 from pilotlight.state_schema.marks import CHAT
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import Seconds
 
 PUBLIC = "https://api.telegram.org"

@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.codec.events import kubernetes, scheduler
 from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
-from pilotlight.facts.messages import Name, PodPending, QuotaReserved, Tick
+from pilotlight.facts.messages import Name, NodeJoined, PodPending, QuotaReserved, Tick
 
 PING = "dev.knative.sources.ping"
 RESOURCE = "dev.knative.apiserver.resource."
@@ -24,7 +24,7 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
 
 
-def read(envelope: Envelope) -> PodPending | QuotaReserved | Tick | Ignored:
+def read(envelope: Envelope) -> PodPending | QuotaReserved | NodeJoined | Tick | Ignored:
     """A tick, an Event, Pod or Workload in full, or the name of a Pod to look at."""
     if envelope.type == PING:
         if isinstance(envelope.data, dict) and "tick" in envelope.data:

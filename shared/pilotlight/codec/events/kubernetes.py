@@ -1,5 +1,8 @@
 """core/v1 Events and Pods: FailedScheduling of either recorder, kubernetes-event-exporter, and Pods themselves.
 
+RegisteredNode (node controller) and NodeReady (kubelet) about a Node tell of one that joined. A kubelet may write its
+node's name for the uid.
+
 Kueue's QuotaReserved about a Workload asks for a look as well: its pods are to come. Its recorder writes it once Kueue
 has reserved the quota, as "Quota reserved in ClusterQueue %v, wait time since queued was %.0fs" (pkg/scheduler of
 kubernetes-sigs/kueue).
@@ -12,9 +15,10 @@ adds ``clusterName``.
 import msgspec
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
-from pilotlight.facts.messages import Moment, Name, PodPending, QuotaReserved
+from pilotlight.facts.messages import Moment, Name, NodeJoined, PodPending, QuotaReserved
 
 REASON = "FailedScheduling"
+JOINED = ("RegisteredNode", "NodeReady")
 RESERVED, KUEUE = "QuotaReserved", "kueue.x-k8s.io/"
 """Kubernetes has a kind named Workload too."""
 
@@ -56,6 +60,11 @@ class _Of(msgspec.Struct, frozen=True, kw_only=True):
     uid: str = ""
 
 
+class _OfNode(msgspec.Struct, frozen=True, kw_only=True):
+    name: Name
+    uid: str = ""
+
+
 class _Condition(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     status: str
@@ -79,10 +88,19 @@ class _Pod(msgspec.Struct, frozen=True, kw_only=True):
     status: _Status = _Status()
 
 
-def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
-    """A FailedScheduling Event about a Pod, or Kueue's about work that has its quota; every other asks for nothing."""
+def read_event(envelope: Envelope) -> PodPending | QuotaReserved | NodeJoined | Ignored:
+    """A FailedScheduling Event about a Pod, one about a Node that joined, or Kueue's about work that has its quota.
+
+    Every other asks for nothing.
+    """
     event = convert_shape(envelope.data, _Event, envelope.path)
     about, key = (event.regarding, "regarding") if event.regarding else (event.involvedObject, "involvedObject")
+    known = identity(event.metadata.uid, event.metadata.resourceVersion) or envelope.id
+    at = _last_seen(event) or envelope.at
+    if about.kind == "Node" and event.reason in JOINED:
+        node = convert_shape(msgspec.to_builtins(about), _OfNode, envelope.step_into(key, None).path)
+        cluster = event.clusterName or envelope.cluster
+        return NodeJoined(cluster=cluster, name=node.name, uid=node.uid, identity=known, at=at)
     queued = event.reason == RESERVED and about.kind == "Workload" and about.apiVersion.startswith(KUEUE)
     if not queued and (event.reason != REASON or about.kind != "Pod"):
         return Ignored(reason=f"{event.reason or 'an Event'} about a {about.kind or 'thing'}")
@@ -93,8 +111,8 @@ def read_event(envelope: Envelope) -> PodPending | QuotaReserved | Ignored:
         namespace=of.namespace,
         name=of.name,
         uid=of.uid,
-        identity=identity(event.metadata.uid, event.metadata.resourceVersion) or envelope.id,
-        at=_last_seen(event) or envelope.at,
+        identity=known,
+        at=at,
     )
 
 

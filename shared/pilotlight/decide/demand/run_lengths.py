@@ -1,12 +1,14 @@
-"""Expected run of a pod that has not begun, learned from pods of its class, team and number of GPUs.
+"""Run lengths of pods, learned from what ran: a mean for who has not begun, a median for budgets, quantiles for advice.
 
-The mean is all the time that such pods have run, over how many of them have ended: what still runs counts for as long
-as it has run, so that long runs are not missed because they are not over. What few pods tell leans on their class.
+The mean, by class, team and number of GPUs, is all the time that such pods have run, over how many of them have ended:
+what still runs counts for as long as it has run, so that long runs are not missed because they are not over. What few
+pods tell leans on their class. Medians (by class, for budgets with ``hard: false``) and quantiles (of any group, for
+people) are of runs that have ended.
 """
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,6 +16,7 @@ import msgspec
 from pilotlight.decide.money.economics import TYPICAL_RUN_S
 from pilotlight.facts.capacity import Node, run_kind
 from pilotlight.facts.memory import Memory, Ran
+from pilotlight.facts.money.budgets import Runs
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import Seconds, clock_seconds, moment
 
@@ -23,6 +26,11 @@ LEANS = 3
 """What a kind tells counts as much as its class's when so many of it have ended."""
 MOST = 128
 """No more kinds are remembered: those of which the least is known are forgotten."""
+LEAST, MOST_LENGTHS = 5, 99
+"""A class has a median from so many runs on; no more than the last so many are kept of it."""
+ENOUGH = 10
+"""Ended runs from which on quantiles are told."""
+QUANTILES = (0.5, 0.9)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,3 +92,30 @@ def _after(old: Ran, running: int, began: int, begun_s: Seconds, now_s: Seconds)
     ended = old.ended + max(0, old.running + began - running)
     share = 0.5 if ended >= REMEMBERED else 1.0
     return Ran(at=now_s, running=running, ended=ended * share, run_s=(_run_s(old, now_s) + begun_s) * share)
+
+
+def learn_run_times(runs: Runs, nodes: Iterable[Node], now: datetime) -> Runs:
+    """The runs after another look. One lasts from the look that first saw the pod to the first that did not."""
+    here = {pod.uid: pod.workload_class for node in nodes for pod in node.gpu_pods}
+    lengths = dict(runs.lengths)
+    for uid, (name, since) in runs.begun.items():
+        if uid not in here:
+            lengths[name] = (*lengths.get(name, ()), (now - since).total_seconds())[-MOST_LENGTHS:]
+    begun = {uid: runs.begun.get(uid, (name, now)) for uid, name in here.items()}
+    return Runs(begun=begun, lengths=lengths)
+
+
+def typical(runs: Runs) -> dict[str, Seconds]:
+    """The median run of each class that was seen often enough."""
+    if not runs.lengths:
+        return {}
+    from statistics import median
+
+    return {name: median(known) for name, known in runs.lengths.items() if len(known) >= LEAST}
+
+
+def quantiles_s(ended_s: Sequence[Seconds]) -> tuple[Seconds, ...] | None:
+    """Lengths at each of ``QUANTILES`` of runs in order, the shortest first; None where too few have ended."""
+    if len(ended_s) < ENOUGH:
+        return None
+    return tuple(ended_s[min(len(ended_s) - 1, int(share * len(ended_s)))] for share in QUANTILES)

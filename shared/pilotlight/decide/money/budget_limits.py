@@ -225,6 +225,16 @@ def held_amount(meter: Meter, hold: Hold) -> Decimal:
     return used_amount(meter, hold, hold.until if meter.budget.hard else typical)
 
 
+def counted_by(budgets: Sequence[Budget], holds: Iterable[Hold]) -> dict[str, tuple[Meter, list[Hold]]]:
+    """The meters that count some of the holds, by key, each with those."""
+    out: dict[str, tuple[Meter, list[Hold]]] = {}
+    for hold in holds:
+        for meter in life(budgets, hold, max(hold.until, hold.binds_until)):
+            if held_amount(meter, hold):
+                out.setdefault(meter.key, (meter, []))[1].append(hold)
+    return out
+
+
 def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
     """The last moment up to which a node takes no more of a meter than ``room``, by the steps in which it is billed.
 

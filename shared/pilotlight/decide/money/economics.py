@@ -1,6 +1,7 @@
 """The one objective, what relighting costs and what a stop takes: all sums the decisions weigh."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Protocol
 
@@ -114,6 +115,19 @@ MOST_CALLS_S: Seconds = HOUR
 def calls_s(nodes: int) -> Seconds:
     """Seconds that the calls take that give so many other nodes back first."""
     return min(max(0, nodes) * CALL_S, MOST_CALLS_S)
+
+
+def queues(ends: Iterable[tuple[str, datetime, bool]]) -> dict[str, Seconds]:
+    """Seconds by which each node's call begins sooner than its own end, so that all have their turn: by id.
+
+    ``ends`` are (id, when it has to be gone, whether it works). Of those that end together the empty ones go first.
+    """
+    out: dict[str, Seconds] = {}
+    turn: datetime | None = None
+    for id_, at, _ in sorted(ends, key=lambda one: (one[1], one[2], one[0]), reverse=True):
+        turn = at if turn is None else min(at, turn - timedelta(seconds=CALL_S))
+        out[id_] = min((at - turn).total_seconds(), MOST_CALLS_S)
+    return out
 
 
 def counted_stop_s(terms: Terms) -> Seconds:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.budget_limits import longest_run, stops
-from pilotlight.decide.money.economics import CALL_S, MOST_CALLS_S, counted_stop_s, stop_s
+from pilotlight.decide.money.economics import MOST_CALLS_S, counted_stop_s, stop_s
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import StopKind
 from pilotlight.facts.money.budgets import Hold
@@ -65,19 +65,6 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
 def empty_node_end(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:
     """End of a node without GPU work that its budgets hold no further than ``at``, and on which ``others`` are."""
     return Ending(at, True, "hard-cap", min(stop_s(others), counted_stop_s(hold.terms)), 0)
-
-
-def queues(ends: Iterable[tuple[str, datetime, bool]]) -> dict[str, Seconds]:
-    """Seconds by which each node's call begins sooner than its own end, so that all have their turn: by id.
-
-    ``ends`` are (id, when it has to be gone, whether it works). Of those that end together the empty ones go first.
-    """
-    out: dict[str, Seconds] = {}
-    turn: datetime | None = None
-    for id_, at, _ in sorted(ends, key=lambda one: (one[1], one[2], one[0]), reverse=True):
-        turn = at if turn is None else min(at, turn - timedelta(seconds=CALL_S))
-        out[id_] = min((at - turn).total_seconds(), MOST_CALLS_S)
-    return out
 
 
 def stop_within(hold: Hold, pods: Iterable[BoundPod]) -> Seconds:

@@ -254,7 +254,7 @@ class Provisioner:
             for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
             if (self.only is None or bin_.in_pool_of(self.only))
             and (not self.zone or bin_.labels.get(ZONE, self.zone) == self.zone)
-            and covers(held, self.headroom.terms(purchase.offering, group.shape, stop_s=group.stop_s))
+            and covers(held, group, self.policy)
         ]
 
     def note_demand(self, pool: str, nodes: int, group: Group) -> None:

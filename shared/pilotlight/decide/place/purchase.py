@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_balance import MANY, Purse
-from pilotlight.decide.money.budget_limits import terms
+from pilotlight.decide.money.budget_limits import longest_run, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
@@ -126,12 +126,13 @@ class Headroom:
         )
 
 
-def covers(held: Terms, asked: Terms | None) -> bool:
-    """True where a node held for on such terms may take pods of others: whose money it is, and for how long."""
-    if asked is None:
-        return True
-    longer = held.run_s >= asked.run_s and held.stop_s >= asked.stop_s
-    return longer and (held.team, held.workload_class) == (asked.team, asked.workload_class)
+def covers(held: Terms, group: "Group", policy: Policy) -> bool:
+    """True where a node held for on such terms may take pods of a group: whose money it is, and for how long."""
+    shape = group.shape
+    if (held.team, held.workload_class) != (policy.payer(shape.team), shape.workload_class):
+        return False
+    longest_s, _ = longest_run(shape.max_run_s, shape.workload_class, policy)
+    return held.run_s >= longest_s and held.stop_s >= group.stop_s
 
 
 @dataclass(slots=True)
@@ -199,9 +200,9 @@ def nodes_bought(buys: Iterable[Buy]) -> Counter[str]:
     return found
 
 
-def by_age(pod: PodDemand) -> tuple[datetime, str]:
-    """The order of pods in a group: the oldest first."""
-    return pod.created_at, pod.uid
+def by_age(pod: PodDemand) -> tuple[datetime, str, str, str]:
+    """The order of pods in a group: the oldest first; those of one burst, made in the same second, by name."""
+    return pod.created_at, pod.namespace, pod.name, pod.uid
 
 
 def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:

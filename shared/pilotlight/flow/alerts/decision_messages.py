@@ -29,6 +29,15 @@ _BLOCKED = f"finding-{IDLE_BLOCKED}/"
 _alert = msgspec.json.Decoder(Alert)
 
 
+def with_messages(deps: Deps, record: Record, flapping: Sequence[str], nodes: Container[str]) -> Record:
+    """The record with all that is to be told of it, unless it has its messages; ``nodes`` are those there are."""
+    if record.messages:
+        return record
+    flaps = flap_alerts(deps, flapping, record.id, record.at)
+    told = messages_of(deps, record) + flaps + endings(deps, record, nodes)
+    return msgspec.structs.replace(record, messages=told)
+
+
 def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
     """All messages of a decision whose steps are known: what came of them, what brakes hold, what people should mend.
 

@@ -1,10 +1,10 @@
 """Alerts of a fact that is told once in so long, whoever finds it."""
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.marks import NOTICED
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import Seconds
 
 

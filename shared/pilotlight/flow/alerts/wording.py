@@ -19,10 +19,16 @@ from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPU
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.policy import DEFAULT_CLASSES
 from pilotlight.facts.workload import CLAIM_REFUSED, IDLE_BLOCKED, LAUNCH_OWED, Finding, WorkloadClass
-from pilotlight.flow.deps import Deps
+from pilotlight.flow.deps import Answer, Deps
 from pilotlight.units import cents, human
 
 NOTHING = "nothing to do"
+
+
+def answer_of(record: Record) -> Answer:
+    """The answer of a decision whose calls were made."""
+    why = summary(record.plan, record.calls_with_steps)
+    return Answer(decision=record.id, did=did(record), why=why, released=_released(record))
 
 
 def did(record: Record) -> tuple[str, ...]:
@@ -47,7 +53,7 @@ def _held(held: Held) -> str:
     return f"{held.call} {held.target}: {'advised' if held.code == 'mode' else 'stopped'}, {held.why}"
 
 
-def released_nodes(record: Record) -> tuple[str, ...]:
+def _released(record: Record) -> tuple[str, ...]:
     """The nodes that were given back."""
     return tuple(step.target for step in record.steps if step.call == "release" and step.state == "done")
 

@@ -4,7 +4,6 @@ what is older than a year leaves it behind a checkpoint.
 
 from datetime import datetime, timedelta
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
@@ -12,6 +11,7 @@ from pilotlight.flow.alerts.told_once import was_noticed
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import audit_chain
 from pilotlight.state_schema.marks import NOTICED
+from pilotlight.state_schema.table import Mark
 
 STILL = timedelta(days=2)
 """A chain to which nothing was added for so long has its anchor already."""

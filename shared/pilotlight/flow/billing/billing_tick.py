@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.decide.money.budget_ladder import figures
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
@@ -27,6 +26,7 @@ from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBooks
 from pilotlight.ports.clouds import Bills
 from pilotlight.state_schema.marks import BILL_READ, NOTICED
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import HOUR, cents
 
 READ_AGAIN_S = 600.0

@@ -2,13 +2,13 @@
 
 from datetime import timedelta
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.offers.catalog import SpotLearnt, ToldPrices
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import PRICES
 from pilotlight.state_schema.marks import PRICES_READ
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import HOUR
 
 EVERY_S = 6 * HOUR

@@ -34,7 +34,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS
 from pilotlight.facts.money.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.billing import closed_days
-from pilotlight.flow.budgets import held_prices
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.stopped_nodes import without_standing
@@ -117,40 +117,43 @@ def _counts(deps: Deps, life: Life) -> bool:
 
 def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
     now, seen = deps.state.now(), from_.seen if from_ else None
-    # A day that is not counted whole may have nodes that were never told.
-    told_since = seen if not from_ or seen is None or from_.day >= seen.date() else day_start(from_.day)
     lives = instance_lifetimes.ended_since(deps, (from_.lives_from if from_ else None) or seen)
-    over = [life for life in lives if _counts(deps, life)]
-    # Pools first: an instance that joins meanwhile is in both, never in neither.
-    pools, view = deps.pools.describe(), deps.observe()
-    if any(pool.stops or pool.stopped for pool in pools):
-        view, _ = without_standing(view, pools)
+    nodes = _lit(deps)
     offerings = {offering.pool: offering for offering in deps.offerings}
-    # A node object is younger than its instance, which is paid for from its launch.
-    launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
-    nodes = [
-        one._replace(since=min(one.since, launched.get(one.instance, one.since)))
-        for one in lit_instances(view.nodes, pools)
-    ]
     apart = _degrees(deps) if deps.apart else {}
     known = [one for one in nodes if apart.get(one.node.name if one.node else one.instance, 0) < NAMELESS]
     found = {one.instance: _as_seen(one, offerings.get(one.pool), apart) for one in known}
+    judged = {one.instance: one.node for one in known if one.node and one.node.name not in apart}
     return MeterLook(
         at=now,
         lit=found,
-        told={
-            one.instance: node_times(one.node, found[one.instance].gpus)
-            for one in known
-            if one.node and one.node.name not in apart
-        },
-        nodes={one.instance: one.node for one in known if one.node and one.node.name not in apart},
+        told={instance: node_times(node, found[instance].gpus) for instance, node in judged.items()},
+        nodes=judged,
         last=seen,
-        over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in over},
+        over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in lives if _counts(deps, life)},
         offerings=offerings,
         apart=unmetered_nodes(deps).union(life.instance for life in lives if not _counts(deps, life)),
-        held=held_prices.prices_since(deps, told_since),
+        held=budget_holds.prices_since(deps, _untold_since(from_)),
         budgets=bool(deps.policy.budgets),
     )
+
+
+def _lit(deps: Deps) -> list[Lit]:
+    """Instances that are paid for. Pools are read first: one that joins meanwhile is in both, never in neither."""
+    pools, view = deps.pools.describe(), deps.observe()
+    if any(pool.stops or pool.stopped for pool in pools):
+        view, _ = without_standing(view, pools)
+    # A node object is younger than its instance, which is paid for from its launch.
+    launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
+    lit = lit_instances(view.nodes, pools)
+    return [one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit]
+
+
+def _untold_since(from_: CountFrom | None) -> datetime | None:
+    """Since when prices of holds may not be known: a day that is not counted whole may have nodes never told of."""
+    if from_ is None or from_.seen is None:
+        return None
+    return from_.seen if from_.day >= from_.seen.date() else day_start(from_.day)
 
 
 def unmetered_nodes(deps: HasBooks) -> frozenset[str]:

@@ -6,7 +6,6 @@ alert has the day for a fingerprint: two ticks at once, or one after a crash, te
 
 from datetime import datetime
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, find_waste
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
@@ -15,6 +14,7 @@ from pilotlight.flow.alerts.told_once import tell_once, was_noticed
 from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.marks import NOTICED
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour
 
 LOOK_S: Seconds = 6 * HOUR

@@ -1,25 +1,32 @@
-"""Accounts in the state: how they are read, and how one is changed by compare-and-set.
+"""Accounts in the state, and the holds that they list: how they are read, and how one is changed by compare-and-set.
 
-Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, with ``/1``, ``/2`` ... its further parts. Whatever
+Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, with ``/1``, ``/2`` ... its further parts;
+``hold/<cluster>/<decision>.<call>.<node>`` is a hold, which lists every account before anything is held there. Whatever
 adds to one reads in this order: the account, then the hold it adds for, which must be live; then it writes over the
 version it read. Whoever ends a hold changes each of its accounts, so that nobody adds to one afterwards.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
-from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import MAX, windows
+import msgspec
+
+from pilotlight.decide.money import budget_balance as moves
+from pilotlight.decide.money.budget_limits import MAX, held_amount, refusal, windows
 from pilotlight.errors import Conflict
-from pilotlight.facts.money.budgets import Account, Meter
-from pilotlight.flow.deps import HasBooks
+from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
+from pilotlight.flow.deps import Deps, HasBooks
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.billing_records import CAP
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.state_schema.table import Entry
 
 Alive = Callable[[], bool]
 """Whether the holds that are added for are live."""
+
+ByMeter = Mapping[str, tuple[Meter, list[Hold]]]
+"""By its key each meter that counts some holds, and those."""
 
 NONE = Account()
 
@@ -87,6 +94,15 @@ def ahead(deps: HasBooks, meter: Meter) -> dict[str, Account]:
 def total(deps: HasBooks, meter: Meter) -> Decimal:
     """Settled and held against a meter."""
     return read(deps, meter).total
+
+
+def balances_of(meter: Meter, known: dict[str, Account]) -> list[Balance]:
+    """The balance of a meter, and of every later window of its limit in which something is held."""
+    sums: dict[str, Decimal] = {meter.key: Decimal(0)}
+    for name, account in known.items():
+        key = meter_key(name)
+        sums[key] = sums.get(key, Decimal(0)) + account.total
+    return [Balance(meter=each, total=sums[each.key]) for each in windows_of(meter, sums)]
 
 
 def change(deps: HasBooks, name: str, update: Callable[[Account], Account], alive: Alive | None = None) -> Account:
@@ -192,3 +208,94 @@ def windows_of(meter: Meter, keys: Iterable[str]) -> Iterator[Meter]:
             yield each
         if each.key.rpartition("/")[2] >= last:
             return
+
+
+def every_hold(deps: Deps) -> list[Entry[Hold]]:
+    """Every hold of the cluster, with the version that was read."""
+    return list(HOLD.scan(deps.state, f"{deps.name}/"))
+
+
+def write_hold(deps: Deps, found: Entry[Hold], **fields: object) -> Entry[Hold]:
+    """Write a hold with other fields over the version that was read. Raises ``Conflict``."""
+    after = msgspec.structs.replace(found.value, **fields)
+    return Entry(found.name, HOLD.put(deps.state, found.name, after, if_version=found.version), after)
+
+
+def list_in_accounts(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Hold]:
+    """The hold with an account listed for each of these meters."""
+    fresh = [meter for meter in touched if not is_listed(found.value, meter.key)]
+    if not fresh:
+        return found
+    names = [read(deps, meter).names(1)[0] for meter in fresh]
+    for meter, name in zip(fresh, names, strict=True):
+        make_part_known(deps, meter, name)
+    return write_hold(deps, found, accounts=(*found.value.accounts, *names))
+
+
+def is_listed(hold: Hold, key: str) -> bool:
+    """True where a hold has an account of a meter, by that one's key."""
+    return any(meter_key(name) == key for name in hold.accounts)
+
+
+def extend(deps: Deps, hold: Hold, meter: Meter, wanted: Decimal, least: Decimal) -> Account:
+    """Raise what a live hold has in a meter's account to what is wanted, if that fits; else to what is owed."""
+    name = account_of(hold, meter)
+
+    def alive() -> bool:
+        found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
+        return found is not None and found.value.ended_at is None
+
+    def update(account: Account) -> Account:
+        return moves.extend_hold(account, hold.id, wanted, parts.limit(name, account), least)
+
+    parts = read(deps, meter)
+    if len(parts) > 1:
+        own = next((e.value.held.get(hold.id, Decimal(0)) for e in parts if e.name == name), Decimal(0))
+        gather(deps, meter, name, max(wanted, least) - own)
+        parts = read(deps, meter)
+    return change(deps, name, update, alive)
+
+
+def account_of(hold: Hold, meter: Meter) -> str:
+    """The part of a meter's account that a hold is listed in."""
+    return next((name for name in hold.accounts if meter_key(name) == meter.key), meter.key)
+
+
+def write_holds(deps: Deps, fresh: Sequence[Hold], by_meter: ByMeter) -> list[Hold]:
+    """The holds as they are in the state, each with its accounts. What an earlier attempt wrote stays as it is."""
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    for meter, own in by_meter.values():
+        names = read(deps, meter).names(len(own))
+        make_part_known(deps, meter, names[-1])
+        for hold, name in zip(own, names, strict=True):
+            named[hold.id].append(name)
+    out: list[Hold] = []
+    for hold in fresh:
+        listed = msgspec.structs.replace(hold, accounts=tuple(named[hold.id]))
+        try:
+            HOLD.put(deps.state, f"{deps.name}/{hold.id}", listed, if_version=ABSENT)
+            out.append(listed)
+        except Conflict:
+            found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
+            out += [found.value] if found else []
+    return out
+
+
+def hold_amounts(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: ByMeter) -> str:
+    """Hold what each meter counts of these, whose ids begin with a prefix. The first refusal, or empty."""
+
+    def alive(ids: Iterable[str]) -> bool:
+        found = HOLD.scan(deps.state, f"{deps.name}/{prefix}")
+        return {entry.value.id for entry in found if entry.value.ended_at is None}.issuperset(ids)
+
+    for meter, _ in by_meter.values():
+        wanted: defaultdict[str, dict[str, Decimal]] = defaultdict(dict)
+        for hold in holds:
+            for name in hold.accounts:
+                if meter_key(name) == meter.key:
+                    wanted[name][hold.id] = held_amount(meter, hold)
+        for name, own in wanted.items():
+            if not reserve(deps, meter, name, own, partial(alive, own)):
+                after = total(deps, meter) + sum(own.values(), Decimal(0))
+                return refusal(meter, after, next(h.terms for h in holds if h.id in own))
+    return ""

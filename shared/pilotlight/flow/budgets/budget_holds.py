@@ -1,43 +1,40 @@
-"""Budget holds before a purchase: how far budgets are used, and what a purchase may cost held for it, all or nothing.
+"""Holds on budgets: what a purchase may cost is held before it is made, all or nothing, and settled once its node ends.
 
-Afterwards ``renew_holds`` moves holds on and ``hold_ends`` settles them. Without budgets nothing here reads or writes.
+``renew_holds`` moves holds on in between. A hold ends once, by compare-and-set: at real cost where a node stopped, void
+where nothing was bought. Then each account settles what it holds for it, then it is closed, then the accounts forget
+it, then it is deleted. So a crash between any two steps leaves a hold that the next look finds, every step can be done
+twice by anyone, and a worker that comes late changes nothing. Without budgets nothing here reads or writes.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
-import msgspec
-
-from pilotlight.decide.demand.class_run_times import typical
+from pilotlight.decide.demand.run_lengths import learn_run_times, typical
+from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_ladder import refuses
-from pilotlight.decide.money.budget_limits import held_amount, life, meters, open_hold, refusal, unpaid
+from pilotlight.decide.money.budget_limits import counted_by, life, meters, open_hold, unpaid, used_amount
 from pilotlight.errors import Conflict
-from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter, Money, Runs, Terms
-from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Meter, Money, Runs, Terms
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
-from pilotlight.flow.budgets.hold_ends import give_back
 from pilotlight.flow.deps import Deps
-from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.billing_records import HOLD, RUNS
+from pilotlight.flow.records import ledger
+from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD, RUNS
+from pilotlight.state_schema.table import Entry
+from pilotlight.units import Seconds
 
 
 def balances(deps: Deps, now: datetime) -> Money:
     """Balances of each budget, now and in windows ahead."""
     found = meters(deps.policy.budgets, now)
-    totals = tuple(each for meter in found for each in balances_of(meter, budget_accounts.ahead(deps, meter)))
-    return Money(balances=totals, typical=typical(known_runs(deps)), steps=ladder_steps.steps(deps.state, deps.name))
-
-
-def balances_of(meter: Meter, known: dict[str, Account]) -> list[Balance]:
-    """The balance of a meter, and of every later window of its limit in which something is held."""
-    sums: dict[str, Decimal] = {meter.key: Decimal(0)}
-    for name, account in known.items():
-        key = budget_accounts.meter_key(name)
-        sums[key] = sums.get(key, Decimal(0)) + account.total
-    return [Balance(meter=each, total=sums[each.key]) for each in budget_accounts.windows_of(meter, sums)]
+    totals = tuple(
+        each for meter in found for each in budget_accounts.balances_of(meter, budget_accounts.ahead(deps, meter))
+    )
+    return Money(balances=totals, typical=typical_runs(deps), steps=ladder_steps.steps(deps.state, deps.name))
 
 
 def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: datetime) -> str:
@@ -55,68 +52,186 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
         if nobody := unpaid(deps.policy.budgets, each):
             return nobody
     fresh = [open_hold(f"{decision}.{index}.{n}", decision, terms, now) for n, terms in enumerate(nodes)]
-    by_meter = _counted(deps.policy.budgets, fresh)
-    written = _written(deps, fresh, by_meter)
-    refused = _held(deps, f"{decision}.{index}.", written, by_meter)
+    by_meter = counted_by(deps.policy.budgets, fresh)
+    written = budget_accounts.write_holds(deps, fresh, by_meter)
+    refused = budget_accounts.hold_amounts(deps, f"{decision}.{index}.", written, by_meter)
     if refused:
         give_back(deps, written, now)
     return refused
 
 
-def _counted(budgets: Sequence[Budget], fresh: Sequence[Hold]) -> dict[str, tuple[Meter, list[Hold]]]:
-    """Which meters count which of the holds."""
-    out: dict[str, tuple[Meter, list[Hold]]] = {}
-    for hold in fresh:
-        for meter in life(budgets, hold, max(hold.until, hold.binds_until)):
-            if held_amount(meter, hold):
-                out.setdefault(meter.key, (meter, []))[1].append(hold)
-    return out
+def typical_runs(deps: Deps, nodes: Iterable[Node] | None = None, now: datetime | None = None) -> dict[str, Seconds]:
+    """The median run by class, learned with the ``nodes`` of a look where it has some; only soft budgets ask for it."""
+    if all(budget.hard for budget in deps.policy.budgets):
+        return {}
+    found = RUNS.get(deps.state, deps.name)
+    known = found.value if found else Runs()
+    runs = learn_run_times(known, nodes, now) if nodes is not None and now is not None else known
+    if runs != known:
+        RUNS.put(deps.state, deps.name, runs)
+    return typical(runs)
 
 
-def _written(deps: Deps, fresh: Sequence[Hold], by_meter: dict[str, tuple[Meter, list[Hold]]]) -> list[Hold]:
-    """The holds as they are in the state, each with its accounts. What an earlier attempt wrote stays as it is."""
-    named: defaultdict[str, list[str]] = defaultdict(list)
-    for meter, own in by_meter.values():
-        names = budget_accounts.read(deps, meter).names(len(own))
-        budget_accounts.make_part_known(deps, meter, names[-1])
-        for hold, name in zip(own, names, strict=True):
-            named[hold.id].append(name)
-    out: list[Hold] = []
-    for hold in fresh:
-        listed = msgspec.structs.replace(hold, accounts=tuple(named[hold.id]))
-        try:
-            HOLD.put(deps.state, f"{deps.name}/{hold.id}", listed, if_version=ABSENT)
-            out.append(listed)
-        except Conflict:
-            found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
-            out += [found.value] if found else []
-    return out
+def settle_decision(deps: Deps, record: Record) -> None:
+    """Settle the nodes that a decision has just given back, and free what the cloud did not sell it."""
+    if not deps.policy.budgets or all(step.open for step in record.steps):
+        return
+    gone = {
+        call.instance or call.node
+        for call, step in record.calls_with_steps
+        if isinstance(call, NodeVerdict) and step.state == "done"
+    }
+    nothing = _unsold(record)
+    if gone or nothing:
+        settle(deps, gone, nothing)
 
 
-def _held(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: dict[str, tuple[Meter, list[Hold]]]) -> str:
-    def alive(ids: Iterable[str]) -> bool:
-        found = HOLD.scan(deps.state, f"{deps.name}/{prefix}")
-        return {entry.value.id for entry in found if entry.value.ended_at is None}.issuperset(ids)
+def unsold(deps: Deps, holds: Iterable[Hold], unresolved: AbstractSet[str]) -> set[str]:
+    """The holds without an instance, by id, for which nothing was bought, as their filed decisions say.
 
-    for meter, _ in by_meter.values():
-        wanted: defaultdict[str, dict[str, Decimal]] = defaultdict(dict)
-        for hold in holds:
-            for name in hold.accounts:
-                if budget_accounts.meter_key(name) == meter.key:
-                    wanted[name][hold.id] = held_amount(meter, hold)
-        for name, own in wanted.items():
-            if not budget_accounts.reserve(deps, meter, name, own, partial(alive, own)):
-                after = budget_accounts.total(deps, meter) + sum(own.values(), Decimal(0))
-                return refusal(meter, after, next(h.terms for h in holds if h.id in own))
-    return ""
+    A worker that came late, or died at the wrong moment, left them: an instance of their pool is another's.
+    """
+    asked = {h.decision for h in holds if not h.instance and h.ended_at is None} - unresolved - {""}
+    found = (ledger.filed_decision(deps.state, deps.name, decision) for decision in sorted(asked))
+    return {id for record in found if record is not None for id in _unsold(record)}
 
 
-def soft(deps: Deps) -> bool:
-    """True where some budget holds typical runs only."""
-    return not all(budget.hard for budget in deps.policy.budgets)
+def _unsold(record: Record) -> set[str]:
+    return {
+        f"{record.id}.{step.n}.{n}"
+        for call, step in record.calls_with_steps
+        if isinstance(call, Buy) and step.state in ("denied", "unknown", "revoked")
+        for n in range(step.count, call.count)
+    }
 
 
-def known_runs(deps: Deps) -> Runs:
-    """The runs seen so far, where a budget asks for them."""
-    found = RUNS.get(deps.state, deps.name) if soft(deps) else None
-    return found.value if found else Runs()
+def settle(deps: Deps, gone: Iterable[str], unsold: Iterable[str]) -> None:
+    """Settle holds by the instances that were given back, and free those, by id, for which nothing was bought."""
+    gone, unsold, now = set(gone), set(unsold), deps.now()
+    for found in budget_accounts.every_hold(deps):
+        if found.value.instance in gone:
+            end(deps, found, now)
+        elif found.value.id in unsold and not found.value.instance:
+            end(deps, found, now, void=True)
+
+
+def give_back(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
+    """Nothing was bought for these: all they held is free again. One whose instance is known by now is left."""
+    for hold in holds:
+        found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
+        if found is not None and (not found.value.instance or found.value.ended_at is not None):
+            end(deps, found, now, void=True)
+
+
+def end(deps: Deps, found: Entry[Hold], ended_at: datetime, *, void: bool = False) -> None:
+    """End a hold as it was read, and settle it; one that has ended is settled. Whoever changed it meanwhile goes on."""
+    try:
+        if found.value.ended_at is None:
+            found = _ended(deps, found, ended_at, void or _charged_by_another(deps, found.value))
+        _settle(deps, found)
+    except Conflict:
+        return
+
+
+def _ended(deps: Deps, found: Entry[Hold], ended_at: datetime, void: bool) -> Entry[Hold]:
+    """Every account of the life holds something before the hold ends: only what is held is settled."""
+    touched = () if void else life(deps.policy.budgets, found.value, ended_at)
+    found = budget_accounts.list_in_accounts(deps, found, touched)
+    for meter in touched:
+        cost = used_amount(meter, found.value, ended_at)
+        budget_accounts.extend(deps, found.value, meter, cost, least=cost)
+    return budget_accounts.write_hold(deps, found, ended_at=ended_at, void=void)
+
+
+def _settle(deps: Deps, found: Entry[Hold]) -> None:
+    hold = found.value
+    assert hold.ended_at is not None
+    lived = {m.key: m for m in life(deps.policy.budgets, hold, hold.ended_at)} | _of_its_accounts(deps, hold)
+    if hold.instance and not hold.void:
+        fresh = Charged(hold=hold.id, until=hold.ended_at)
+        CHARGED.change(deps.state, f"{deps.name}/{hold.instance}", partial(_later, fresh=fresh))
+    names = list(dict.fromkeys([*hold.accounts, *(k for k in lived if not budget_accounts.is_listed(hold, k))]))
+    for name in names:
+        meter = lived.get(budget_accounts.meter_key(name))
+        budget_accounts.change(
+            deps, name, partial(_settled, hold=hold, meter=meter), partial(_is_open, deps, found.name)
+        )
+    if not hold.closed:
+        found = budget_accounts.write_hold(deps, found, closed=True)
+    for name in names:
+        budget_accounts.change(deps, name, partial(moves.forget_done, id=hold.id))
+    tell_prices(deps, [hold])
+    HOLD.delete(deps.state, found.name, if_version=found.version)
+
+
+def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:
+    """The windows that a hold is listed in, as far as the policy still has them."""
+    keys = {budget_accounts.meter_key(name) for name in hold.accounts}
+    first = meters(deps.policy.budgets, hold.since)
+    own = {meter.key.rpartition("/")[0]: meter for meter in first}
+    found = (
+        each
+        for limit, meter in own.items()
+        for each in budget_accounts.windows_of(meter, {key for key in keys if key.rpartition("/")[0] == limit})
+    )
+    return {meter.key: meter for meter in found}
+
+
+def _settled(account: Account, hold: Hold, meter: Meter | None) -> Account:
+    """At real cost. What is held in a window that the policy does not know any more is taken for spent.
+
+    Where nothing is held it is marked: whoever was about to hold for it finds another version.
+    """
+    assert hold.ended_at is not None
+    if hold.id not in account.held:
+        return moves.mark_done(account, hold.id)
+    if hold.void or (meter is not None and meter.end is None):
+        cost = Decimal(0)
+    else:
+        cost = used_amount(meter, hold, hold.ended_at) if meter else account.held.get(hold.id, Decimal(0))
+    return moves.settle_hold(account, hold.id, cost)
+
+
+def _later(was: Charged | None, fresh: Charged) -> Charged:
+    return was if was is not None and was.until >= fresh.until else fresh
+
+
+def _is_open(deps: Deps, name: str) -> bool:
+    found = HOLD.get(deps.state, name)
+    return found is not None and not found.value.closed
+
+
+def _charged_by_another(deps: Deps, hold: Hold) -> bool:
+    """True where another hold was charged for this one's instance after the look that gave it to this one."""
+    if not hold.instance or hold.matched_at is None:
+        return False
+    found = CHARGED.get(deps.state, f"{deps.name}/{hold.instance}")
+    return found is not None and found.value.hold != hold.id and found.value.until >= hold.matched_at
+
+
+LATE = timedelta(hours=1)
+"""A price may be told so long after a look of the meter that should have known of it began."""
+
+
+def tell_prices(deps: Deps, holds: Iterable[Hold]) -> set[str]:
+    """Tell of holds, as their records are, whose prices changed or are not their pool's. The ids of those."""
+    prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
+    fresh = [hold for hold in holds if hold.instance and not (hold.told or hold.void)]
+    fresh = [hold for hold in fresh if hold.earlier or prices.get(hold.terms.pool) != hold.terms.usd_per_hour]
+    if fresh:
+        found = {h.instance: HeldPrice(usd_per_hour=h.terms.usd_per_hour, earlier=h.earlier) for h in fresh}
+        HELD_PRICE.add(deps.state, f"{deps.name}/{_hour(deps.state.now())}", found)
+    return {hold.id for hold in fresh}
+
+
+def prices_since(deps: Deps, seen: datetime | None) -> dict[str, HeldPrice]:
+    """The prices by instance that a meter which has looked up to ``seen`` may not know; what was told last counts."""
+    after = f"{deps.name}/{_hour(seen - LATE)}" if seen is not None else ""
+    found: dict[str, HeldPrice] = {}
+    for entry in HELD_PRICE.table.scan(deps.state, f"{deps.name}/", after=after):
+        found |= entry.value.items
+    return found
+
+
+def _hour(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H}"

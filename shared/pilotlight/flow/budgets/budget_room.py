@@ -1,20 +1,30 @@
-"""Room that each limit leaves a hold: accounts settled and held, as a pass over all holds reads them once."""
+"""Room that each limit leaves a hold, what people should know of it, and accounts that hold for a record that is gone.
 
-from collections.abc import Sequence
+Accounts are read once in a pass over all holds. A record is written before anything is held for it, and deleted after
+every account has settled it. So what an account holds for an id that no record names is a loss. A node of it that is
+lit is held for anew, for its whole life. One that went meanwhile may have cost all that was held: in the period that
+goes on that is taken for spent. Rates, and periods to come, have it back once nothing of its decision is on its way.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
 import msgspec
 
-from pilotlight.decide.money import account as moves
-from pilotlight.decide.money.budget_limits import held_amount, latest, refusal, used_amount
-from pilotlight.decide.money.holds import Short
+from pilotlight.codec.policy_rules import never_ending
+from pilotlight.decide.money import budget_balance as moves
+from pilotlight.decide.money.budget_limits import amount, budget_owner, held_amount, latest, limit, refusal, used_amount
+from pilotlight.decide.money.holds import Short, report
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
-from pilotlight.flow.budgets.budget_holds import balances_of
-from pilotlight.flow.budgets.hold_records import account_of, extend
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.state_schema.billing_records import HOLD
 
 
 class BudgetRoom:
@@ -33,7 +43,7 @@ class BudgetRoom:
 
     def own(self, meter: Meter, hold: Hold) -> Decimal:
         """The amount that a meter holds for one hold."""
-        account = self.known[_limit_of(meter)].get(account_of(hold, meter), budget_accounts.NONE)
+        account = self.known[_limit_of(meter)].get(budget_accounts.account_of(hold, meter), budget_accounts.NONE)
         return account.held.get(hold.id, Decimal(0))
 
     def cut(self, wants: Hold, own: Hold, concerned: Sequence[Meter]) -> Hold:
@@ -53,11 +63,11 @@ class BudgetRoom:
         wanted = max(spent, held_amount(meter, wants))
         room = meter.limit - self.total(meter) + self.own(meter, has)
         least = max(spent, min(commitment, room))
-        name, known = account_of(has, meter), self.known[_limit_of(meter)]
+        name, known = budget_accounts.account_of(has, meter), self.known[_limit_of(meter)]
         account = known.get(name, budget_accounts.NONE)
         most = self._sum(name, account) + room - self.own(meter, has)
         if moves.extend_hold(account, has.id, wanted, most, least) is not account:
-            known[name] = extend(self._deps, has, meter, wanted, least)
+            known[name] = budget_accounts.extend(self._deps, has, meter, wanted, least)
         got = self.own(meter, has)
         if got >= wanted:
             return None
@@ -76,13 +86,13 @@ class BudgetRoom:
         for meter in concerned:
             needs = max(used_amount(meter, has, self._now), held_amount(meter, has))
             if self.own(meter, has) > needs:
-                name = account_of(has, meter)
+                name = budget_accounts.account_of(has, meter)
                 update = partial(moves.lower_hold, id=hold.id, to=needs)
                 self.known[_limit_of(meter)][name] = budget_accounts.change(self._deps, name, update)
 
     def balances(self) -> tuple[Balance, ...]:
         """The balance of each limit, in its window and in those ahead."""
-        return tuple(b for m in self.meters for b in balances_of(m, self.known[_limit_of(m)]))
+        return tuple(b for m in self.meters for b in budget_accounts.balances_of(m, self.known[_limit_of(m)]))
 
     def _sum(self, name: str, account: Account) -> Decimal:
         """A part's total, worked out once: with thousands of holds each of them asks."""
@@ -95,3 +105,96 @@ class BudgetRoom:
 def _limit_of(meter: Meter) -> str:
     """A limit, whatever the window: what all its accounts' names begin with."""
     return meter.key.rpartition("/")[0]
+
+
+def hold_findings(
+    policy: Policy,
+    told: Collection[tuple[Meter, list[Short]]],
+    room: BudgetRoom,
+    kept: Iterable[tuple[str, Hold]],
+    classes: Collection[str],
+) -> tuple[Finding, ...]:
+    """One finding for each limit that people should know of. ``kept`` are the holds that stay, by their nodes."""
+    found: dict[str, Finding] = {}
+    for meter, short in told:
+        subject = f"budget {meter.budget.name}, {meter.measure}"
+        why = report(meter, room.total(meter), short)
+        if why and subject not in found:
+            found[subject] = Finding(subject=subject, code="budget-hold", message=why)
+    return (*found.values(), *_passed(room, kept), *_endless(policy, classes))
+
+
+def _passed(room: BudgetRoom, kept: Iterable[tuple[str, Hold]]) -> Iterator[Finding]:
+    """Hard limits that are below what is settled and held, most likely since they were lowered."""
+    for meter in room.meters:
+        total = room.total(meter)
+        if meter.budget.hard and total > meter.limit:
+            from pilotlight.decide.money.passed_limits import HeldNode, comes_to
+
+            shares = [HeldNode(name, room.own(meter, hold), hold.until) for name, hold in kept]
+            if why := comes_to(meter, total, shares):
+                yield Finding(subject=f"{budget_owner(meter)}, {limit(meter)}", code="budget-passed", message=why)
+
+
+def _endless(policy: Policy, classes: Iterable[str]) -> Iterator[Finding]:
+    """Classes of lit nodes that end nowhere, under a hard budget: what ``check`` refuses is used all the same."""
+    lit = {f"classes.{name}.max_runtime": name for name in classes}
+    for path, why in never_ending(policy) if lit else ():
+        if path in lit:
+            yield Finding(subject=f"class {lit[path]}", code="budget-endless", message=f"{path} {why}")
+
+
+def settle_lost(
+    deps: Deps,
+    snapshot: Snapshot,
+    meters: Iterable[Meter],
+    known: Mapping[str, dict[str, Account]],
+    holds: Collection[str],
+) -> list[Finding]:
+    """Settle what accounts hold for ids that are not among ``holds``. A finding for each says what counts as spent.
+
+    ``known`` are each limit's accounts by name, from its window on, as they were read; and as they are afterwards.
+    """
+    coming = {entry.decision for _, entry in snapshot.flights} | snapshot.unresolved
+    told: defaultdict[str, list[str]] = defaultdict(list)
+    for meter in meters:
+        found = known[meter.key.rpartition("/")[0]]
+        for name, account in list(found.items()):
+            spends = meter.end is not None and budget_accounts.meter_key(name) == meter.key
+            for id, usd in account.held.items():
+                if id in holds or _decision(id) in coming or _there(deps, id):
+                    continue
+                cost = usd if spends else Decimal(0)
+                found[name], was_lost = _settle(deps, name, id, cost)
+                if was_lost:
+                    figures = f"{amount(meter, cost)} count as spent of {limit(meter)} ({budget_owner(meter)})"
+                    told[id] += [figures] if cost else []
+    return [_finding(id, said) for id, said in told.items()]
+
+
+def _settle(deps: Deps, name: str, id: str, cost: Decimal) -> tuple[Account, bool]:
+    """The account as it is then, and whether it still held for the id: else a worker has settled it in order."""
+    was_lost = False
+
+    def update(account: Account) -> Account:
+        nonlocal was_lost
+        was_lost = id in account.held
+        return moves.settle_lost_hold(account, id, cost)
+
+    return budget_accounts.change(deps, name, update), was_lost
+
+
+def _finding(id: str, said: Sequence[str]) -> Finding:
+    """The finding that tells people of a lost record."""
+    why = f"its record was deleted: {', '.join(said) or 'what it held is free again'}"
+    why += "; a node of it that is lit is held for anew"
+    return Finding(subject=f"hold {id}", code="budget-lost", message=why)
+
+
+def _decision(id: str) -> str:
+    """The decision of ``<decision>.<call>.<node>``; empty for a node that nobody bought."""
+    return id.rsplit(".", 2)[0] if id.count(".") > 1 else ""
+
+
+def _there(deps: Deps, id: str) -> bool:
+    return HOLD.get(deps.state, f"{deps.name}/{id}") is not None

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 
-from pilotlight.decide.money import account as moves
+from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_limits import amount, budget_owner, limit, window
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import Budget

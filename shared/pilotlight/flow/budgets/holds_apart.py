@@ -15,7 +15,7 @@ from pilotlight.decide.money.node_end import Ending, class_of, empty_node_end
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.flow.budgets import hard_stop, hold_records
+from pilotlight.flow.budgets import budget_accounts, hard_stop
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -87,10 +87,10 @@ def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) ->
     )
     name = f"{deps.name}/{made.id}"
     entry = Entry(name, HOLD.put(deps.state, name, made, if_version=ABSENT), made)
-    entry = hold_records.list_in_accounts(deps, entry, counts)
+    entry = budget_accounts.list_in_accounts(deps, entry, counts)
     for meter in counts:
         takes = _takes(meter, entry.value)
-        hold_records.extend(deps, entry.value, meter, takes, takes)
+        budget_accounts.extend(deps, entry.value, meter, takes, takes)
     return entry
 
 

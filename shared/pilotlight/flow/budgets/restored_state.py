@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
-from pilotlight.decide.money import account as moves
+from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
 from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.capacity import Offering

@@ -16,7 +16,7 @@ from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workloa
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.money.budgets import Hold, Terms
 from pilotlight.facts.workload import PodDemand, Reserving
-from pilotlight.flow.budgets import budget_holds, hold_ends
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
@@ -81,7 +81,7 @@ def keep(deps: Deps, snapshot: Snapshot, known: Mapping[str, Entry[Hold]], lit: 
             due += [ends] if ends else []
             continue
         at = min(snapshot.now, ends) if ends else snapshot.now
-        hold_ends.end(deps, entry, at, void=own.terms.pool in seen)
+        budget_holds.end(deps, entry, at, void=own.terms.pool in seen)
         over.add(own.id)
     return WorkloadHolds(over=frozenset(over), decisions=frozenset(alive), due=tuple(due))
 

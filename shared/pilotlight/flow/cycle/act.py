@@ -50,6 +50,16 @@ class Act:
         self.short: Counter[str] = Counter()
         self.unfinished = self.elsewhere = False
 
+    def make_calls(self) -> Record:
+        """Make the calls and write what they left behind; the record with its steps as they are known then."""
+        try:
+            self.run()
+        except Retry:
+            self._remember()
+            raise
+        self._remember()
+        return msgspec.structs.replace(self.record, steps=tuple(sending.step for sending in self.sendings))
+
     def run(self) -> None:
         """Every call in order. After a ``Retry`` no other is made: it is raised, and what was planned is revoked.
 
@@ -67,7 +77,7 @@ class Act:
                     sending.end("revoked", code="failed", note=NOT_CALLED, count=0)
             raise
 
-    def remember(self) -> None:
+    def _remember(self) -> None:
         """Write what the calls left behind, once, after them."""
         state, plan, tally = self.deps.state, self.record.plan, self.tally
         if self.ran:
@@ -76,11 +86,6 @@ class Act:
             tally = tally.count_duration("cycle", self.ran()).count_decision(verdicts, asked)
         memory = msgspec.structs.replace(self.memory, tally=tally)
         ledger.remember(self.deps.state, self.deps.name, self.snapshot.was, memory)
-
-    @property
-    def done(self) -> Record:
-        """The record with its steps as far as they are known."""
-        return msgspec.structs.replace(self.record, steps=tuple(sending.step for sending in self.sendings))
 
     def _carry_out(self, sending: Sending) -> None:
         step, call = sending.step, self.record.plan.calls[sending.step.n]

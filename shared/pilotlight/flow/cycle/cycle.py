@@ -7,19 +7,19 @@ from msgspec.structs import replace
 
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.decide.place.node_closing import OPEN_S, count_openings
-from pilotlight.errors import Retry
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.facts.place.homes import NO_HOMES
-from pilotlight.flow.alerts.decision_messages import close_and_tell, endings, flap_alerts, messages_of
-from pilotlight.flow.alerts.wording import did, released_nodes, summary
-from pilotlight.flow.budgets import hold_ends, renew_holds
+from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
+from pilotlight.flow.alerts.wording import answer_of, summary
+from pilotlight.flow.budgets import budget_holds, renew_holds
 from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
+from pilotlight.flow.cycle.homes import give_homes, move_in
 from pilotlight.flow.cycle.planning import Aim, make_plan
-from pilotlight.flow.cycle.recovery import Left, any_reopened, carry_on, purchases, settle_left, sized_anew, take_over
+from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.settle import settle
@@ -106,25 +106,27 @@ class Cycle:
         self.ran = deps.clock.stopwatch()
 
     def run(self) -> Answer:
-        """Recover, observe, renew holds, plan, taint, tend GPUs, check admissions, act, tell."""
-        snapshot, money, left = self.observe()
+        """Recover, observe, settle, renew holds, plan, taint, tend GPUs, check admissions, act, tell: a room a line."""
+        left = take_over(self.deps, self.held)
+        snapshot, left = look_and_settle(self.deps, self.look, left)
+        snapshot = self.settle(with_flights(self.deps, snapshot))
+        snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
         snapshot = self.turn_doors(snapshot, plan)
         self.tend_gpus(snapshot, plan)
         again = carry_on(self.deps, snapshot, left, self.held)
-        if plan.buys and any(sending.stays for one in left for sending in one.sendings):
+        if any_stays(left, plan):
             self.unfinished = True
             return Answer(decision="", did=again, why=STAYS, outcome="nothing")
-        snapshot = sized_anew(self.deps, snapshot, left, plan)
-        snapshot = self.count_demand(snapshot, plan)
+        snapshot = self.count_demand(sized_anew(self.deps, snapshot, left, plan), plan)
         record = self.record(snapshot, plan, money)
         again += self.check_admissions(snapshot, plan)
         answer = self.act(snapshot, record, purchases(left)) if record else self.remember(snapshot, plan)
         self.held.forget_loss()
         self.follow_advice(snapshot, plan)
-        timed = replace(answer, look_again_at=plan.look_again_at, open_until=self.open_until)
-        return replace(timed, did=(*again, *answer.did)) if again else timed
+        did = (*again, *answer.did)
+        return replace(answer, did=did, look_again_at=plan.look_again_at, open_until=self.open_until)
 
     def count_demand(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """The look that remembers what pods ask for which no earlier one counted."""
@@ -170,47 +172,33 @@ class Cycle:
 
         return with_told(self.deps, snapshot)
 
-    def observe(self) -> tuple[Snapshot, Money, list[Left]]:
-        """One read, what earlier looks left open settled by it, and the budgets' holds moved on."""
-        found = ledger.open_records(self.deps.state, self.deps.name)
-        left = take_over(self.deps, found, self.held) if found else []
-        snapshot = self.look()
-        if left:
-            before, (snapshot, left) = left, settle_left(self.deps, snapshot, left)
-            if snapshot.view.pending and any_reopened(snapshot, before):  # Those pods may fit where nothing could bind.
-                snapshot, left = settle_left(self.deps, self.look(), left)
-        snapshot = with_flights(self.deps, snapshot)
+    def settle(self, snapshot: Snapshot) -> Snapshot:
+        """The look with what came since the last one: openings that ended, deadlines, nodes that came or idle.
+
+        Where nodes may be given back, moves of jobs that would be late are begun; then the aim's own eyes.
+        """
         memory = snapshot.memory
         memory = count_openings(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
-        again = replace(memory.tally, again=memory.tally.again + 1) if self.round else memory.tally
-        snapshot = replace(snapshot, memory=replace(memory, tally=again))
-        snapshot = with_due_jobs(snapshot)
+        tally = replace(memory.tally, again=memory.tally.again + bool(self.round))
+        snapshot = with_due_jobs(replace(snapshot, memory=replace(memory, tally=tally)))
         if self.aim.releases:
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
+            self.begin_moves(snapshot)
         else:
             snapshot = with_taken_nodes(self.deps, snapshot)
-        if self.aim.releases and any_due(snapshot.view):
+        snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
+        return replace(snapshot, lost_since=self.held.lost_since) if self.held.lost_since else snapshot
+
+    def begin_moves(self, snapshot: Snapshot) -> None:
+        """Jobs moved off a node on which they would be late, or back to spot, where any has a deadline."""
+        if any_due(snapshot.view):
             from pilotlight.flow.budgets.deadline_moves import begin
 
             begin(self.deps, snapshot)
-        snapshot = self.aim.see(snapshot) if self.aim.see else snapshot
-        snapshot = replace(snapshot, lost_since=self.held.lost_since) if self.held.lost_since else snapshot
-        if self.deps.policy.budgets:
-            kept = renew_holds.keep(self.deps, snapshot, self.held.keep)
-            findings = (*kept.snapshot.findings, *kept.findings)
-            return replace(kept.snapshot, findings=findings), kept.money, left
-        if snapshot.lost_since is not None:
-            from pilotlight.flow.budgets.restored_state import restore_finding
-
-            snapshot = replace(snapshot, findings=(*snapshot.findings, restore_finding(snapshot, ())))
-        return snapshot, NO_BUDGETS, left
 
     def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
-        if plan.homes != NO_HOMES or self.deps.policy.placement == "homes":
-            from pilotlight.flow.cycle.homes import give_homes
-
-            give_homes(self.deps, plan.homes, self.held.keep)
+        give_homes(self.deps, plan.homes, self.held.keep)
         memory, placed = snapshot.memory, plan.placement
         if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
             return snapshot
@@ -230,11 +218,11 @@ class Cycle:
             plan=replace(plan, homes=NO_HOMES),
             steps=call_steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
         )
-        over = () if record.steps else endings(self.deps, record, {node.name for node in snapshot.view.nodes})
-        messages = () if record.steps else messages_of(self.deps, record) + over
-        if not (record.steps or messages):
+        if not record.steps:
+            record = with_messages(self.deps, record, (), {node.name for node in snapshot.view.nodes})
+        if not (record.steps or record.messages):
             return None
-        return replace(record, messages=messages, basis=basis(self.deps, snapshot, plan, money))
+        return replace(record, basis=basis(self.deps, snapshot, plan, money))
 
     def act(self, snapshot: Snapshot, record: Record, lost: Sequence[Sending] = ()) -> Answer:
         """Write the decision, make its calls, tell what became of them.
@@ -247,29 +235,17 @@ class Cycle:
         brake_records.spend_approvals(deps, record)
         act = Act(deps, snapshot, record, self.held, call_steps.write_planned(deps, record), self.ran, lost)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
-        try:
-            act.run()
-        except Retry:
-            act.remember()
-            raise
-        act.remember()
-        done = act.done
-        if any(buy.homes for buy in done.plan.buys):
-            from pilotlight.flow.cycle.homes import move_in
-
-            move_in(deps, done, snapshot.view.pending, self.held.keep)
+        done = act.make_calls()
+        move_in(deps, done, snapshot.view.pending, self.held.keep)
         self.unfinished, self.elsewhere = act.unfinished, act.elsewhere
-        messages = record.messages or messages_of(deps, done) + flap_alerts(deps, act.flapping, done.id, done.at)
-        nodes = {node.name for node in snapshot.view.nodes}
-        messages += () if record.messages else endings(deps, done, nodes)
-        done = replace(done, messages=messages)
-        if released_nodes(done):
+        done = with_messages(deps, done, act.flapping, {node.name for node in snapshot.view.nodes})
+        answer = answer_of(done)
+        if answer.released:
             instance_lifetimes.note_released(deps, snapshot, done)
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
-            hold_ends.settle_decision(deps, done)
-        why = summary(done.plan, done.calls_with_steps)
-        return Answer(decision=done.id, did=did(done), why=why, released=released_nodes(done))
+            budget_holds.settle_decision(deps, done)
+        return answer
 
 
 def _without_record(plan: Plan) -> Outcome:

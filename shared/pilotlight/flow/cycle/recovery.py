@@ -3,7 +3,7 @@
 A worker that died, one that stands still, and a call whose answer was lost all look the same: an open record.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.alerts.wording import line
-from pilotlight.flow.budgets import hold_ends
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
@@ -37,13 +37,26 @@ class Left:
     sendings: list[Sending]
 
 
-def take_over(deps: Deps, found: Sequence[tuple[Record, int]], held: Lease) -> list[Left]:
-    """The open records that were found. From here on nothing that their worker planned can be sent.
+def take_over(deps: Deps, held: Lease) -> list[Left]:
+    """The open records, where there are any. From here on nothing that their worker planned can be sent.
 
     Raises ``Busy`` where the lease was lost meanwhile: then an open record is its new holder's, at work.
     """
-    held.keep(sure=True)
+    found = ledger.open_records(deps.state, deps.name)
+    if found:
+        held.keep(sure=True)
     return [Left(record, version, call_steps.taken_over(deps, record)) for record, version in found]
+
+
+def look_and_settle(deps: Deps, look: Callable[[], Snapshot], left: list[Left]) -> tuple[Snapshot, list[Left]]:
+    """One read, and what is left open settled by it. One more where pods wait that may fit a node which was opened."""
+    snapshot = look()
+    if not left:
+        return snapshot, left
+    before, (snapshot, left) = left, settle_left(deps, snapshot, left)
+    if snapshot.view.pending and any_reopened(snapshot, before):  # Those pods may fit where nothing could bind.
+        return settle_left(deps, look(), left)
+    return snapshot, left
 
 
 def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[Snapshot, list[Left]]:
@@ -122,6 +135,11 @@ def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) 
         said += [line(s.step) for s in act.sendings if s.step.state == "done"]
         _close(deps, one)
     return tuple(said)
+
+
+def any_stays(left: Sequence[Left], plan: Plan) -> bool:
+    """True where a node stays that was to go, and the plan buys without it: it is looked at again first."""
+    return bool(plan.buys) and any(sending.stays for one in left for sending in one.sendings)
 
 
 def purchases(left: Sequence[Left]) -> list[Sending]:
@@ -221,7 +239,7 @@ def _close(deps: Deps, one: Left) -> bool:
     known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False
-    hold_ends.settle_decision(deps, known)
+    budget_holds.settle_decision(deps, known)
     close_and_tell(deps, known, one.version)
     return True
 

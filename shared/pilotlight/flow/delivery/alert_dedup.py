@@ -4,10 +4,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.facts.messages import Alert
 from pilotlight.ports.state import State
 from pilotlight.state_schema.marks import HEARD
+from pilotlight.state_schema.table import Mark
 
 
 def was_heard(state: State, alert: Alert) -> bool:

@@ -7,7 +7,6 @@ it is time, so that no worker's death loses it; once it is acknowledged or over 
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.decide.alerts.alert_routing import RANK, wants
 from pilotlight.errors import Conflict
 from pilotlight.facts.alerts.delivery_records import Telling
@@ -15,6 +14,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, ack_name, waiting_name
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alerts import ACK, WAITING
+from pilotlight.state_schema.table import Mark
 
 UNDELIVERED = "undelivered"
 """The kind of alert that tells other channels of one that could not be told."""

@@ -8,7 +8,6 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.decide.alerts.alert_routing import quiet_until
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.alerts.channel_policy import Alerts
@@ -38,7 +37,7 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alerts import PROOF, WAITING
 from pilotlight.state_schema.marks import FLUSH
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.table import Entry, Mark
 from pilotlight.units import Seconds, clock_seconds
 
 AT_MOST_S: Seconds = 45.0

@@ -121,6 +121,7 @@ class Rescue(Saving):
             self._note(deadline=min(self.found.deadline, alone))
 
     def _steps(self, node: Node) -> None:
+        """Take the steps that are due; a node that they leave empty goes at once."""
         self._sooner(node)
         self._count(node)
         due = [move for move in self.steps(node) if move.at <= self.now]
@@ -132,18 +133,23 @@ class Rescue(Saving):
                 self._try(partial(self._gently, move, pods))
             elif not self.found.is_over:
                 self._last(move, node)
-        if (
-            self.found.truth == "verified"
-            and any(move.do == "evict" for move in due)
-            and not self.found.is_over
-            and self._empty(node)
-            and self._drained(node)
-        ):
+        if self._is_left(node, due):
             self._release(node, "nothing is left on it")
+        self.again = self._next_look(node)
+
+    def _is_left(self, node: Node, due: Sequence[Move]) -> bool:
+        """True where a verified order has made all pods leave."""
+        evicts = self.found.truth == "verified" and any(move.do == "evict" for move in due)
+        return evicts and not self.found.is_over and self._empty(node) and self._drained(node)
+
+    def _next_look(self, node: Node) -> datetime | None:
+        """When the next step is due, the end comes, or the cloud is to be asked again; None once it is over."""
+        if self.found.is_over:
+            return None
         later = [move.at for move in self.steps(node) if move.at > self.now]
         later += [found for found in (self.found.deadline,) if found is not None and found > self.now]
         later += [self.now + ASK_AGAIN] if self.found.confirmed else []
-        self.again = min(later, default=None) if not self.found.is_over else None
+        return min(later, default=None)
 
     def _last(self, move: Move, node: Node) -> None:
         if move.do == "uncordon":

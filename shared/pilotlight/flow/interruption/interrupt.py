@@ -41,26 +41,7 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
     """
     now = interruption_records.moment(deps)
     try:
-        view = deps.observe() if notice.kind == "lifecycle" else None
-        if view is not None and not dry_run and (own := _of_our_own(deps, notice, view)) is not None:
-            return own
-        known = interruption_records.find(deps, notice.instance)
-        if known is not None and not news(known.found, notice):
-            return _again(deps, known, dry_run)
-        view = view or deps.observe()
-        before = known.found if known and not known.found.is_over else None
-        version = known.version if known else ABSENT
-        kept = Versioned(_opened(deps, view, notice, before, now), version)
-        if known and before and kept.found.truth == "disproved":
-            return _aside(known.found, kept.found)
-        if dry_run:
-            return _would(deps, kept.found, view)
-        kept = interruption_records.write(deps, kept)
-        over = interruption_records.last_filed(deps, notice.instance) if version == ABSENT else None
-        if over is not None and not news(over, notice):
-            # Another delivery began it and ended it while this one stood still before its write.
-            interruption_records.withdraw(deps, kept)
-            return _again(deps, Versioned(over, ABSENT), dry_run)
+        begun = _begun(deps, notice, now, dry_run)
     except Conflict:
         return Answer(decision="", did=(), why="another delivery of this notice is at work")
     except (Retry, Reject, Denied) as error:
@@ -69,7 +50,40 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
         if isinstance(error, Reject):  # The notice is not to blame: it was read before.
             raise Unavailable(str(error)) from error
         raise
-    return _advance(deps, kept, view)
+    return begun if isinstance(begun, Answer) else _advance(deps, *begun)
+
+
+def _begun(
+    deps: Deps, notice: InterruptionNotice, now: datetime, dry_run: bool
+) -> Answer | tuple[Versioned, ClusterView]:
+    """The record that a notice begins, with the look that it is of; the answer where it begins none."""
+    view = deps.observe() if notice.kind == "lifecycle" else None
+    if view is not None and not dry_run and (own := _of_our_own(deps, notice, view)) is not None:
+        return own
+    known = interruption_records.find(deps, notice.instance)
+    if known is not None and not news(known.found, notice):
+        return _again(deps, known, dry_run)
+    view = view or deps.observe()
+    before = known.found if known and not known.found.is_over else None
+    found = _opened(deps, view, notice, before, now)
+    if before and found.truth == "disproved":
+        return _aside(before, found)
+    if dry_run:
+        return _would(deps, found, view)
+    return _written(deps, notice, Versioned(found, known.version if known else ABSENT), view)
+
+
+def _written(
+    deps: Deps, notice: InterruptionNotice, found: Versioned, view: ClusterView
+) -> Answer | tuple[Versioned, ClusterView]:
+    """The record in the state. It is withdrawn where another delivery began it and ended it while this one stood still
+    before its write."""
+    kept = interruption_records.write(deps, found)
+    over = interruption_records.last_filed(deps, notice.instance) if found.version == ABSENT else None
+    if over is None or news(over, notice):
+        return kept, view
+    interruption_records.withdraw(deps, kept)
+    return _again(deps, Versioned(over, ABSENT), dry_run=False)
 
 
 def news(known: Interruption, notice: InterruptionNotice) -> bool:

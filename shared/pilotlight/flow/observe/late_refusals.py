@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeGuard
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
@@ -15,6 +14,7 @@ from pilotlight.facts.workload import LAUNCH_OWED, Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT
+from pilotlight.state_schema.table import Mark
 
 
 def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:

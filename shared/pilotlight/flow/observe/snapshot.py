@@ -229,14 +229,13 @@ def _with_flights(
 
 
 def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:
-    """Seconds for which a node that the entry asked for is known to be ready without work; None when none is."""
-    since = [
-        memory.idle_since.get(node.name, now)
-        for node in nodes
-        if node.pool == entry.pool
-        and node.ready
-        and node.schedulable
-        and node.created_at >= entry.requested_at - CLOUD_SKEW
-        and not node.gpu_pods
-    ]
-    return (now - min(since)).total_seconds() if since else None
+    """Seconds for which the last of the nodes that the entry asked for is ready without work; None when none is.
+
+    A purchase of which a part has come keeps its grace for each node: the oldest nodes since are its own.
+    """
+    own = sorted(
+        (node for node in nodes if node.pool == entry.pool and node.created_at >= entry.requested_at - CLOUD_SKEW),
+        key=lambda node: (node.created_at, node.name),
+    )[: entry.count]
+    since = [memory.idle_since.get(n.name, now) for n in own if n.ready and n.schedulable and not n.gpu_pods]
+    return (now - max(since)).total_seconds() if since else None

@@ -9,7 +9,6 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.decide.nodes.other_autoscalers import rivals
 from pilotlight.decide.utilisation.idle_owners import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
@@ -23,7 +22,7 @@ from pilotlight.flow.records import brake_records
 from pilotlight.ports.cluster import RestingCluster
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.followed_records import RECLAIM, RECLAIM_LOOK
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.table import Entry, Mark
 from pilotlight.units import HOUR, Seconds
 
 LOOK_S: Seconds = 300

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy, Conflict
 from pilotlight.ports.state import ABSENT, KnowsLooks, State
 from pilotlight.state_schema.cluster_records import FENCE, LEASE, LEASE_S, Fence, LeaseHolder
 from pilotlight.state_schema.marks import LOOK_AGAIN
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import EPOCH, Seconds
 
 AT_WORK = "another delivery is at work on this cluster; it will look again"
@@ -113,6 +113,12 @@ def last_settled(state: State, cluster: str) -> datetime | None:
     """When the last look began that was settled."""
     fence = FENCE.get(state, cluster)
     return fence.value.settled if fence else None
+
+
+def last_look(state: State, cluster: str) -> datetime | None:
+    """When the last look began, by the store's time; None where none is known."""
+    fence = FENCE.get(state, cluster)
+    return fence.value.at if fence else None
 
 
 def spoken_for(state: State, cluster: str) -> bool:

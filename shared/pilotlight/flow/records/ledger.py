@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy, Conflict, Corrupt
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Chain, Link, LinkKind, Record
@@ -27,7 +26,7 @@ from pilotlight.flow.records.record_limits import fitting
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.decision_records import DECISION, HEAD, IDLE, IN_FLIGHT, LINKS, LINKS_AT_HEAD, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD
-from pilotlight.state_schema.table import ReadParts, Table, pages
+from pilotlight.state_schema.table import Mark, ReadParts, Table, pages
 from pilotlight.units import HOUR, clock_seconds
 
 _log = logging.getLogger("pilotlight.state")

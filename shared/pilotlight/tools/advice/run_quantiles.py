@@ -9,12 +9,10 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pilotlight.decide.demand.run_lengths import QUANTILES, quantiles_s
 from pilotlight.units import Seconds
 
-LEAST = 10
-"""Ended runs from which on a group answers for itself."""
 KEPT = 999
-QUANTILES = (0.5, 0.9)
 
 
 class Foretold(NamedTuple):
@@ -54,8 +52,8 @@ class RunLengths:
         for group in groups:
             known = self._ended.get(group, [])
             longer = known[bisect_right(known, ran_s) :] if ran_s else known
-            if len(longer) >= LEAST:
-                return Foretold(tuple(_quantile(longer, q) for q in QUANTILES), group, len(longer))
+            if (found := quantiles_s(longer)) is not None:
+                return Foretold(found, group, len(longer))
         return None
 
 
@@ -68,7 +66,3 @@ def measure_error(foretold: Sequence[tuple[Foretold, Seconds]]) -> MeasuredError
     factors = sorted(max(told.lengths_s[0], 1.0) / max(ran, 1.0) for told, ran in foretold)
     off = sorted(max(factor, 1 / factor) for factor in factors)
     return MeasuredError(count, under, off[count // 2] if off else 0.0)
-
-
-def _quantile(values: Sequence[Seconds], share: float) -> Seconds:
-    return values[min(len(values) - 1, int(share * len(values)))]

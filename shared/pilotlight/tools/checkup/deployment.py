@@ -10,14 +10,12 @@ from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.account_limits import limit_checks, pod_limit_checks
 from pilotlight.tools.checkup.autoscalers import rival_checks
+from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
 from pilotlight.tools.checkup.rights import EVIDENCE, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
-
-_PLUGINS = ("nvidia-device-plugin", "nvidia-gpu-device-plugin", "gpu-operator", "k8s-device-plugin", "amdgpu-device")
-"""Parts of the names and images of DaemonSets that make GPUs allocatable."""
 
 _MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
 _ROLES = {"patch": "act", "create": "act"}
@@ -50,6 +48,7 @@ def checkup(
         *_device_plugin(survey, policy),
         *rival_checks(survey, policy, offered),
         *placement_checks(survey, policy, offered),
+        *home_checks(survey, policy),
         *_prices(prices, offered),
         *(
             Check(
@@ -116,7 +115,7 @@ def _token(survey: Survey) -> Iterator[Check]:
 
 
 def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
-    plugins = [each for each in survey.daemonsets if _is_plugin(each)]
+    plugins = [each for each in survey.daemonsets if each.is_plugin]
     late = [node for node in survey.nodes if node.pool in policy.pools and _without_gpu(node, survey, policy)]
     working = sum(node.has_gpu for node in survey.nodes)
     for node in late:
@@ -156,10 +155,6 @@ def _pods_ready(plugin: SeenSet) -> Check:
         what=f"{plugin.ready} of {plugin.replicas} pods ready",
         fix="kubectl describe its pods that are not" if short else "",
     )
-
-
-def _is_plugin(each: SeenSet) -> bool:
-    return any(part in text for part in _PLUGINS for text in (each.name, *each.images))
 
 
 def _prices(prices: Sequence[Finding], offered: Sequence[Offering]) -> Iterator[Check]:

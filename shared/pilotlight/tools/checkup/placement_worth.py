@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.checkup.survey_facts import Survey
+from pilotlight.tools.checkup.survey_facts import Limit, Survey
 from pilotlight.units import cents
 
 _WATCHMAN = "apply infra/kubernetes/placement/watchman.yaml, and see that its CronJob pilotlight-watchman runs"
-_CHOOSE = "set placement: taint in the policy and apply infra/kubernetes/placement/watchman.yaml"
+_CHOOSE = "set placement: homes in the policy and apply infra/kubernetes/placement/watchman.yaml"
+_LIMIT = "pilotlight connect --act, or apply infra/kubernetes/admission/tolerations.yaml"
 
 
 def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
@@ -20,12 +21,26 @@ def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]
     if policy.placement == "none":
         what = f"nobody keeps small work off dear nodes: {worth}"
         yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=_CHOOSE)
+    elif policy.placement == "homes" and survey.pod_limit is not None and _unlimited(survey.pod_limit):
+        what = f"no pod is given a home: nothing limits our account to that, or it may not patch pods; {worth}"
+        yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_LIMIT)
     elif survey.watched:
-        what = f"by taint: nodes of dear types are closed to work that belongs on a cheaper one; else {worth}"
-        yield Check(code="placement", subject="placement", verdict="ok", what=what)
+        yield Check(code="placement", subject="placement", verdict="ok", what=f"{_BY[policy.placement]}; else {worth}")
     else:
-        what = f"no node is closed: the Lease pilotlight-placement or its watchman is not there; {worth}"
+        what = f"no node is kept: the Lease pilotlight-placement or its watchman is not there; {worth}"
         yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_WATCHMAN)
+
+
+_BY = {
+    "taint": "by taint: nodes of dear types are closed to work that belongs on a cheaper one",
+    "homes": "by homes: a pod runs on the node that was bought for it, or given to it",
+}
+
+
+def _unlimited(limit: Limit) -> bool:
+    """True where our account may not give homes, or may do more with pods than that."""
+    more = any(trial.allowed and trial.what != "home" for trial in limit.trials)
+    return limit.patches is False or limit.policy == "absent" or (limit.policy == "there" and not limit.bound) or more
 
 
 def _worth(offered: Sequence[Offering]) -> str:

@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 
+from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type
 from pilotlight.codec.kubernetes.nodes.nodes import pool_of
-from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, PodSpec, Wire
+from pilotlight.codec.kubernetes.pods.pod_placement import NOWHERE, Terms, homes, pod_terms, tolerations
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, PodSpec, Wire
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, part_of_gpu
@@ -110,7 +112,8 @@ def seen_deployment(each: SetOfPods) -> SeenSet:
 
 
 def _set(each: SetOfPods, replicas: int, ready: int) -> SeenSet:
-    containers = each.spec.template.spec.containers
+    spec = each.spec.template.spec
+    containers = spec.containers
     return SeenSet(
         namespace=each.metadata.namespace,
         name=each.metadata.name,
@@ -119,7 +122,18 @@ def _set(each: SetOfPods, replicas: int, ready: int) -> SeenSet:
         replicas=replicas,
         ready=ready,
         gpus=sum(_gpus({**c.resources.requests, **c.resources.limits}) for c in containers),
+        terms=_terms(Pod(metadata=each.metadata, spec=spec)),
+        bears=tolerations(spec.tolerations),
+        homes=homes(spec.tolerations),
     )
+
+
+def _terms(pod: Pod) -> Terms:
+    """Where pods of a template may run; nowhere where that is too much to be read."""
+    try:
+        return pod_terms(pod)
+    except Unreadable:
+        return NOWHERE
 
 
 def seen_nodepool(each: NodePool) -> SeenNodePool:

@@ -1,13 +1,15 @@
 """A survey: all that a check-up reads of a cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Taint
+from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.limits.checks import Token
+from pilotlight.facts.workload import Requirement, Toleration
 from pilotlight.tools.checkup.rights import Right
 
 
@@ -35,7 +37,10 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A DaemonSet or Deployment. ``gpus`` is what each pod of it asks for; ``command`` is all its containers' words."""
+    """A DaemonSet or Deployment. ``gpus`` is what each pod of it asks for; ``command`` is all its containers' words.
+
+    ``terms`` are where its pods may run, ``bears`` their tolerations, ``homes`` those of homes ("*": of every one).
+    """
 
     namespace: str
     name: str
@@ -44,11 +49,33 @@ class SeenSet(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int = 0
     ready: int = 0
     gpus: int = 0
+    terms: tuple[tuple[Requirement, ...], ...] = ()
+    bears: tuple[Toleration, ...] = ()
+    homes: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
         """As kubectl takes it: "namespace/name"."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_plugin(self) -> bool:
+        """True where it makes GPUs allocatable, by its name and images."""
+        return any(part in text for part in _PLUGINS for text in (self.name, *self.images))
+
+    @property
+    def tolerates_homes(self) -> bool:
+        """True where its pods come to a node whatever its home."""
+        every = any(one.operator == "Exists" and not one.key and one.effect in ("", "NoSchedule") for one in self.bears)
+        return every or "*" in self.homes
+
+    def belongs(self, node_labels: Mapping[str, str], taints: Iterable[Taint]) -> bool:
+        """True where its pods may run on a node with these labels and taints."""
+        return selects(node_labels, self.terms) and untolerated_taint(taints, self.bears) is None
+
+
+_PLUGINS = ("nvidia-device-plugin", "nvidia-gpu-device-plugin", "gpu-operator", "k8s-device-plugin", "amdgpu-device")
+"""Parts of the names and images of DaemonSets that make GPUs allocatable."""
 
 
 class SeenNodePool(msgspec.Struct, frozen=True, kw_only=True):

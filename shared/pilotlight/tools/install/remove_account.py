@@ -14,6 +14,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.listing import NODES
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
+from pilotlight.codec.kubernetes.nodes.gpu_models import pool_label
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
@@ -28,11 +29,13 @@ _ROLES = ("annotate", "queues", "kueue", "act", "observe")
 _BINDINGS = (ADMITS, STOPS, ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
 _WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
 """Who opens nodes that we keep, and who gives pools back, in our silence."""
+_LEAVING = f"{ACCOUNT}-uninstall"
+"""Who opens nodes while a Helm release goes; one that could not end stays."""
 _PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
 """What the watchmen, and we beside them, may do in our namespace."""
 _RIGHTS = (
     *(("CronJob", name) for name in _WATCHMEN),
-    *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman")),
+    *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman", _LEAVING)),
     *(("RoleBinding", name) for name in _PLACES),
 )
 _LIMITS = tuple(
@@ -42,10 +45,10 @@ _LIMITS = tuple(
 )
 _REST = (
     *(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES),
-    ("ClusterRole", f"{ACCOUNT}-watchman"),
+    *(("ClusterRole", name) for name in (f"{ACCOUNT}-watchman", _LEAVING)),
     *(("Role", name) for name in _PLACES),
     ("Lease", "pilotlight-placement"),
-    *(("ServiceAccount", name) for name in (*_WATCHMEN, READER, ACCOUNT)),
+    *(("ServiceAccount", name) for name in (*_WATCHMEN, _LEAVING, READER, ACCOUNT)),
 )
 _HOLDS = (
     "/api/v1/{}/pods",
@@ -62,7 +65,7 @@ _HOLDS = (
 )
 """What a namespace is looked through for, before it goes with all that is in it."""
 _OURS = {
-    *(("serviceaccounts", name) for name in (ACCOUNT, READER, *_WATCHMEN)),
+    *(("serviceaccounts", name) for name in (ACCOUNT, READER, _LEAVING, *_WATCHMEN)),
     *(("cronjobs", name) for name in _WATCHMEN),
 }
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
@@ -81,7 +84,7 @@ class _Named(Wire, frozen=True):
 def remove(api: Api, *, dry_run: bool, then: Iterable[Step] = ()) -> Iterator[Step]:
     """Take out everything, a step at a time; what is gone already is left out. ``then`` comes before the namespace."""
     yield from _each(api, _RIGHTS, dry_run=dry_run)
-    yield from _reopen(api, dry_run=dry_run)
+    yield from reopen(api, dry_run=dry_run)
     yield from _each(api, _LIMITS, dry_run=dry_run)
     yield from _each(api, _REST, dry_run=dry_run)
     gone = set()
@@ -97,15 +100,26 @@ def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> I
             yield _drop(api, kind, name, dry_run=dry_run)
 
 
-def _reopen(api: Api, *, dry_run: bool) -> Iterator[Step]:
-    """Lift our taints from every node that carries one."""
+def reopen(api: Api, *, dry_run: bool, pools: Container[str] | None = None) -> Iterator[Step]:
+    """Lift our taints from every node that carries one, and name the pools whose nodes are born with one.
+
+    ``pools`` are the clouds' names of those whose nodes are meant; None for every node.
+    """
+    born = set[str]()
     for node in _all(api, NODES, KubeNode):
+        if pools is not None and pool_label(node.metadata.labels) not in pools:
+            continue
         carried = {taint.key for taint in node.spec.taints}
+        born |= {pool_label(node.metadata.labels)} if HOME in carried else set()
         for keys, lift in ((_MARKS, writes.uncordon), (_KEPT, writes.open)):
             if ours := [key for key in keys if key in carried]:
                 if not dry_run:
                     lift(api, node.metadata.name)
                 yield Step("reopen", "Node", node.metadata.name, f"it had the taint {' and '.join(ours)}")
+    for pool in sorted(born - {""}):
+        yield Step(
+            "keep", "Pool", pool, f"its nodes are born with the taint {HOME}: take it out of the pool, at its cloud"
+        )
 
 
 def _namespace(api: Api, gone: Container[str], *, dry_run: bool) -> Iterator[Step]:

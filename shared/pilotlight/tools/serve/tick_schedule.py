@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.doorway import Function
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.marks import TICK
+from pilotlight.state_schema.table import Mark
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

@@ -352,12 +352,52 @@ def test_what_was_given_back_whole_is_its_owners(site: Site) -> None:
     assert site.now["MaxSize"] == 4
 
 
+KEYS_OF_OURS = ("pilotlight.dev/draining", "pilotlight.dev/placement", "pilotlight.dev/home")
+
+
+def _node(name: str, pool: str, *keys: str) -> Json:
+    """A node of a pool with these taints."""
+    taints = [{"key": key, "value": "x", "effect": "NoSchedule"} for key in keys]
+    meta = {"name": name, "labels": {"pilotlight.dev/pool": pool}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"taints": taints}}
+
+
+def _taints(site: Site, name: str) -> list[str]:
+    return [each["key"] for each in site.server.store.get("nodes", name)["spec"].get("taints", [])]
+
+
+def test_nodes_of_a_pool_that_is_given_back_are_opened(site: Site) -> None:
+    """Every taint of ours comes off them, another's stays, and so do ours on nodes of other pools."""
+    site.run("takeover")
+    site.server.add(_node("a", "t4", "team", *KEYS_OF_OURS), _node("b", "other", *KEYS_OF_OURS))
+    dry = site.run("handback", "--dry-run")
+    assert "node a: would set our taints pilotlight.dev/placement and pilotlight.dev/home -> (none)" in dry
+    assert _taints(site, "a") == ["team", *KEYS_OF_OURS]
+    said = site.run("handback")
+    assert "t4: its nodes are born with the taint pilotlight.dev/home" in said
+    assert (_taints(site, "a"), _taints(site, "b")) == (["team"], [*KEYS_OF_OURS])
+
+
+def test_a_release_that_goes_opens_nodes_and_leaves_the_rest(site: Site) -> None:
+    """With --only-taints no object of ours goes, and no group is changed; it lists and patches nodes, and no more."""
+    _installed(site)
+    site.run("takeover")
+    before = site.settings
+    site.server.requests.clear()
+    said = site.run("uninstall", "--only-taints")
+    assert "reopen Node n: it had the taint pilotlight.dev/draining" in said
+    assert "reopen Node n: it had the taint pilotlight.dev/placement and pilotlight.dev/home" in said
+    assert "keep Pool t4: its nodes are born with the taint pilotlight.dev/home" in said
+    assert (_taints(site, "n"), site.settings) == ([], before)
+    assert {line.partition(" ")[0] for line in site.server.lines()} == {"GET", "PATCH"}
+    assert all("/api/v1/nodes" in line for line in site.server.lines())
+
+
 def _installed(site: Site) -> None:
     """Both watchmen, our account, and a node that we keep closed."""
     for name in ("namespace.yaml", "rbac/observe.yaml", "placement/watchman.yaml", "handback/watchman.yaml"):
         site.server.add(*objects(HERE / name))
-    ours = {"key": "pilotlight.dev/draining", "value": "marked", "effect": "NoSchedule"}
-    site.server.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {"taints": [ours]}})
+    site.server.add(_node("n", "t4", *KEYS_OF_OURS))
 
 
 def test_uninstall_leaves_nothing_of_ours(site: Site) -> None:

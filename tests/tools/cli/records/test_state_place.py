@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings
 from pilotlight.state_schema.marks import CHAT
+from pilotlight.state_schema.table import Mark
 from pilotlight.tools.cli.main import OPEN_STATE, _name, build
 
 HOMES = {

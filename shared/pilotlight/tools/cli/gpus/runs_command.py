@@ -104,7 +104,7 @@ def _error(error: "MeasuredError") -> dict[str, Any]:
 
 
 def _show(found: "RunGroups", unit: str) -> None:
-    from pilotlight.tools.advice.run_quantiles import LEAST
+    from pilotlight.decide.demand.run_lengths import ENOUGH
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.sheet import Column, Sheet
 
@@ -118,7 +118,7 @@ def _show(found: "RunGroups", unit: str) -> None:
     out = console()
     out.print(table)
     if not found.rows:
-        out.print(f"No group is known: each has fewer than {LEAST}.")
+        out.print(f"No group is known: each has fewer than {ENOUGH}.")
     if len(found.rows) > SHOWN:
         out.print(f"and {len(found.rows) - SHOWN} smaller groups; --json has all")
     what = "runs" if unit == "s" else "hours of a GPU (their most activity)"

@@ -104,8 +104,9 @@ def handback(
 ) -> None:
     """Give pools back to whoever kept them before takeover: what was changed then is set as it was. No job is touched.
 
-    It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. The watchman of
-    infra/kubernetes/handback runs it with --if-silent. The way back: pilotlight takeover.
+    It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. Nodes of theirs that we
+    keep are opened. The watchman of infra/kubernetes/handback runs it with --if-silent, and leaves nodes to the other
+    watchman. The way back: pilotlight takeover.
 
     Example: [bold]pilotlight handback --pool a10g --dry-run[/bold]
     """
@@ -125,6 +126,8 @@ def handback(
         except (Denied, Retry) as error:  # The others are given back all the same.
             failed += 1
             typer.echo(f"{taken.pool}: {error}", err=True)
+    if not if_silent:
+        told += _opened(api, chosen, dry_run)
     _say(told, as_json, dry_run)
     if failed:
         raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")
@@ -139,6 +142,24 @@ def _given(api: "Api", taken: "Taken", now: datetime, role_arn: str | None, dry:
         yield line
     if any(line.verb == "set" for line in told):
         takeover_records.tell(api, f"{taken.pool} was handed back: {'; '.join(line.line for line in told)}", now)
+
+
+def _opened(api: "Api", chosen: "Iterable[Taken]", dry: bool) -> Iterator[Told]:
+    """Our taints off the nodes of these pools, by a credential that may."""
+    from pilotlight.errors import Forbidden
+    from pilotlight.tools.install.remove_account import reopen
+
+    names = {name: taken.pool for taken in chosen for name in (taken.pool, taken.group)}
+    try:
+        for step in reopen(api, dry_run=dry, pools=names):
+            setting = f"{step.kind.lower()} {step.name}"
+            if step.verb == "keep":
+                yield Told(pool=names[step.name], verb="kept", why=step.why)
+            else:
+                why = step.why.removeprefix("it had the taint ")
+                yield Told(pool=setting, verb="would set" if dry else "set", setting="our taints", was=why)
+    except Forbidden as no:
+        typer.echo(f"nodes stay as they are: {no}", err=True)
 
 
 def own_role(named: str | None, known: str) -> str:

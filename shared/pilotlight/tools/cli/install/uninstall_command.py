@@ -30,13 +30,15 @@ def uninstall(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     role_arn: RoleArn = None,
+    only_taints: Annotated[bool, typer.Option("--only-taints", help="Open nodes, and leave all else.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The lines as JSON.")] = False,
 ) -> None:
     """Give every pool back for good, and take out of a cluster all that is Pilotlight's: rights, taints, watchmen.
 
     No job and no node ends by it. What would end one is left, and said: run it again when they are gone. It needs
-    nothing of ours alive. Functions and their state in a cloud go by terraform destroy.
+    nothing of ours alive. Functions and their state in a cloud go by terraform destroy. A Helm release runs it with
+    --only-taints as it goes, for an account that may do no more.
 
     Example: [bold]pilotlight uninstall --context prod --dry-run[/bold]
     """
@@ -44,7 +46,7 @@ def uninstall(
     from pilotlight.adapters.cluster.kubernetes.transport import Api
 
     settings = settings_for(context, kubeconfig)
-    run = Removal(Api(source_of(settings.api, settings.environ, settings.role_arn)), role_arn, dry_run)
+    run = Removal(Api(source_of(settings.api, settings.environ, settings.role_arn)), role_arn, dry_run, only_taints)
     lines: list[str] = []
     for line in run.lines():
         lines.append(line)
@@ -61,8 +63,8 @@ def uninstall(
 class Removal:
     """One run. ``left`` are the pools that are not given back whole, each with why: their record stays."""
 
-    def __init__(self, api: "Api", role_arn: str | None, dry: bool) -> None:
-        self._api, self._dry = api, dry
+    def __init__(self, api: "Api", role_arn: str | None, dry: bool, only_taints: bool = False) -> None:
+        self._api, self._dry, self._only_taints = api, dry, only_taints
         self._cloud = partial(cloud_of, role_arn)
         self.left: list[str] = []
 
@@ -70,15 +72,21 @@ class Removal:
         """Remove it, a line each step: pools are marked and given back before the rights go, their record goes last."""
         from pilotlight.tools.install import remove_account
 
+        if self._only_taints:
+            yield from map(self._line, remove_account.reopen(self._api, dry_run=self._dry))
+            return
         found, unread = Book(self._api).read()
         self.left += unread
         for taken in found.values():
             yield from self._given_back(taken)
         yield from self._off_queues()
         records = () if self.left else self._forgotten(found)
-        for step in remove_account.remove(self._api, dry_run=self._dry, then=records):
-            why = f": {step.why}" if step.why else ""
-            yield f"{'would ' if self._dry else ''}{step.verb} {step.kind} {step.name}{why}"
+        yield from map(self._line, remove_account.remove(self._api, dry_run=self._dry, then=records))
+
+    def _line(self, step: "Step") -> str:
+        return (
+            f"{'would ' if self._dry else ''}{step.verb} {step.kind} {step.name}{f': {step.why}' if step.why else ''}"
+        )
 
     def _off_queues(self) -> Iterator[str]:
         """Our check off Kueue's queues: once nobody answers it they admit nothing."""

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.codec.record_format import Format
 from pilotlight.errors import Corrupt
 from pilotlight.facts.memory import Memory
+from pilotlight.state_schema.table import Format
 
 
 class Lamp(msgspec.Struct, frozen=True, kw_only=True):

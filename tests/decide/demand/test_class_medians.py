@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW, node
 
-from pilotlight.decide.demand.class_run_times import LEAST, MOST, learn_run_times, typical
+from pilotlight.decide.demand.run_lengths import LEAST, MOST_LENGTHS, learn_run_times, typical
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import Runs
 from pilotlight.facts.workload import GpuRequest
@@ -45,4 +45,4 @@ def test_what_is_kept_is_bounded(seen: list[frozenset[str]]) -> None:
     """Only pods that run are remembered by name, and no more than the last runs of a class."""
     runs = looks(*(tuple(uids) for uids in seen), *[("x",), ()] * 60)
     assert runs.begun == {}
-    assert len(runs.lengths["batch"]) <= MOST
+    assert len(runs.lengths["batch"]) <= MOST_LENGTHS
