@@ -8,7 +8,6 @@ import heapq
 import http.client
 import json
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -200,6 +199,7 @@ class LiveCloud:
             self._at(time.monotonic() + 0.1, lambda: self._ready(one))
         elif one.name in self.machines:
             self._patch(one, {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", **_now()}]})
+            self._tell(one, "NodeReady")
             one.ready = True
 
     def _plug_in(self, one: Machine) -> None:
@@ -209,6 +209,18 @@ class LiveCloud:
             offering = self.offerings[one.pool]
             full = {**self._room(offering), offering.resource: str(offering.gpus)}
             self._patch(one, {"capacity": full, "allocatable": full})
+
+    def _tell(self, one: Machine, reason: str) -> None:
+        """An Event, as a kubelet writes it; that of the registration comes from the controller manager."""
+        about, now = {"kind": "Node", "name": one.name, "uid": one.name}, _now()["lastTransitionTime"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{one.name}.", "namespace": "default"},
+        }
+        said = {"involvedObject": about, "reason": reason, "type": "Normal", "message": f"Node {one.name}: {reason}"}
+        seen = {"firstTimestamp": now, "lastTimestamp": now, "count": 1, "source": {"component": "kubelet"}}
+        self.api.ask("POST", "/api/v1/namespaces/default/events", NOTHING, {**body, **said, **seen}, JSON)
 
     def _patch(self, one: Machine, status: Object) -> None:
         self.api.ask("PATCH", f"{NODES}/{one.name}/status", NOTHING, {"status": status}, MERGE_PATCH)
@@ -261,6 +273,15 @@ def account(api: Api, access: Access, pools: Sequence[str], folder: Path) -> Ite
         for each in reversed(made):
             with suppress(Missing):
                 api.ask("DELETE", each, NOTHING)
+        eventually(partial(_gone, api, made))
+
+
+def _gone(api: Api, made: Sequence[str]) -> None:
+    """Raises while one is still there: a namespace goes in its own time."""
+    for each in made:
+        with suppress(Missing):
+            api.get(each, NOTHING)
+            raise Busy(f"{each} is still there")
 
 
 def _create(api: Api, path: str, found: Object) -> bool:
@@ -321,7 +342,7 @@ def watch(access: Access, path: str, over: threading.Event) -> Iterator[Object]:
 
 def kubeconfig() -> str:
     """The admin's, as KUBECONFIG names it; empty where it does not."""
-    return re.split(re.escape(os.pathsep), os.environ.get("KUBECONFIG", ""))[0]
+    return os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
 
 
 def access_of(path: str) -> Access:

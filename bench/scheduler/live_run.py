@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -29,12 +30,10 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.decide.place.homes import homed_pools
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.messages import PodPending, Tick
+from pilotlight.facts.messages import Tick
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import is_gpu
-from pilotlight.flow.deps import Deps
-from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
@@ -113,7 +112,7 @@ class Live:
         self.bound: dict[str, str] = {}
         self.last_bind_s = 0.0
         self.usable_s: dict[str, float] = {}
-        self.events: SimpleQueue[str] = SimpleQueue()
+        self.events: SimpleQueue[bytes] = SimpleQueue()
         self.errors: list[str] = []
         space = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": self.mark}}
         self.api.ask("POST", "/api/v1/namespaces", NOTHING, space, JSON)
@@ -129,7 +128,7 @@ class Live:
         with ThreadPoolExecutor(CREATORS) as crowd:
             list(crowd.map(lambda each: self.api.ask("POST", self.space, NOTHING, each, JSON), pods))
 
-    def begin(self, cluster: KubernetesCluster) -> tuple[Deps, LiveCloud]:
+    def begin(self, cluster: KubernetesCluster) -> tuple[App, LiveCloud]:
         """Pilotlight in act, and its cloud, with the pools homed that should be for what waits."""
         catalog = read_catalog(CATALOG.read_bytes(), str(CATALOG))
         plain = policy_of(self.one.placement)
@@ -146,64 +145,61 @@ class Live:
         ours = KubernetesCluster(Api(of_file(Path(self.path))), policy, SystemClock())
         given = {"CLUSTER": self.mark, "STATE": "memory:", "OUTBOX": "memory:", "MODE": "act"}
         settings = Settings.from_environ({f"PILOTLIGHT_{name}": value for name, value in given.items()})
-        return App(settings, cluster=ours, pools=cloud, policy=policy, catalog=catalog).deps, cloud
+        return App(settings, cluster=ours, pools=cloud, policy=policy, catalog=catalog), cloud
 
     def follow(self) -> None:
-        """Note where pods are bound, and send an event of each that is not to be scheduled and of nodes that change."""
-        threading.Thread(target=self._pods, daemon=True).start()
-        threading.Thread(target=self._nodes, daemon=True).start()
+        """Note where pods are bound and nodes may be used, and keep the Events of both to be delivered."""
+        for watched in (self._pods, self._nodes, self._events):
+            threading.Thread(target=watched, daemon=True).start()
 
     def _pods(self) -> None:
-        told = set[str]()
         for event in watch(self.access, self.space, self.over):
-            meta, spec, status = (event["object"].get(key, {}) for key in ("metadata", "spec", "status"))
-            name = meta.get("name", "")
-            if spec.get("nodeName") and name not in self.bound:
-                self.bound[name], self.last_bind_s = spec["nodeName"], time.monotonic()
+            name, node = event["object"]["metadata"]["name"], event["object"]["spec"].get("nodeName", "")
+            if node and name not in self.bound:
+                self.bound[name], self.last_bind_s = node, time.monotonic()
                 if len(self.bound) == self.one.pods:
                     self.all_bound.set()
-            refused = any(c["type"] == "PodScheduled" and c["status"] == "False" for c in status.get("conditions", ()))
-            if refused and name not in told and not spec.get("nodeName"):
-                told.add(name)
-                self.events.put(f"{name}/{meta['uid']}")
 
     def _nodes(self) -> None:
-        told = set[tuple[str, bool]]()
         for event in watch(self.access, "/api/v1/nodes", self.over):
             meta, spec, status = (event["object"].get(key, {}) for key in ("metadata", "spec", "status"))
             ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", ()))
-            seen = meta.get("name", ""), ready
-            if meta.get("labels", {}).get("homes-live") != self.mark:
-                continue
-            if seen not in told:
-                told.add(seen)
-                self.events.put(f"{seen[0]}/{'ready' if ready else 'joined'}")
             kept = any(taint["key"] == NOT_READY for taint in spec.get("taints", ()))
-            if ready and not kept and any(is_gpu(name) for name in status["allocatable"]):
-                self.usable_s.setdefault(seen[0], time.monotonic())
+            ours = meta.get("labels", {}).get("homes-live") == self.mark
+            if ours and ready and not kept and any(is_gpu(name) for name in status.get("allocatable", ())):
+                self.usable_s.setdefault(meta["name"], time.monotonic())
 
-    def serve(self, deps: Deps, tick_s: float) -> None:
-        """Deliver ticks, and events where they are, until it is over."""
-        threading.Thread(target=self._tick, args=(deps, tick_s), daemon=True).start()
+    def _events(self) -> None:
+        for event in watch(self.access, "/api/v1/events", self.over):
+            about = event["object"].get("involvedObject", {})
+            if event["type"] != "DELETED" and self.mark in (
+                about.get("namespace"),
+                about.get("name", "").split("-")[0],
+            ):
+                self.events.put(json.dumps(event["object"]).encode())
+
+    def serve(self, app: App, tick_s: float) -> None:
+        """Deliver ticks, and Events where they are, until it is over."""
+        threading.Thread(target=self._tick, args=(app, tick_s), daemon=True).start()
         for _ in range(DELIVERERS if self.one.events else 0):
-            threading.Thread(target=self._deliver, args=(deps,), daemon=True).start()
+            threading.Thread(target=self._deliver, args=(app,), daemon=True).start()
 
-    def _tick(self, deps: Deps, tick_s: float) -> None:
+    def _tick(self, app: App, tick_s: float) -> None:
         n = 0
         if self.one.events:
             self.over.wait(tick_s)
         while not self.over.is_set():
             with self._noted():
-                reconcile(deps, Tick(cluster=self.mark, identity=f"t{n}"))
+                reconcile(app.deps, Tick(cluster=self.mark, identity=f"t{n}"))
             n += 1
             self.over.wait(tick_s)
 
-    def _deliver(self, deps: Deps) -> None:
+    def _deliver(self, app: App) -> None:
         while not self.over.is_set():
-            with suppress(Empty), self._noted():
-                event = self.events.get(timeout=0.5)
-                name, _, _ = event.partition("/")
-                provision(deps, PodPending(cluster=self.mark, namespace=self.mark, name=name, identity=event))
+            with suppress(Empty):
+                answer = app.receive("pod_pending", self.events.get(timeout=0.5), {"content-type": "application/json"})
+                if answer.status >= HTTPStatus.BAD_REQUEST:
+                    self.errors.append(str(answer.body))
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -227,9 +223,9 @@ def run(site: Site, one: Figures, pods: Sequence[Object], *, tick_s: float, arri
     """One run, with everything that it made taken away."""
     api, live = site.api, Live(one, site)
     live.make(pods)
-    deps, cloud = live.begin(KubernetesCluster(api, policy_of(one.placement), SystemClock()))
+    app, cloud = live.begin(KubernetesCluster(api, policy_of(one.placement), SystemClock()))
     try:
-        planned = reconcile(deps, Tick(cluster=live.mark), dry_run=True).plan
+        planned = reconcile(app.deps, Tick(cluster=live.mark), dry_run=True).plan
         one.plan_usd = float(sum(buy.count * buy.usd_per_hour for buy in planned.buys)) if planned else 0.0
         if arriving_s:
             api.ask("DELETE", live.space, NOTHING)
@@ -237,7 +233,7 @@ def run(site: Site, one: Figures, pods: Sequence[Object], *, tick_s: float, arri
         with _counted(api) as calls:
             begun = time.monotonic()
             live.follow()
-            live.serve(deps, tick_s)
+            live.serve(app, tick_s)
             if arriving_s:
                 live.make(pods, arriving_s)
             live.all_bound.wait(WAITED_S)
