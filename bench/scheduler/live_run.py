@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from live_cloud import ANY, LiveCloud, access_of, account, eventually, kubeconfig, watch
+from live_cloud import ANY, JOIN_S, LiveCloud, access_of, account, eventually, kubeconfig, watch
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
@@ -128,7 +128,9 @@ class Live:
         with ThreadPoolExecutor(CREATORS) as crowd:
             list(crowd.map(lambda each: self.api.ask("POST", self.space, NOTHING, each, JSON), pods))
 
-    def begin(self, cluster: KubernetesCluster) -> tuple[App, LiveCloud]:
+    def begin(
+        self, cluster: KubernetesCluster, join_s: tuple[float, float] = JOIN_S, made: type = KubernetesCluster
+    ) -> tuple[App, LiveCloud]:
         """Pilotlight in act, and its cloud, with the pools homed that should be for what waits."""
         catalog = read_catalog(CATALOG.read_bytes(), str(CATALOG))
         plain = policy_of(self.one.placement)
@@ -141,8 +143,8 @@ class Live:
         )
         policy = policy_of(self.one.placement, tuple(homed))
         by_pool: dict[str, Offering] = {each.pool: each for each in offered}
-        cloud = LiveCloud(self.api, policy, by_pool, self.one.joins, self.mark)
-        ours = KubernetesCluster(Api(of_file(Path(self.path))), policy, SystemClock())
+        cloud = LiveCloud(self.api, policy, by_pool, self.one.joins, self.mark, join_s)
+        ours = made(Api(of_file(Path(self.path))), policy, SystemClock())
         given = {"CLUSTER": self.mark, "STATE": "memory:", "OUTBOX": "memory:", "MODE": "act"}
         settings = Settings.from_environ({f"PILOTLIGHT_{name}": value for name, value in given.items()})
         return App(settings, cluster=ours, pools=cloud, policy=policy, catalog=catalog), cloud
