@@ -58,7 +58,8 @@ REPLAYS = {
     "spot": Replay("philly_small_dev", ("--capacity-type", "spot", "--notice-seconds", "120"), always=False),
     "standby": Replay("philly_small_dev", ("--standby-boot-seconds", "60"), always=False),
 }
-"""Small work is kept off dear nodes by taint, as it is where nobody says otherwise."""
+USUAL = ("--placement", "taint", "--scoring", "most-allocated", "--value-of-wait", "30")
+"""Small work is kept off dear nodes by taint, and pods pack, as they did when the references were made."""
 
 
 def main() -> int:
@@ -112,7 +113,7 @@ def _replayed(name: str, keep: Path | None) -> str:
     log = (keep or ROOT / "build" / "same") / f"{name}.jsonl"
     log.parent.mkdir(parents=True, exist_ok=True)
     trace = str(TRACES / f"{replay.trace}.csv.gz")
-    words = ["replay", trace, "--placement", "taint", "--value-of-wait", "30", *replay.options, "--log", str(log)]
+    words = ["replay", trace, *USUAL, *replay.options, "--log", str(log)]
     run([sys.executable, "-c", COMMAND, *words, "--json"], check=True, capture_output=True)
     return sha256(log.read_bytes()).hexdigest()
 

@@ -140,7 +140,8 @@ def table(rows: Sequence[dict[str, Any]]) -> Sheet:
 
 def measured(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Every idea on every trace."""
-    ideas, value, scenario = chosen(options.only), options.value_of_wait, Scenario(placement=options.placement)
+    ideas, value = chosen(options.only), options.value_of_wait
+    scenario = Scenario(placement=options.placement, scoring="most-allocated")
     slices = {path.name: window(read_trace(path), *options.days) for path in options.traces}
     for name, jobs in slices.items():
         if not jobs:

@@ -22,7 +22,9 @@ MULTIPLE_OFF, WAIT_OFF = 0.10, 0.20
 
 def replayed(jobs: Sequence[Job]) -> list[Result]:
     """Pilotlight's result, then each peer's."""
-    outcomes = compare(jobs, load_catalog(None), load_policy(None), Scenario(), trace="", against=PEERS)
+    outcomes = compare(
+        jobs, load_catalog(None), load_policy(None), Scenario(scoring="most-allocated"), trace="", against=PEERS
+    )
     return [outcome.result for outcome in outcomes]
 
 

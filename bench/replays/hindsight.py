@@ -97,12 +97,14 @@ def parted(jobs: Sequence[Job], catalog: Catalog) -> dict[str, list[Job]]:
 def ours(value: Decimal, jobs: Sequence[Job], catalog: Catalog) -> Outcome:
     """Our run of a part."""
     policy = msgspec.structs.replace(load_policy(None), value_of_wait=value)
-    return run(jobs, catalog, policy, Scenario(placement="affinity"), trace="", bounds=bounds(jobs, catalog)).outcome
+    scenario = Scenario(placement="affinity", scoring="most-allocated")
+    return run(jobs, catalog, policy, scenario, trace="", bounds=bounds(jobs, catalog)).outcome
 
 
 def fixed(timeout: str, jobs: Sequence[Job], catalog: Catalog) -> Outcome:
     """A fixed timeout's run of a part."""
-    return run_peer(f"karpenter-pinned:{timeout}", jobs, catalog, bound=bounds(jobs, catalog))
+    scenario = Scenario(scoring="most-allocated")
+    return run_peer(f"karpenter-pinned:{timeout}", jobs, catalog, scenario, bound=bounds(jobs, catalog))
 
 
 def way(rule: str, outcome: Outcome, late_s: float) -> Way:

@@ -52,6 +52,7 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--against", nargs="*", default=list(RIVALS))
     parser.add_argument("--placement", choices=["none", "affinity", "taint", "gated"], default="taint")
     parser.add_argument("--boot-seconds", type=float, default=None)
+    parser.add_argument("--scoring", default="most-allocated", choices=["least-allocated", "most-allocated"])
     parser.add_argument("--standby-boot-seconds", type=float, default=None)
     parser.add_argument("--detect-seconds", type=float, default=10.0)
     parser.add_argument("--processes", type=int, default=None)
@@ -65,6 +66,7 @@ def swept(trace: Path, options: argparse.Namespace, logs: Path) -> Sweep:
     values = [Decimal(text) for text in options.values.split(",")]
     scenario = Scenario(
         placement=options.placement,
+        scoring=options.scoring,
         boot_s=options.boot_seconds,
         standby_boot_s=options.standby_boot_seconds,
         detect_s=options.detect_seconds,

@@ -15,6 +15,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -78,13 +79,13 @@ def drawn_out(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 def cases(steady: Sequence[Job], bursts: Sequence[Job], days: float) -> dict[str, tuple[Sequence[Job], Scenario]]:
     """The jobs and the world of each case."""
-    usual = Scenario(placement="affinity")
+    usual = Scenario(placement="affinity", scoring="most-allocated")
     return {
         "bursts after steady days": (after(steady, bursts, days), usual),
         "one job in ten ten times as long": (drawn_out(steady), usual),
-        "a boot of 60 s": (steady, Scenario(placement="affinity", boot_s=60)),
-        "a boot of 600 s": (steady, Scenario(placement="affinity", boot_s=600)),
-        "no capacity in a fifth of all hours": (steady, Scenario(placement="affinity", shortage=0.2)),
+        "a boot of 60 s": (steady, replace(usual, boot_s=60)),
+        "a boot of 600 s": (steady, replace(usual, boot_s=600)),
+        "no capacity in a fifth of all hours": (steady, replace(usual, shortage=0.2)),
     }
 
 

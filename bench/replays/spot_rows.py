@@ -76,7 +76,12 @@ def rows(trace: Path, options: argparse.Namespace) -> tuple[list[dict[str, Any]]
     zones = [Zone.of(h.zone, h.gap_s, h.runs, h.nodes) for h in histories]
     falls_back = options.capacity_type == "spot+on-demand"
     scenario = Scenario(
-        capacity_type="spot", falls_back=falls_back, zones=histories, placement=options.placement, seed=options.seed
+        capacity_type="spot",
+        falls_back=falls_back,
+        zones=histories,
+        placement=options.placement,
+        scoring="most-allocated",
+        seed=options.seed,
     )
     bound = bounds(jobs, catalog, "spot")
     wrong: list[str] = []

@@ -26,22 +26,17 @@ class Daemon(msgspec.Struct, frozen=True, kw_only=True):
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes.
 
-    ``others`` are pods that wait and want no GPU (theirs are 0): nothing is bought for them, and a node that we closed
-    may be one that they fit. ``watched``: somebody lifts our taints should we fall silent. ``limited``: our account may
-    change nothing of a pod but its tolerations of homes. ``around`` counts by ``NearRule.key`` the pods that are there
-    already, in each domain. ``daemons`` will be on new nodes too.
-    ``queued`` is work whose pods are among those that wait, and that our answer lets in; ``reserving`` all that has
-    its quota and a check of ours.
+    Nothing is bought for ``others``, and a node that we closed may be one that they fit.
     """
 
-    pending: tuple[PodDemand, ...] = ()
-    nodes: tuple[Node, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    scalers: tuple[Scaler, ...] = ()
-    others: tuple[PodDemand, ...] = ()
-    watched: bool = True
-    limited: bool = True
-    around: dict[str, dict[str, int]] = {}
-    daemons: tuple[Daemon, ...] = ()
-    queued: tuple[Queued, ...] = ()
-    reserving: tuple[Reserving, ...] = ()
+    pending: tuple[PodDemand, ...] = ()  # GPU pods that wait.
+    nodes: tuple[Node, ...] = ()  # Those with GPUs.
+    findings: tuple[Finding, ...] = ()  # What a person must mend.
+    scalers: tuple[Scaler, ...] = ()  # Who else scales nodes.
+    others: tuple[PodDemand, ...] = ()  # Pods that wait and want no GPU: theirs are 0.
+    watched: bool = True  # Somebody lifts our taints should we fall silent.
+    limited: bool | None = True  # Our account may add homes to a pod and change nothing else; None: not known.
+    around: dict[str, dict[str, int]] = {}  # Pods that are there, in each domain, by ``NearRule.key``.
+    daemons: tuple[Daemon, ...] = ()  # They will be on new nodes too.
+    queued: tuple[Queued, ...] = ()  # Work whose pods are among those that wait, and that our answer lets in.
+    reserving: tuple[Reserving, ...] = ()  # All that has its quota and a check of ours.

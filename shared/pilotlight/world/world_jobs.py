@@ -10,7 +10,7 @@ from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.journal import Journal, StopReason
 from pilotlight.world.scheduling.scheduler import Scheduler
-from pilotlight.world.scheduling.waiting_jobs import Asks, Waiting
+from pilotlight.world.scheduling.waiting_jobs import Asks, Needs, Waiting
 from pilotlight.world.world_nodes import Binding, WorldJob, WorldNode
 
 
@@ -165,11 +165,19 @@ class Workload:
                 self._serve(roomier, now_s, stirred=stirred)
 
     def _serve(self, roomier: Sequence[WorldNode], now_s: Seconds, *, stirred: bool) -> None:
-        def start(asks: Asks, job: WorldJob) -> bool:
-            helps = any(ask.suits(node) for ask in dict.fromkeys(asks) for node in roomier)
-            return (helps or (stirred and any(ask.need.minds for ask in asks))) and self._start(job, now_s)
+        homes = dict.fromkeys(node.home for node in roomier if node.home)
+        open_ = [node for node in roomier if not node.home]
 
-        self.waiting.serve(start)
+        def helps(needs: Needs) -> bool:
+            if (stirred and any(need.minds for need in needs)) or (homes and any(need.bears_all for need in needs)):
+                return True
+            return any(need.allows(n.machine) and need.fits(n.room) for need in dict.fromkeys(needs) for n in open_)
+
+        def start(asks: Asks, job: WorldJob) -> bool:
+            suits = any(ask.suits(node) for ask in dict.fromkeys(asks) for node in roomier)
+            return (suits or (stirred and any(ask.need.minds for ask in asks))) and self._start(job, now_s)
+
+        self.waiting.serve(start, helps, homes)
 
     def fits_elsewhere(self, node: WorldNode) -> bool:
         """True where all pods of a node would find room on the other nodes now."""

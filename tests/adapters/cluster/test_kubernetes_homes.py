@@ -46,14 +46,16 @@ def cluster(server: ApiServer) -> KubernetesCluster:
 
 def homed(name: str, taint: Json = NEW) -> Json:
     """A GPU node with a home beside its own taint."""
-    made = node(name, **{"pilotlight.dev/pool": "t4"})
+    made = node(name)
+    made["metadata"]["labels"] = {"pilotlight.dev/pool": "t4"}
     made["spec"]["taints"] = [OTHER, taint]
     return made
 
 
 def waiting(name: str, *tolerations: Json, **meta: object) -> Json:
     """A pod that waits, with these tolerations."""
-    made = pod(name, **meta)
+    made = pod(name)
+    made["metadata"] |= meta
     if tolerations:
         made["spec"]["tolerations"] = [*tolerations]
     return made

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, SAME_SPEED, T4, V100X4, bought, gang, in_flight, node, plan, pod, pods, policy
 
 from pilotlight.decide.place.homes import homed_pools, own_home
+from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory, Misfit
 from pilotlight.facts.money.money_policy import Caps
-from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, Requirement, Toleration
@@ -233,3 +236,13 @@ def test_every_pod_that_is_placed_has_one_way_to_its_node(
         assert sum(size_of[uid] for uid, to in told.items() if to == home) <= 8 - used
     for new in set(bought_for.values()):
         assert sum(size_of[uid] for uid, to in bought_for.items() if to == new) <= 8
+
+
+@pytest.mark.parametrize(("limited", "opens"), [(True, ()), (None, ()), (False, ("n",))])
+def test_homes_are_refused_where_nothing_limits_us(limited: bool | None, opens: tuple[str, ...]) -> None:
+    """Where our account may change more of pods than their homes nodes are opened; what is not known opens none."""
+    view = ClusterView(nodes=(node("n", A100, home=HOME),), limited=limited)
+    look = Look(
+        view, [PoolState(name="a100", desired=1)], FLEET, HOMED, Memory(), NOW, brakes=ACTS, throughput=SAME_SPEED
+    )
+    assert plan_cluster(look).homes.open == opens

@@ -199,7 +199,7 @@ def at_home(**more: object) -> Json:
 
 
 SPARE = {"key": "spare", "operator": "Exists"}
-WAITS = {
+WAITS: Json = {
     "metadata": {"name": "p", "namespace": "ml", "labels": {"app": "x"}},
     "spec": {"containers": [{"name": "c", "image": "a"}], "tolerations": [SPARE], "nodeSelector": {"gpu": "a100"}},
 }

@@ -1,33 +1,36 @@
 """Homes as a check-up sees them: pools by the nodes that are there, and DaemonSets that their taint keeps off."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
-from test_checkup import GPU, NODE, NOW, POOL, WELL
 
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOME
 from pilotlight.facts.place.homes import BIRTH_TAINT as BIRTH
-from pilotlight.facts.policy import CloudName, Placement, Policy
+from pilotlight.facts.policy import CloudName, Placement, Policy, PoolPolicy
 from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.scalers import SetOfPods, seen_daemonset
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+GPU = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
+POOL = PoolPolicy(instance_type="g4dn.xlarge", labels={"gpu": "on-demand"}, taints=(GPU,), max=3)
 NAMED = msgspec.structs.replace(BIRTH, value="17-a-0-3")
 HOMED = msgspec.structs.replace(POOL, taints=(GPU, BIRTH))
 
 
 def seen(*nodes: SeenNode, sets: tuple[SeenSet, ...] = ()) -> Survey:
     """A survey of these nodes and DaemonSets."""
-    return msgspec.structs.replace(WELL, nodes=nodes, daemonsets=sets)
+    return Survey(server="s", version="v", at=NOW, nodes=nodes, daemonsets=sets)
 
 
 def node(name: str, *taints: Taint, **changes: Any) -> SeenNode:
-    """A node of the pool with these taints beside its own."""
-    return msgspec.structs.replace(NODE, name=name, taints=(GPU, *taints), **changes)
+    """A node of the pool with these taints beside its own, two hours old."""
+    since = {"created_at": NOW - timedelta(hours=2), "labels": POOL.labels, "pool": "t4", **changes}
+    return SeenNode(name=name, gpus=1, ready=True, instance_type="g4dn.xlarge", taints=(GPU, *taints), **since)
 
 
 def policy(*, homed: bool = True, placement: Placement = "homes", cloud: CloudName = "eks") -> Policy:

@@ -62,7 +62,8 @@ def homed_pools(
 def steer_home(work: "Work") -> None:
     """Keep nodes of homed pools for the pods that they are given: those in ``act`` that nobody has paused."""
     homed = {name for name, rules in work.policy.pools.items() if has_home_taint(rules.taints)}
-    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & homed
+    may = work.view.limited is not False  # Else nobody keeps us to tolerations, or we may add none: nodes are opened.
+    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & homed if may else ()
 
 
 def name_bins(work: "Work") -> None:

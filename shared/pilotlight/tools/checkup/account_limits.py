@@ -1,12 +1,12 @@
 """Limits on our account's changes of nodes and pods: there or not, of the policy's pools or not, seen to act or not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.rights import LIMIT, POD_LIMIT
-from pilotlight.tools.checkup.survey_facts import Limit, Survey
+from pilotlight.tools.checkup.survey_facts import Limit, Survey, Trial
 
 _ANEW = "pilotlight connect --act"
 
@@ -70,20 +70,23 @@ def pod_limit_checks(survey: Survey, mode: Mode) -> Iterator[Check]:
     limit = survey.pod_limit
     if limit is None or not (limit.patches or (limit.patches is None and (mode == "act" or limit.policy != "absent"))):
         return
-    said = {trial.what: trial for trial in limit.trials if trial.allowed is not None}
     if limit.patches and (limit.policy == "absent" or (limit.policy and not limit.bound)):
         yield _of_pods("fault", "does not limit our account, which may patch every pod", _ANEW)
-    elif over := [trial for what, trial in said.items() if what != "home" and trial.allowed]:
-        what = " and ".join(f"a {trial.what} of pod {trial.of}" for trial in over)
-        yield _of_pods("fault", f"lets our account change more than homes: {what}", _ANEW)
-    elif "home" in said and not said["home"].allowed:
-        why = said["home"].said.rpartition("denied request: ")[2].partition(";")[0]
-        yield _of_pods("fault", f"refuses a home of pod {said['home'].of}: {why}", _ANEW)
-    elif len(said) < len(_OF_PODS):
-        yield _of_pods("unknown", f"not proven: {limit.unproven or 'the dry runs say nothing'}", _PROVE)
     else:
-        tried = " and ".join(f"{_OF_PODS[trial.what]} {trial.of}" for trial in said.values())
-        yield _of_pods("ok", f"holds our account to tolerations of homes; dry runs: {tried}")
+        yield _tried_on_pods(limit, {trial.what: trial for trial in limit.trials if trial.allowed is not None})
+
+
+def _tried_on_pods(limit: Limit, said: Mapping[str, Trial]) -> Check:
+    if over := [trial for what, trial in said.items() if what != "home" and trial.allowed]:
+        what = " and ".join(f"a {trial.what} of pod {trial.of}" for trial in over)
+        return _of_pods("fault", f"lets our account change more than homes: {what}", _ANEW)
+    if "home" in said and not said["home"].allowed:
+        why = said["home"].said.rpartition("denied request: ")[2].partition(";")[0]
+        return _of_pods("fault", f"refuses a home of pod {said['home'].of}: {why}", _ANEW)
+    if len(said) < len(_OF_PODS):
+        return _of_pods("unknown", f"not proven: {limit.unproven or 'the dry runs say nothing'}", _PROVE)
+    tried = " and ".join(f"{_OF_PODS[trial.what]} {trial.of}" for trial in said.values())
+    return _of_pods("ok", f"holds our account to tolerations of homes; dry runs: {tried}")
 
 
 _OF_PODS = {

@@ -39,7 +39,7 @@ class Scenario:
     state: Literal["memory", "sqlite"] = "memory"  # The store that decisions are kept in.
     sample_s: Seconds | None = None  # Seconds between samples for charts; None: no samples.
     vanish: float = 0.0  # Share of jobs whose pods are deleted at their end, 0 to 1.
-    scoring: Scoring = "most-allocated"  # How the cluster's scheduler prefers one node to another.
+    scoring: Scoring = "least-allocated"  # How the cluster's scheduler prefers one node to another.
     join_spread_s: Seconds = 0.0  # Boots take up to so much longer, each by a draw of its own.
 
     def faults(self) -> Faults:

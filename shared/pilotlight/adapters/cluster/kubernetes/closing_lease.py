@@ -95,7 +95,7 @@ def view_for_closing(
     policy: Policy,
     *,
     watched: bool,
-    limited: bool = True,
+    limited: bool | None = True,
 ) -> ClusterView:
     """The view with what closing nodes asks for: missing DaemonSets' pods, and waiting pods that want no GPU."""
     lacks = _lacks(found, sets)

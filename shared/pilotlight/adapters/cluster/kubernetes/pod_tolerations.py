@@ -14,7 +14,7 @@ from pilotlight.adapters.cluster.kubernetes.listing import pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import JSON_PATCH, MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
 from pilotlight.codec.kubernetes.typed_objects import Metadata, Pod
-from pilotlight.errors import BadRequest, Conflict, PilotlightError
+from pilotlight.errors import BadRequest, Conflict, PilotlightError, Retry
 from pilotlight.facts.labels import HOME
 from pilotlight.units import Seconds
 
@@ -105,28 +105,32 @@ class TolerationLimit:
     def __init__(self, api: Api) -> None:
         self._api, self._until = api, 0.0
 
-    def holds(self, pods: Iterable[Pod]) -> bool:
-        """True where it holds now, or did minutes ago. Without a pod nothing is asked, and nothing known."""
+    def holds(self, pods: Iterable[Pod]) -> bool | None:
+        """True where it holds now, or did minutes ago; False where our account may change more, or nothing at all.
+
+        None where nothing is known: no pod waits, or the API server did not answer.
+        """
         if time.monotonic() < self._until:
             return True
         for pod in list(pods)[:TRIED]:
             said = refusal(self._api, pod)
             if said is not None:
-                return self._noted(LIMIT in said)
-        return False
+                return self._noted(said)
+        return None
 
-    def _noted(self, holds: bool) -> bool:
+    def _noted(self, said: str | PilotlightError) -> bool | None:
+        holds = LIMIT in str(said)
         self._until = time.monotonic() + HOLDS_S if holds else 0.0
-        return holds
+        return None if not holds and isinstance(said, Retry) else holds
 
 
-def refusal(api: Api, pod: Pod) -> str | None:
-    """Words that a dry run of a label on a pod is refused with; empty where allowed, None where the pod is gone."""
+def refusal(api: Api, pod: Pod) -> PilotlightError | str | None:
+    """Error that a dry run of a label on a pod is refused with; "" where it is allowed, None where the pod is gone."""
     try:
         path = pod_path(pod.metadata.namespace, pod.metadata.name)
         api.ask("PATCH", f"{path}?dryRun=All", NOTHING, _DRY_RUN, MERGE_PATCH)
     except Missing:
         return None
     except PilotlightError as no:
-        return str(no)
+        return no
     return ""

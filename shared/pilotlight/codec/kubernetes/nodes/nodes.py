@@ -45,9 +45,7 @@ def node_of(
 
     A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable.
     """
-    meta = node.metadata
-    room = _room(node)
-    by_claim = _by_claim(on)
+    meta, room, by_claim = node.metadata, _room(node), _by_claim(on)
     if not _has_gpus(meta.labels, room, policy) and not any(is_gpu(kind.resource) for kind in by_claim.kinds):
         return None
     pool = pool_of(meta.labels, policy)

@@ -1,5 +1,6 @@
 """`pilotlight replay` and `pilotlight week`: the time machine."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -72,7 +73,7 @@ def replay(
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
     placement: Placement = Shaping.TAINT,
     boot_seconds: BootSeconds = None,
-    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
+    scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     join_spread: JoinSpread = 0.0,
     standby_boot_seconds: StandbyBootSeconds = None,
     standby_usd_per_hour: DiskUsdPerHour = 0.011,
@@ -94,10 +95,8 @@ def replay(
 
     Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
     """
-    scenario = Scenario(
-        capacity_type="on-demand" if capacity_type is CapacityType.ON_DEMAND else "spot",
-        falls_back=capacity_type is CapacityType.SPOT_AND_ON_DEMAND,
-        zones=_zones(spot_trace or [], capacity_type, notice_seconds),
+    scenario = dataclasses.replace(
+        _bought(capacity_type, spot_trace or [], notice_seconds),
         placement=placement.value,
         boot_s=boot_seconds,
         standby_boot_s=standby_boot_seconds,
@@ -113,11 +112,24 @@ def replay(
         join_spread_s=join_spread,
     )
     jobs, name = read_trace(trace), Path(trace).name
+    types, rules = _loaded(catalog, policy, value_of_wait)
+    outcomes = compare(jobs, types, rules, scenario, trace=name, against=against or [], log=log)
+    _end(outcomes, scenario, report, f"{name}: {len(jobs):,} jobs", as_json=as_json, single=not against)
+
+
+def _loaded(catalog: str | None, policy: str | None, value_of_wait: float | None) -> tuple[Catalog, Policy]:
     types, rules = load_catalog(catalog), load_policy(policy, value_of_wait)
     check_types(rules, types)
-    outcomes = compare(jobs, types, rules, scenario, trace=name, against=against or [], log=log)
-    show(outcomes, as_json=as_json, single=not against)
-    _end(outcomes, scenario, report, f"{name}: {len(jobs):,} jobs")
+    return types, rules
+
+
+def _bought(capacity_type: CapacityType, spot_traces: Sequence[str], notice_s: float) -> Scenario:
+    """A scenario by what is bought in it."""
+    return Scenario(
+        capacity_type="on-demand" if capacity_type is CapacityType.ON_DEMAND else "spot",
+        falls_back=capacity_type is CapacityType.SPOT_AND_ON_DEMAND,
+        zones=_zones(spot_traces, capacity_type, notice_s),
+    )
 
 
 def _zones(files: Sequence[str], capacity_type: CapacityType, notice_s: float) -> tuple[ZoneHistory, ...]:
@@ -157,15 +169,17 @@ def week(
         jobs, name = synthesise(read_stats(stats.read_bytes(), stats.name), seed), "built-in week"
         note = f"{len(jobs):,} jobs: the built-in week, drawn from statistics of the Philly trace (seed {seed})"
     typer.echo(note, err=as_json)
-    scenario = Scenario(state="sqlite", sample_s=SAMPLE_S, seed=seed)
+    scenario = Scenario(state="sqlite", scoring="most-allocated", sample_s=SAMPLE_S, seed=seed)
     policy = load_policy(None, value_of_wait)
     outcomes = compare(jobs, load_catalog(None), policy, scenario, trace=name, against=WEEK_PEERS)
-    show(outcomes, as_json=as_json, single=False)
-    _end(outcomes, scenario, report, note)
+    _end(outcomes, scenario, report, note, as_json=as_json, single=False)
 
 
-def _end(outcomes: Sequence[Outcome], scenario: Scenario, report: Path | None, note: str) -> None:
-    """Write the page where one is asked for; raise ``Failed`` where a run left jobs."""
+def _end(
+    outcomes: Sequence[Outcome], scenario: Scenario, report: Path | None, note: str, *, as_json: bool, single: bool
+) -> None:
+    """Print the results, and write the page where one is asked for; raise ``Failed`` where a run left jobs."""
+    show(outcomes, as_json=as_json, single=single)
     if report:
         write_report(report, outcomes, note, scenario)
     fail_unfinished(outcomes)

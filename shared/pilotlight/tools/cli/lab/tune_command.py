@@ -63,7 +63,7 @@ def tune(
         float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
     ] = None,
     placement: Placement = Shaping.AFFINITY,
-    scoring: ScoringOption = Scoring.MOST_ALLOCATED,
+    scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     boot_seconds: BootSeconds = None,
     standby_boot_seconds: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is.")
@@ -83,10 +83,7 @@ def tune(
     jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
     check_types(rules, types)
     scenario = Scenario(
-        placement=placement.value,
-        scoring=scoring.value,
-        boot_s=boot_seconds,
-        standby_boot_s=standby_boot_seconds,
+        placement=placement.value, scoring=scoring.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds
     )
     name = Path(trace).name
     with progress_bar(len(tried) + len(peers)) as on_done:
