@@ -1,16 +1,35 @@
-"""Work on several clusters at once, so that one that fails or hangs never delays another."""
+"""Work side by side: on several clusters, so that none that fails or hangs delays another; calls of one, in rows."""
 
 import contextvars
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from pilotlight.errors import Unavailable
 from pilotlight.units import Seconds
 
 T = TypeVar("T")
+
+
+def rows(items: Iterable[T], at_once: int) -> Iterator[list[T]]:
+    """The items in rows of so many."""
+    left = iter(items)
+    while row := list(islice(left, at_once)):
+        yield row
+
+
+def together(row: Sequence[Callable[[], T]]) -> list[T]:
+    """What calls give that are made at once, in their order; the first error is raised once all are over."""
+    if len(row) == 1:
+        return [row[0]()]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(row)) as crew:
+        made = [crew.submit(contextvars.copy_context().run, do) for do in row]
+    return [each.result() for each in made]
 
 
 def abreast(work: Mapping[str, Callable[[], T]], bound_s: Seconds) -> dict[str, T | Exception]:

@@ -13,6 +13,7 @@ from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.limits.isolated_objects import SetApart, SetApartKind
 from pilotlight.facts.policy import Policy
+from pilotlight.ports.cluster import WideCluster
 from pilotlight.ports.state import Clock, State
 from pilotlight.units import Seconds
 
@@ -141,6 +142,11 @@ class Deps:
             _log.warning("no Event", extra={"data": {"about": f"{namespace}/{name}", "why": str(error)}})
             return False
         return True
+
+    @property
+    def at_once(self) -> int:
+        """Writes that the cluster takes at once."""
+        return self.cluster.at_once if isinstance(self.cluster, WideCluster) else 1
 
     @property
     def acts(self) -> bool:

@@ -89,6 +89,13 @@ class PartlyRead(Cluster, Protocol):
 
 
 @runtime_checkable
+class WideCluster(Cluster, Protocol):
+    """A cluster that takes several writes at once."""
+
+    at_once: int
+
+
+@runtime_checkable
 class AdmittingCluster(Cluster, Protocol):
     """A cluster where queued work is let in by an answer of ours."""
 

@@ -88,6 +88,16 @@ def test_no_number_where_nodes_are_open() -> None:
     assert buy.homes == ()
 
 
+def test_pods_of_open_nodes_are_given_none() -> None:
+    """In a plan that buys nodes of both kinds only the pods of those that are born closed are numbered, and given one."""
+    made = homed((*pods(2), pod("large", gpus=8)))
+    assert {buy.pool: buy.homes for buy in made.buys} == {"t4": (), "a100": (0,)}
+    waits = pod("p")
+    entry = msgspec.structs.replace(in_flight(T4, [waits]), homes=())
+    later = homed([waits], booting={"t4": 1}, memory=Memory(in_flight=(entry,)))
+    assert (given_homes(later), bought(later)) == ({}, {})
+
+
 def test_a_new_node_gets_the_home_of_its_purchase() -> None:
     """A node that registers gets the home that its pod tolerates; the pod is put there and nothing is bought."""
     waits = msgspec.structs.replace(pod("p", gpus=8), homes=(HOME,))

@@ -272,4 +272,4 @@ class Provisioner:
         bought = [purchase for _, purchase in sorted(self.purchases.items()) if purchase.bins]
         nodes = {id(bin_): n for purchase in bought for n, bin_ in enumerate(purchase.bins)} if self.housed else {}
         numbers = {pod.uid: n for one in self.housed if (n := nodes.get(id(one.bin))) is not None for pod in one.pods}
-        return tuple(purchase.buy(numbers) for purchase in bought)
+        return tuple(one.buy(numbers if one.offering.pool in self.steered else {}) for one in bought)

@@ -6,11 +6,13 @@ on a node that it was given back, or what kept it. Best effort: the decision is 
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Record
 from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED, WAITS
 from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.flow.abreast import rows, together
 from pilotlight.flow.alerts.wording import mark
 from pilotlight.flow.deps import Deps
 from pilotlight.units import an_hour
@@ -29,13 +31,17 @@ class Said(NamedTuple):
 
 
 def on_objects(deps: Deps, record: Record) -> None:
-    """Write the Events of a decision whose steps are known; after the first that cannot be written none is tried."""
+    """Write the Events of a decision whose steps are known; once some cannot be written no more are tried."""
     if deps.policy.events == "none":
         return
-    for said in (*_on_pods(deps, record), *_on_nodes(record)):
-        namespace, _, name = said.about.rpartition("/")
-        if not deps.tell(namespace, name, said.reason, said.message, said.change):
+    for row in rows((*_on_pods(deps, record), *_on_nodes(record)), deps.at_once):
+        if not all(together([partial(_tell, deps, said) for said in row])):
             return
+
+
+def _tell(deps: Deps, said: Said) -> bool:
+    namespace, _, name = said.about.rpartition("/")
+    return deps.tell(namespace, name, said.reason, said.message, said.change)
 
 
 def _on_pods(deps: Deps, record: Record) -> Iterator[Said]:

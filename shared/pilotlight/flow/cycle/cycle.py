@@ -33,9 +33,13 @@ from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.state import ABSENT
+from pilotlight.units import Seconds
 
 MOST_LOOKS = 5
-"""A holder looks again at most so often before it leaves the rest to the next tick."""
+"""A holder looks again so often before it leaves the rest to the next tick,"""
+
+ASKED_S: Seconds = 20
+"""or for so long while others ask it to: nodes of one purchase join one by one."""
 
 MOST_ZONES = 12
 """And so often more where a zone had no capacity, for the next one: each such look puts a zone to rest."""
@@ -53,25 +57,28 @@ def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     """
     deps, answer = deps.whole, None
     looks = zones = 0
-    while looks < MOST_LOOKS:
+    asked, ran = False, deps.clock.stopwatch()
+    while looks < MOST_LOOKS or (asked and ran() < ASKED_S):
         held = lease.acquire(deps.state, deps.name, trigger, settles=aim.releases)
         if held is None:
             break
         try:
-            while looks < MOST_LOOKS:
+            while looks < MOST_LOOKS or (asked and ran() < ASKED_S):
                 cycle = Cycle(deps, held, flow, trigger, aim, looks + zones)
                 answer = join_answers(answer, cycle.run())
                 if cycle.elsewhere and zones < MOST_ZONES:
                     zones += 1
                     continue
                 looks += 1
-                if not (cycle.unfinished or lease.asked_again(deps.state, deps.name)):
+                asked = lease.asked_again(deps.state, deps.name)
+                if not (cycle.unfinished or asked):
                     break
                 deps.pause(GATHER_S)
         finally:
             held.release()
         # A delivery may have found the lease held after the last look and before its release.
-        if not lease.asked_again(deps.state, deps.name):
+        asked = lease.asked_again(deps.state, deps.name)
+        if not asked:
             break
     return answer or Answer(decision="", did=(), why=lease.AT_WORK, outcome="at-work")
 

@@ -4,7 +4,7 @@ A pod's own tolerations and a node's own taint are the only record: whoever look
 that does not answer, or refuses, changes nothing; the next look tries again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -12,6 +12,7 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Record
 from pilotlight.facts.place.homes import HomePlan, Tolerate, home_id
 from pilotlight.facts.workload import PodDemand
+from pilotlight.flow.abreast import rows, together
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.clouds import CALL_S
 
@@ -27,10 +28,8 @@ def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> None:
     if deps.has_watchmen:
         with suppress(Denied, Retry):
             deps.cluster.beat()
-    for name in homes.open:
-        _write(partial(deps.cluster.open, name), keep)
-    for name, home in homes.name.items():
-        _write(partial(deps.cluster.name_home, name, home), keep)
+    _write(deps, (partial(deps.cluster.open, name) for name in homes.open), keep)
+    _write(deps, (partial(deps.cluster.name_home, name, home) for name, home in homes.name.items()), keep)
     _tolerate(deps, homes.tolerate, keep)
 
 
@@ -48,12 +47,17 @@ def _of_purchases(done: Record, pods: dict[str, PodDemand]) -> Iterator[Tolerate
                     yield Tolerate(namespace=pods[uid].namespace, pod=pods[uid].name, uid=uid, home=home)
 
 
-def _tolerate(deps: Deps, these: Sequence[Tolerate] | Iterator[Tolerate], keep: Keep) -> None:
-    for one in these:
-        _write(partial(deps.cluster.tolerate, one.namespace, one.pod, one.uid, one.home), keep)
+def _tolerate(deps: Deps, these: Iterable[Tolerate], keep: Keep) -> None:
+    _write(deps, (partial(deps.cluster.tolerate, o.namespace, o.pod, o.uid, o.home) for o in these), keep)
 
 
-def _write(call: Callable[[], None], keep: Keep) -> None:
-    keep(for_s=CALL_S)
+def _write(deps: Deps, calls: Iterable[Callable[[], None]], keep: Keep) -> None:
+    """Make calls, as many at once as the cluster takes: pods wait for them, and nodes cost meanwhile."""
+    for row in rows(calls, deps.at_once):
+        keep(for_s=CALL_S)
+        together([partial(_unless_refused, call) for call in row])
+
+
+def _unless_refused(call: Callable[[], None]) -> None:
     with suppress(Denied, Retry):
         call()

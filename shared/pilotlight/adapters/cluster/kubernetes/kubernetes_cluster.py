@@ -10,6 +10,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes import closing_lease, pod_tolerations, writes
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.adapters.http import KEPT
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import is_closed
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
@@ -38,6 +39,8 @@ LOOK_S: Seconds = 1
 
 class KubernetesCluster:
     """One cluster through its API server."""
+
+    at_once = KEPT
 
     def __init__(
         self, api: Api, policy: Policy, clock: Clock, *, pause: Callable[[Seconds], None] = time.sleep
