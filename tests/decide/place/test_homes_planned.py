@@ -89,7 +89,7 @@ def test_no_number_where_nodes_are_open() -> None:
 
 
 def test_pods_of_open_nodes_are_given_none() -> None:
-    """In a plan that buys nodes of both kinds only the pods of those that are born closed are numbered, and given one."""
+    """In a plan that buys nodes of both kinds only pods of those that are born closed are numbered."""
     made = homed((*pods(2), pod("large", gpus=8)))
     assert {buy.pool: buy.homes for buy in made.buys} == {"t4": (), "a100": (0,)}
     waits = pod("p")
