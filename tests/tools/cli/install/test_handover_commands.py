@@ -352,7 +352,7 @@ def test_what_was_given_back_whole_is_its_owners(site: Site) -> None:
     assert site.now["MaxSize"] == 4
 
 
-KEYS_OF_OURS = ("pilotlight.dev/draining", "pilotlight.dev/placement", "pilotlight.dev/home")
+KEYS_OF_OURS = ("pilotlight.dev/draining", "pilotlight.dev/home")
 
 
 def _node(name: str, pool: str, *keys: str) -> Json:
@@ -371,7 +371,7 @@ def test_nodes_of_a_pool_that_is_given_back_are_opened(site: Site) -> None:
     site.run("takeover")
     site.server.add(_node("a", "t4", "team", *KEYS_OF_OURS), _node("b", "other", *KEYS_OF_OURS))
     dry = site.run("handback", "--dry-run")
-    assert "node a: would set our taints pilotlight.dev/placement and pilotlight.dev/home -> (none)" in dry
+    assert "node a: would set our taints pilotlight.dev/home -> (none)" in dry
     assert _taints(site, "a") == ["team", *KEYS_OF_OURS]
     said = site.run("handback")
     assert "t4: its nodes are born with the taint pilotlight.dev/home" in said
@@ -386,7 +386,7 @@ def test_a_release_that_goes_opens_nodes_and_leaves_the_rest(site: Site) -> None
     site.server.requests.clear()
     said = site.run("uninstall", "--only-taints")
     assert "reopen Node n: it had the taint pilotlight.dev/draining" in said
-    assert "reopen Node n: it had the taint pilotlight.dev/placement and pilotlight.dev/home" in said
+    assert "reopen Node n: it had the taint pilotlight.dev/home" in said
     assert "keep Pool t4: its nodes are born with the taint pilotlight.dev/home" in said
     assert (_taints(site, "n"), site.settings) == ([], before)
     assert {line.partition(" ")[0] for line in site.server.lines()} == {"GET", "PATCH"}
