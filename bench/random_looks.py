@@ -20,12 +20,13 @@ from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.limits.brakes import Brakes
 from pilotlight.facts.limits.rule_policy import Rule, RuleTime, RuleWhen, Schedule
-from pilotlight.facts.memory import Backoff, Memory, Misfit, Quarantine, Turn
+from pilotlight.facts.memory import Backoff, FitMismatch, Memory, Quarantine, Turn
 from pilotlight.facts.money.budgets import Balance, Money, StepInForce
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps, Limits
 from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, TeamPolicy
 from pilotlight.facts.workload import Due, Gang, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.units import clock_seconds
@@ -122,7 +123,7 @@ def _node(draw: Any, name: str, of: Offering) -> Node:
         idle_since=None if used else NOW - timedelta(seconds=draw.choice((0, 100, 1000, 10_000))),
         instance=f"i-{name}",
         labels=of.labels,
-        closed=draw.random() < 0.1,
+        home=f"h-{name}" if draw.random() < 0.1 else "",
     )
 
 
@@ -159,8 +160,10 @@ def _rules(draw: Any, parts: Parts) -> None:
     _policy(parts, rules=(rule,))
 
 
-def _taint(draw: Any, parts: Parts) -> None:
-    _policy(parts, placement="taint")
+def _homes(draw: Any, parts: Parts) -> None:
+    pools = parts["policy"].pools
+    dear = {name: replace(pools[name], taints=(BIRTH_TAINT,)) for name in ("v100", "a100")}
+    _policy(parts, pools={**pools, **dear})
 
 
 def _reserved(draw: Any, parts: Parts) -> None:
@@ -314,7 +317,9 @@ def _misfits(draw: Any, parts: Parts) -> None:
         believing=True,
         quarantines=tuple(Quarantine(shape=key, pool="t4", until=until, why="not bound") for key in shapes),
         misfits=tuple(
-            Misfit(shape=key, node=node.name, pool=node.pool, until=until, why="w") for key in shapes for node in nodes
+            FitMismatch(shape=key, node=node.name, pool=node.pool, until=until, why="w")
+            for key in shapes
+            for node in nodes
         ),
     )
 
@@ -368,7 +373,7 @@ FEATURES: dict[str, Callable[[Any, Parts], None]] = {
     "schedule": _schedule,
     "ahead": _ahead,
     "rules": _rules,
-    "taint": _taint,
+    "taint of homes": _homes,
     "reserved": _reserved,
     "spot": _spot,
     "spot share": _spot_share,

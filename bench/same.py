@@ -58,8 +58,8 @@ REPLAYS = {
     "spot": Replay("philly_small_dev", ("--capacity-type", "spot", "--notice-seconds", "120"), always=False),
     "standby": Replay("philly_small_dev", ("--standby-boot-seconds", "60"), always=False),
 }
-USUAL = ("--placement", "taint", "--scoring", "most-allocated", "--value-of-wait", "30")
-"""Small work is kept off dear nodes by taint, and pods pack, as they did when the references were made."""
+USUAL = ("--placement", "homes", "--scoring", "most-allocated", "--value-of-wait", "30")
+"""Each pod runs on the node that is planned for it, and open nodes are packed."""
 
 
 def main() -> int:

@@ -114,7 +114,7 @@ def contents(function: Path) -> dict[str, bytes]:
     """Every file of a function's zip, by its name there."""
     files = {"main.py": (function / "main.py").read_bytes()}
     if function.name in LAMBDAS:
-        files |= {f"pilotlight/{name}": (PACKAGE / name).read_bytes() for name in LAMBDAS[function.name]}
+        files |= {f"pilotlight/{name}": without_words((PACKAGE / name).read_bytes()) for name in LAMBDAS[function.name]}
         return files | compiled(files)
     for path in PACKAGE.rglob("*"):
         inside = path.relative_to(PACKAGE)

@@ -40,6 +40,7 @@ BEGINS = 0
 NOW = datetime(2026, 11, 20, 9, 31, 30, tzinfo=UTC)
 
 POOL = "v100: {instance_type: p3.2xlarge, max: 10, labels: {gpu: on-demand}}"
+HOME = "taints: [{key: pilotlight.dev/home, value: new, effect: NoSchedule}]"
 PLAIN = f"pools: {{{POOL}}}\nclasses: {{training: {{gpu_models: any}}}}\nvalue_of_wait: 30\n"
 CAPPED = f"""
 pools: {{t4: {{instance_type: g4dn.xlarge, max: 20}}, {POOL}}}
@@ -47,8 +48,7 @@ classes: {{training: {{gpu_models: any, max_runtime: 1d}}}}
 value_of_wait: 30
 budgets: [{{name: everything, usd: 900, period: day, hard: true}}]
 """
-EVERYTHING_ON = f"""{CAPPED}
-placement: taint
+EVERYTHING_ON = f"""{CAPPED.replace("max: 10", f"max: 10, {HOME}")}
 schedules: [{{name: office, timezone: UTC, start: "08:00", end: "18:00", max: {{t4: 5}}}}]
 """
 
@@ -122,7 +122,7 @@ WALKS: Mapping[str, Walk] = {
     "billing tick": Walk("billing_tick", CAPPED, Stage.lit, lambda _: TICK),
     "notice": Walk("spot_interruption", CAPPED, Stage.lit, _notice),
 }
-"""Everything on is a hard budget, taints and a schedule."""
+"""Everything on is a hard budget, homes and a schedule."""
 
 
 def walked(name: str) -> Walked:

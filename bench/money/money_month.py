@@ -24,7 +24,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.decide.money.reconciliation import awaited_bills, compare_with_bill, corrections
-from pilotlight.decide.money.spend import books
+from pilotlight.decide.money.spend import counted_days
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import BillExported, PodPending, Tick
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, CurrencyRate
@@ -32,7 +32,7 @@ from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import billed_days, meter_nodes
-from pilotlight.flow.billing.billing_tick import billing, standing
+from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
@@ -132,13 +132,17 @@ class Cluster:
             for day in billed_days.days(state, self.name, first, last)
             for row in day.rows
         }
-        budgets = {s.meter.budget.name: (s.billed, s.metered) for s in standing(self.deps, self.world.clock.now())}
+        budgets = {
+            s.meter.budget.name: (s.billed, s.metered) for s in budget_standings(self.deps, self.world.clock.now())
+        }
         return {"metered": metered, "billed": billed, "budgets": budgets, **self._reconciled(first, last)}
 
     def _reconciled(self, first: date, last: date) -> dict[str, Any]:
         """Bill beside meter by day and pool, what is learnt of it, and what metered days will come to."""
         state = self.deps.state
-        known = books(meter_nodes.days(state, self.name, first, last), billed_days.days(state, self.name, first, last))
+        known = counted_days(
+            meter_nodes.days(state, self.name, first, last), billed_days.days(state, self.name, first, last)
+        )
         days = compare_with_bill(known.metered, known.billed)
         learnt = corrections(days)
         only = [day for on, day in known.metered.items() if on not in known.billed]

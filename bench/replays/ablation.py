@@ -21,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 from by_hour import spares_by
-from pilotlight.decide.nodes.spares import demand_rates, spare_nodes, spares_until_closed
+from pilotlight.decide.nodes.spares import demand_rates, spare_nodes
 from pilotlight.decide.nodes.spares.demand_rates import HALF_LIVES_S
 from pilotlight.errors import BadInput
 from pilotlight.flow.observe import settle
@@ -54,9 +54,6 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
         (spare_nodes, "_sums", lambda *of: (sums := SUMS(*of))._replace(per_hour=float(of[0] / sums.usd_per_hit))),
     ),
     "the first dollar an hour of a wait: it counts": ((spare_nodes, "UNCOUNTED", Decimal(0)),),
-    "spares until a dear node is closed (taint)": (
-        (spares_until_closed, "guards", lambda *_: spares_until_closed.Guards({}, {})),
-    ),
     "half-lives from two minutes to a day: six hours": (
         (demand_rates, "_shares", lambda _: [float(at == SIX_HOURS) for at in range(len(HALF_LIVES_S))]),
     ),
@@ -79,7 +76,7 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("traces", type=Path, nargs="+")
     parser.add_argument("--days", type=float, nargs=2, default=(0.0, 1.0), metavar=("FROM", "TO"))
     parser.add_argument("--value-of-wait", type=float, default=16.0)
-    parser.add_argument("--placement", choices=["none", "affinity", "taint"], default="affinity")
+    parser.add_argument("--placement", choices=["homes", "none", "affinity"], default="affinity")
     parser.add_argument("--only", nargs="*", default=[], help="ideas whose name begins so; default: all")
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--json", action="store_true")

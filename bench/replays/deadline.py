@@ -54,7 +54,7 @@ Maker = Callable[[Sequence[Zone], Case], Rule]
 
 def read(path: Path) -> Zone:
     """A file's zone, thinned."""
-    found = read_availability(path.read_bytes(), path.name).thinned(TICK_S)
+    found = read_availability(path.read_bytes(), path.name).thin_out(TICK_S)
     return Zone(path.stem, found.up, found.gap_s / 3600)
 
 

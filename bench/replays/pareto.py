@@ -50,7 +50,7 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("traces", nargs="+", type=Path, metavar="trace")
     parser.add_argument("--values", default=",".join(map(str, VALUES)))
     parser.add_argument("--against", nargs="*", default=list(RIVALS))
-    parser.add_argument("--placement", choices=["none", "affinity", "taint", "gated"], default="taint")
+    parser.add_argument("--placement", choices=["homes", "none", "affinity", "gated"], default="homes")
     parser.add_argument("--boot-seconds", type=float, default=None)
     parser.add_argument("--scoring", default="most-allocated", choices=["least-allocated", "most-allocated"])
     parser.add_argument("--standby-boot-seconds", type=float, default=None)

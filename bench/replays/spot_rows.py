@@ -43,7 +43,7 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--values", default="10,30,100")
     parser.add_argument("--against", default="karpenter-pinned:900")
     parser.add_argument("--capacity-type", choices=["spot", "spot+on-demand"], default="spot")
-    parser.add_argument("--placement", choices=["none", "affinity", "taint", "gated"], default="taint")
+    parser.add_argument("--placement", choices=["homes", "none", "affinity", "gated"], default="homes")
     parser.add_argument("--from-day", type=float, default=0.0)
     parser.add_argument("--days", type=float, default=None)
     parser.add_argument("--seed", type=int, default=0)

@@ -181,7 +181,7 @@ def _costs(names: Sequence[str], told: dict[str, str], where: dict[str, str], bo
 
 def _would_have(names: Sequence[str], told: dict[str, str], made: Bed, policy: Any, publish: Any) -> list[str]:
     """Pods that were refused and bind after all, with a node of everything that could be bought."""
-    before = made.bound()
+    before = made.bound_pods()
     for offering in offered(policy).values():
         made.buy(offering, policy, publish)
     where = made.settled(names, 5.0)

@@ -147,7 +147,7 @@ class Bed:
         path.write_text(text)
         return path, read_policy(text.encode(), str(path))
 
-    def bound(self) -> dict[str, str]:
+    def bound_pods(self) -> dict[str, str]:
         """The node of each pod of the namespace, empty where it has none."""
         pods = self.api.get(f"/api/v1/namespaces/{self.space}/pods", ANY)["items"]
         return {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in pods}
@@ -183,12 +183,12 @@ class Bed:
     def settled(self, waiting: Sequence[str], still_s: float = SETTLED_S) -> dict[str, str]:
         """Where its pods are once nothing moves any more."""
         begun = changed = time.monotonic()
-        last = self.bound()
+        last = self.bound_pods()
         while time.monotonic() - begun < LONGEST_S and time.monotonic() - changed < still_s:
             if all(last.get(name) for name in waiting):
                 break
             time.sleep(0.3)
-            if (now := self.bound()) != last:
+            if (now := self.bound_pods()) != last:
                 last, changed = now, time.monotonic()
         return last
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import product
 
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, of_offering
-from pilotlight.decide.offers.selection import misfit
+from pilotlight.decide.offers.selection import reason_never_fits
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import BoundPod, Node, Offering, Resources
@@ -129,7 +129,7 @@ def first_fit_decreasing(
     for pod in sorted(pods, key=lambda p: -p.shape.gpu.total_milli):
         found = _first(pod.shape, bins, allowed)
         if found is None:
-            able = [o for o in offered if misfit(pod.shape, o) is None]
+            able = [o for o in offered if reason_never_fits(pod.shape, o) is None]
             best = min(able, key=lambda o: (o.usd_per_hour / min(o.gpus, pod.shape.gpu.count), o.name))
             found = of_offering(best, "new", best.name)
             bins.append(found)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import held_gpus
-from pilotlight.tools.advice.run_groups import RunGroups, run_lengths, use
+from pilotlight.tools.advice.run_groups import RunGroups, hourly_activity, run_lengths
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.report.tables.sheet import Column, Sheet
@@ -31,7 +31,7 @@ def jobs_rows(path: Path) -> list[dict[str, Any]]:
 
 def use_rows(path: Path) -> list[dict[str, Any]]:
     """The most activity (percent) of each pod's next hour, foretold by the hours so far."""
-    return _rows(path, "use", use(held_gpus.read(path), lambda pod: pod))
+    return _rows(path, "use", hourly_activity(held_gpus.read(path), lambda pod: pod))
 
 
 def _rows(path: Path, what: str, found: RunGroups) -> list[dict[str, Any]]:

@@ -168,7 +168,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             otlp_headers=environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""),
             environ=environ,
         )
-        return settings.at(cluster) if clusters and cluster else settings
+        return settings.for_cluster(cluster) if clusters and cluster else settings
 
     @property
     def cluster_name(self) -> str:
@@ -183,7 +183,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         were sent before the key changed."""
         return next((caller.token for caller in self.callers.values() if caller.by == "link"), "")
 
-    def at(self, cluster: str) -> "Settings":
+    def for_cluster(self, cluster: str) -> "Settings":
         """The settings of one of many clusters. Raises ``BadInput`` for another."""
         if cluster not in self.clusters:
             raise BadInput(f"PILOTLIGHT_CLUSTER is {cluster!r}: PILOTLIGHT_CLUSTERS has {', '.join(self.clusters)}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 from pilotlight import doorway
 from pilotlight.adapters import logs
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.offers.catalog import Catalog, ToldPrices, speeds
+from pilotlight.facts.offers.catalog import Catalog, LivePrices, speeds
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps, LateDeps
@@ -71,14 +71,14 @@ class App:
         self._lock = RLock()
         self._sites: dict[str, App] = {}
         self._credential: Callable[[], Token | None] = lambda: None
-        self._told: ToldPrices | None = None
+        self._told: LivePrices | None = None
 
     @cached_property
     def clusters(self) -> Sequence[str]:
         """The clusters it serves, by name."""
         return tuple(self.settings.clusters) or (self.settings.cluster_name,)
 
-    def at(self, cluster: str) -> "App":
+    def for_cluster(self, cluster: str) -> "App":
         """App of one cluster: its own policy, mode, credential and ports; state, outbox and clock are of all."""
         if not self.settings.clusters:
             return self
@@ -88,7 +88,7 @@ class App:
                 if self.settings.alerts:
                     seams["alerts"] = self.alerts
                 seams.update(seams.pop("sites", {}).get(cluster, {}))
-                self._sites[cluster] = App(self.settings.at(cluster), **seams)
+                self._sites[cluster] = App(self.settings.for_cluster(cluster), **seams)
             return self._sites[cluster]
 
     def receive(
@@ -113,7 +113,7 @@ class App:
 
     def _price_anew(self) -> None:
         """A process that lives for days goes on at the prices that its cloud told since it began."""
-        if self._deps.told_prices is None or self.clock.now() - self._told_at < TOLD_FOR:
+        if self._deps.live_prices is None or self.clock.now() - self._told_at < TOLD_FOR:
             return
         before, told = self._told, self._read_told()
         if told is not None and told != before:
@@ -131,8 +131,8 @@ class App:
     def _deps(self) -> Deps:
         from pilotlight.connections import advisory_policy, bills_at, prices_at, spot_prices_at
 
-        told_prices = prices_at(self.settings)
-        if told_prices is not None:
+        live_prices = prices_at(self.settings)
+        if live_prices is not None:
             self._read_told()
         offered = self._offered()
         cluster, pools = self._cluster_and_pools()
@@ -160,7 +160,7 @@ class App:
             alerts=self.alerts,
             credential=self._credential,
             pause=self._pause,
-            told_prices=told_prices,
+            live_prices=live_prices,
             spot_prices=spot_prices_at(self.settings),
             telemetry=self._telemetry,
         )
@@ -197,7 +197,7 @@ class App:
         offered, findings = offerings(self.policy, with_told(self.catalog, told, region), region)
         return (with_zones(offered, told.zones) if told.zones else offered), findings
 
-    def _read_told(self) -> ToldPrices | None:
+    def _read_told(self) -> LivePrices | None:
         """Prices that the cloud told, by the state; None where the state does not tell: what was known stays."""
         from pilotlight.errors import Corrupt, Retry
         from pilotlight.state_schema.billing_records import PRICES

@@ -62,13 +62,13 @@ BUGS = {
         _kinds("leaked_holds"),
     ),
     "the look at pods after a cordon is skipped": Bug(
-        "flow.cycle.release:GiveBack._see_that_it_is_empty",
+        "flow.cycle.release:NodeRelease._see_that_it_is_empty",
         "if node.forced and not node.unless_busy:",
         "if True:",
         test="tests/flow/cycle/test_safe_order.py",
     ),
     "no check before a release is sent": Bug(
-        "flow.cycle.release:GiveBack._give_back",
+        "flow.cycle.release:NodeRelease._give_back",
         "gate=self._last_look",
         'gate=lambda: setattr(sending, "let_out", True)',
         test="tests/chaos/test_one_stall.py::test_no_pod_dies_by_a_worker_that_stalled",

@@ -221,7 +221,7 @@ def _take_busy_nodes(patch: pytest.MonkeyPatch) -> None:
     from pilotlight.world.simulation import World
 
     true_terminate = World.terminate
-    patch.setattr(WorldCluster, "bound", lambda self, node: ())
+    patch.setattr(WorldCluster, "bound_pods", lambda self, node: ())
     patch.setattr(WorldCluster, "drain", lambda self, node: None)
     patch.setattr(
         World, "terminate", lambda self, node_id, reason, evict=False: true_terminate(self, node_id, reason, evict=True)

@@ -9,7 +9,7 @@ from harness.interruptions.interruption_run import COUNTED
 from harness.interruptions.interruption_sweep import run, sweep
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.flow.interruption.drain_one import Rescue
+from pilotlight.flow.interruption.drain_one import NodeDrain
 
 
 @pytest.fixture(autouse=True)
@@ -61,11 +61,11 @@ def _at_once(self: Any, move: Any, pods: Any) -> None:
 
 
 PLANTED = {
-    "nobody asks for a checkpoint": (Rescue, "_said", None, "lost_checkpoints"),
-    "nobody asks for a replacement": (Rescue, "_replace", _nothing, "late_replacements"),
-    "nodes are given back at the notice": (Rescue, "_gently", _at_once, "broken_budgets"),
-    "nothing is given back": (Rescue, "_release", _nothing, "double_replacements"),
-    "a cordon is never taken off": (Rescue, "_last", _nothing, "cordons_past_their_ttl"),
+    "nobody asks for a checkpoint": (NodeDrain, "_said", None, "lost_checkpoints"),
+    "nobody asks for a replacement": (NodeDrain, "_replace", _nothing, "late_replacements"),
+    "nodes are given back at the notice": (NodeDrain, "_gently", _at_once, "broken_budgets"),
+    "nothing is given back": (NodeDrain, "_release", _nothing, "double_replacements"),
+    "a cordon is never taken off": (NodeDrain, "_last", _nothing, "cordons_past_their_ttl"),
 }
 
 

@@ -32,7 +32,7 @@ def audit(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     books.log(launch)
     books.log({"t": end_s, "event": "terminate", "node": "n1", "reason": "released"})
     for minute in range(62):
-        spend.looked(begin_s + minute * 60, begin_s + minute * 60)
+        spend.note_look(begin_s + minute * 60, begin_s + minute * 60)
     days = {"2026-11-20/05": first, "2026-11-21/05": second}
     parts = {key: json.dumps({"nodes": {"n1": found}}).encode() for key, found in days.items()}
     return list(spend.miscounted(parts, {}, end_s + 60))
@@ -51,7 +51,7 @@ def test_a_node_is_missed_only_after_whoever_saw_it_has_written_that_down() -> N
     books.log({"t": 0, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"})
     books.log({"t": 240, "event": "terminate", "node": "n1", "reason": "lost"})
     for begin_s, end_s in ((300, 310), (10, 620), (700, 700)):
-        spend.looked(begin_s, end_s)
+        spend.note_look(begin_s, end_s)
     part = json.dumps({"nodes": {"n1": node(0, 700, gone=True)}}).encode()
     assert list(spend.miscounted({"2026-11-20/05": part}, {}, 2000)) == []
 
@@ -64,7 +64,7 @@ def test_one_that_died_after_writing_late_made_a_node_known_as_late() -> None:
     books.log({"t": 240, "event": "terminate", "node": "n1", "reason": "lost"})
     part = json.dumps({"nodes": {"n1": node(0, 700, gone=True)}}).encode()
     for begin_s in (300, 700):
-        spend.looked(begin_s, begin_s + 10)
+        spend.note_look(begin_s, begin_s + 10)
     assert len(list(spend.miscounted({"2026-11-20/05": part}, {}, 2000))) == 1
     spend.broke_off(10, 620)
     assert list(spend.miscounted({"2026-11-20/05": part}, {}, 2000)) == []

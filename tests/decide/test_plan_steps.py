@@ -22,6 +22,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.place.homes import BIRTH_TAINT
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, DECIDE = ROOT / "docs" / "how-it-decides.md", ROOT / "shared" / "pilotlight" / "decide"
@@ -34,11 +35,8 @@ NOT_DRAWN = {
     "joined nodes",
     "spot lifetimes",
     "device claims",
-    "guards kept",
     "doubt about fit",
     "account quotas",
-    "homed pools",
-    "homes",
 }
 """Steps that need what no random cluster has, or a look that may ask."""
 
@@ -122,11 +120,10 @@ def looks() -> dict[str, Look]:
         "nodes go": replace(busy, gives=(goes,)),
         "only growth": replace(busy, releases=False),
         "it may ask": replace(plain, asks=("fit", "quotas"), memory=Memory(believing=True)),
-        "nodes are kept for others": replace(busy, policy=replace(rules, pools=pools, placement="taint")),
         "nodes are homed": replace(
             busy,
             view=replace(lit, nodes=(replace(old, home="new"),)),
-            policy=replace(rules, pools=pools, placement="homes"),
+            policy=replace(rules, pools={name: replace(one, taints=(BIRTH_TAINT,)) for name, one in pools.items()}),
         ),
     }
 

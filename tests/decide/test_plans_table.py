@@ -11,6 +11,7 @@ from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.money.budgets import Terms
+from pilotlight.facts.place.homes import NO_HOMES
 
 SEEDS = 240
 PART = 40
@@ -37,6 +38,10 @@ def _said(seed: int, look: dict[str, Any]) -> list[str]:
         out.append(
             f"  {node.verdict} {node.node} {marks} idle {node.idle_s / 60:g} of {node.break_even_s:.0f}: {node.why}"
         )
+    homes = made.homes
+    if homes != NO_HOMES:
+        given = " ".join(f"{one.pod}@{one.home}" for one in homes.tolerate)
+        out.append(f"  homes: {given or '-'} | named {homes.name} | open {','.join(homes.open) or '-'}")
     out += [f"  demand {one.pool} {one.nodes} nodes {one.jobs:g} jobs" for one in made.demands]
     out += [f"  held {one.code} {one.count}: {one.why}" for one in made.held]
     out += [f"  {one.code} {one.subject}: {one.message}" for one in made.findings]

@@ -8,6 +8,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.facts.messages import NodeJoined
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.records import lease
@@ -67,7 +68,8 @@ def test_a_node_that_nobody_waits_for_needs_no_look() -> None:
 def test_where_nodes_are_kept_each_node_that_joined_is_looked_at() -> None:
     """It may be one that was born closed, by whoever's hand it came."""
     stage = Stage()
-    stage.deps = with_rules(stage, placement="taint")
+    pool = msgspec.structs.replace(stage.deps.policy.pools["eight"], taints=(BIRTH_TAINT,))
+    stage.deps = with_rules(stage, pools={**stage.deps.policy.pools, "eight": pool})
     joined(stage, "n1")
     assert last_look(stage) == stage.deps.now()
 

@@ -21,7 +21,7 @@ from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.state import Stored
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.units import HOUR, clock_seconds
 
 

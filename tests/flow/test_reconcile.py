@@ -82,10 +82,10 @@ class LateBinding:
         self.cluster = cluster
         self.binds = True
 
-    def bound(self, node: str) -> tuple[BoundPod, ...]:
+    def bound_pods(self, node: str) -> tuple[BoundPod, ...]:
         """The pod that bound just now, and what was there."""
         late = BoundPod(uid="u", namespace="ml", name="late", gpu=GpuRequest(count=1))
-        return (*((late,) if self.binds else ()), *self.cluster.bound(node))
+        return (*((late,) if self.binds else ()), *self.cluster.bound_pods(node))
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.cluster, name)
@@ -112,7 +112,7 @@ IN_DOUBT = {
     "the API server is away": "observe",
     "the cloud does not answer": "describe",
     "the node cannot be cordoned": "cordon",
-    "what is bound cannot be read": "bound",
+    "what is bound cannot be read": "bound_pods",
 }
 
 

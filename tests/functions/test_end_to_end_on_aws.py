@@ -176,7 +176,7 @@ def test_what_is_reserved_is_taken_at_no_price_until_it_is_full(tmp_path: Path) 
             assert (held(stand) > 0) is dollars
             stand.minutes(3)
         assert launched(stand) == ["block", "t4"]
-        assert stand.app.at("prod").deps.pools.describe()[0].paid[0].free == 0
+        assert stand.app.for_cluster("prod").deps.pools.describe()[0].paid[0].free == 0
 
 
 def test_a_block_is_emptied_before_it_ends(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_what_the_cloud_tells_of_prices_is_kept_in_the_state(stand: Stand) -> No
     asked = [name for name, _ in stand.aws.calls]
     assert (asked.count("GetProducts"), asked.count("DescribeSpotPriceHistory")) == (1, 1)
     later = App(stand.app.settings)
-    (offering,) = later.at("prod").deps.offerings
+    (offering,) = later.for_cluster("prod").deps.offerings
     assert App(stand.app.settings).price_offerings() == ((offering,), ())
     assert (offering.usd_per_hour, offering.priced_at) != (stand.app.deps.offerings[0].usd_per_hour, None)
     assert offering.usd_per_hour == Decimal("0.71")

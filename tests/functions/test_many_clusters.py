@@ -224,7 +224,7 @@ def test_each_cluster_has_its_own_settings_over_the_deployments() -> None:
         PILOTLIGHT_POLICY="all.yaml",
         PILOTLIGHT_POOLS="advisor",
     )
-    eu, us = settings.at("eu"), settings.at("us")
+    eu, us = settings.for_cluster("eu"), settings.for_cluster("us")
     assert (eu.cluster_name, eu.api, eu.pools, eu.token_env, eu.mode, eu.policy) == (
         "eu", "in-cluster", "civo:LON1/x", "EU", "advise", "all.yaml",
     )  # fmt: skip

@@ -43,7 +43,6 @@ class WorldApi(ApiServer):
         if asked.method == "PATCH" and "/nodes/" in asked.path:
             closed = value["spec"].get("unschedulable", False) or _carries(value, labels.DRAINING)
             self.world.cordon(value["metadata"]["name"], on=closed)
-            self.world.steer(value["metadata"]["name"], on=_carries(value, labels.PLACEMENT))
             self.world.set_home(value["metadata"]["name"], _home(value))
         if asked.method == "PATCH" and "/pods/" in asked.path:
             for home in _homes(value):

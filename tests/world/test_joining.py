@@ -63,7 +63,7 @@ def test_a_node_keeps_the_not_ready_taint_for_a_moment() -> None:
 
 
 def test_a_node_that_is_opened_while_it_carries_the_taint_waits_for_its_end() -> None:
-    """Neither a door that opens nor a home that is given lets a pod in before the taint is gone."""
+    """Neither an opening nor a home that is given lets a pod in before the taint is gone."""
     here = world(faults={"untaint_s": 3.0})
     here.fleet.homed.add("one")
     here.launch("one")
@@ -71,7 +71,7 @@ def test_a_node_that_is_opened_while_it_carries_the_taint_waits_for_its_end() ->
     here.tolerate("a", "h")
     here.advance(100)
     here.set_home("n1", "h")
-    here.steer("n1", on=False)
+    here.set_home("n1", "")
     assert list(here.pending) == ["a"]
     here.advance(103)
     assert job.wait_s == 103

@@ -95,7 +95,7 @@ def test_a_drain_evicts_no_gpu_pod() -> None:
     cluster.cordon("n1")
     with pytest.raises(Busy):
         cluster.drain("n1")
-    assert [p.name for p in cluster.bound("n1")] == ["a"]
+    assert [p.name for p in cluster.bound_pods("n1")] == ["a"]
     here.advance(160)
     cluster.drain("n1")
     assert not cluster.observe().nodes[0].schedulable

@@ -17,7 +17,7 @@ _MOST_DOLLARS = Decimal(10) ** 15
 MOST_LINKS, MOST_URL = 5, 1000
 
 
-class Words(NamedTuple):
+class AlertParts(NamedTuple):
     """The parts of an alert; those that are empty are left out."""
 
     title: str
@@ -28,12 +28,12 @@ class Words(NamedTuple):
     how: str
 
 
-def words(alert: Alert) -> Words:
-    """Words of an alert."""
+def alert_parts(alert: Alert) -> AlertParts:
+    """AlertParts of an alert."""
     where = [f"cluster {alert.cluster}"]
     where += [f"team {alert.team}"] if alert.team else []
     where += [alert.subject] if alert.subject else []
-    return Words(
+    return AlertParts(
         title=f"{'RESOLVED' if alert.resolved else alert.severity.upper()}: {clean(alert.what)}",
         where=clean(", ".join(where)),
         cost=_cost(alert),
@@ -45,7 +45,7 @@ def words(alert: Alert) -> Words:
 
 def plain(alert: Alert) -> tuple[str, str]:
     """Title and text, for a channel that knows no markup."""
-    said = words(alert)
+    said = alert_parts(alert)
     lines = [f"{name}: {text}" for name, text in named_parts(said) if text]
     return said.title, "\n".join(lines)
 
@@ -69,7 +69,7 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
 
 
-def named_parts(said: Words) -> list[tuple[str, str]]:
+def named_parts(said: AlertParts) -> list[tuple[str, str]]:
     """Every part but the title, with its name."""
     names = ("where", "cost", "why", "next", "how")
     return [(name, getattr(said, name)) for name in names]

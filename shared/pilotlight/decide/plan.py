@@ -20,8 +20,7 @@ from pilotlight.decide.work import (
     doubts_fit,
     doubts_quotas,
     has_deadlines,
-    has_sick,
-    is_any_steered,
+    has_unhealthy,
     late,
     order_purchases,
     step,
@@ -44,9 +43,7 @@ STEPS: tuple[Step, ...] = (
          "", "policy"),
     step("rules", lambda w: bool(w.policy.rules), late("limits.policy_rules", "follow_rules"),
          "memory view", "filters policy ruled"),
-    step("steered pools", lambda w: w.policy.placement == "taint", late("place.node_closing", "steer"),
-         "policy view", "steered"),
-    step("homed pools", lambda w: w.policy.placement == "homes", late("place.homes", "steer_home"),
+    step("homed pools", lambda w: bool(w.policy.homed), late("place.homes", "steer_home"),
          "policy view", "steered"),
     # Offerings, as their nodes will be: measured before foretold, daemons before claims, which get what those leave.
     step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),
@@ -70,7 +67,7 @@ STEPS: tuple[Step, ...] = (
     step("failed capacity", lambda w: bool(w.memory.overdue) or any(pool.booting for pool in w.look.pools)
          or not all(node.ready for node in w.staying), late("nodes.failed_capacity", "give_failed_back"),
          "by_pool policy staying view", "failed in_doubt memory"),
-    step("sick nodes", has_sick, late("nodes.gpu_health", "close_sick"),
+    step("sick nodes", has_unhealthy, late("nodes.gpu_health", "close_unhealthy"),
          "by_pool staying", "failed findings memory no_room"),
     # Room and headroom: shares of spot count what runs, so they stand before what this plan adds.
     step("spot shares", lambda w: bool(w.policy.teams) or any(
@@ -91,20 +88,14 @@ STEPS: tuple[Step, ...] = (
          "infeasible view", "paid run"),
     step("demand", always, lambda: count_demand,
          "by_pool run view", "counted_to memory"),
-    # Spares before a closed node before those that are bought: these are reached by what those leave.
     step("spares", lambda w: any(map(has_learned, w.memory.hits.values())),
          late("nodes.spares.spare_nodes", "price_spares"),
          "memory policy relit ruled", "spares"),
-    step("guards of dear nodes", lambda w: bool(w.spares and w.steered) and not w.limited and not w.run.homed,
-         late("nodes.spares.spares_until_closed", "guard_dear_nodes"),
-         "by_pool limited memory policy relit run spares steered view", "guards_bought guards_kept"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
-         "by_pool guards_bought memory policy spares", "paid run spare_buys"),
+         "by_pool memory policy spares", "paid run spare_buys"),
     step("purchases", always, lambda: order_purchases,
          "limited run spare_buys", "buys"),
-    step("guards kept", lambda w: bool(w.guards_kept), late("nodes.spares.spares_until_closed", "keep_guards"),
-         "guards_kept", "policy"),
     # Nodes after purchases, whose room is theirs: idle ones first, then those of them that stand by, then old ones.
     step("nodes", lambda w: w.look.releases, late("nodes.scale_down", "judge_nodes"),
          "by_pool failed memory policy relit run spare_buys spares standing", "nodes reserved times"),
@@ -117,7 +108,7 @@ STEPS: tuple[Step, ...] = (
     step("broken gangs", lambda w: bool(w.failed) and not w.look.releases,
          late("nodes.failed_capacity", "give_broken_gangs_back"),
          "failed", "nodes"),
-    step("nodes that go", lambda w: bool(w.look.gives), late("nodes.scale_down", "give_back"),
+    step("nodes that go", lambda w: bool(w.look.gives), late("nodes.scale_down", "release_named"),
          "view", "nodes"),
     # Words about what was found.
     step("idle nodes", lambda w: bool(w.view.nodes), late("nodes.idle_nodes", "explain_idle_nodes"),
@@ -132,12 +123,10 @@ STEPS: tuple[Step, ...] = (
          "buys counted_to findings memory nodes paid_idle pods run times usd_per_hour_before view", "plan"),
     step("rules named", lambda w: w.ruled is not None, late("limits.policy_rules", "name_rules"),
          "ruled", "plan"),
-    # Brakes last, on the whole plan; taints follow the plan that is left.
+    # Brakes last, on the whole plan; homes follow the plan that is left.
     step("brakes", always, lambda: hold_back,
          "policy", "plan"),
     step("homes", has_homes, late("place.homes", "place_homes"),
-         "memory policy run steered view", "plan"),
-    step("placement", is_any_steered, late("place.node_closing", "place_taints"),
          "memory policy run steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.
     step("doubt about fit", doubts_fit, lambda: ask_about_fit, "memory plan", "again"),

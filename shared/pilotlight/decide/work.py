@@ -97,7 +97,7 @@ class Work:
         self.ruled: Ruled | None = None  # Rules of the policy that hold, with what each did.
         self.filters: tuple[Filter, ...] = ()
         """Filters of what a shape may be bought, in the order of the steps that added them."""
-        self.steered: Collection[str] = ()  # Pools whose nodes are kept for pods that belong there.
+        self.steered: Collection[str] = ()  # Pools whose nodes are kept for the pods that they are given.
         self.paid: dict[tuple[str, str], int] = {}  # Nodes that are paid for and not lit, by pool and zone.
         self.failed: list[NodeVerdict] = []  # Releases of capacity that never worked, or no longer does.
         self.in_doubt: Counter[str] = Counter()  # Instances by pool of which it is not known whether they are nodes.
@@ -111,10 +111,6 @@ class Work:
         self.usd_per_hour_before: UsdPerHour
         self.counted_to: datetime | None = None  # When the newest pod was created of which demand is counted.
         self.spares: Mapping[str, Spares] = {}  # Spares that pay for themselves, by pool.
-        self.guards_kept: Mapping[str, NodesAhead] = NOBODY_AHEAD
-        """Spares that stay until dear nodes are closed, by pool."""
-        self.guards_bought: Mapping[str, NodesAhead] = NOBODY_AHEAD
-        """Spares that are bought until dear nodes are closed, by pool."""
         self.spare_buys: tuple[Buy, ...] = ()
         self.buys: tuple[Buy, ...] = ()
         self.nodes: list[NodeVerdict] = []
@@ -187,7 +183,7 @@ def ask_for_quotas(work: Work) -> None:
     work.again += ("quotas",)
 
 
-def has_sick(work: Work) -> bool:
+def has_unhealthy(work: Work) -> bool:
     """True where GPUs may not be well: it is said, the node is lost with its pods, or shows fewer than its type has."""
     by_pool = work.by_pool
     for pool, devices, ready, ill in {node.shows for node in work.staying}:
@@ -200,14 +196,6 @@ def has_deadlines(work: Work) -> bool:
     """True where a job here has a deadline."""
     running = (pod.shape for node in work.view.nodes for pod in node.gpu_pods)
     return any(pod.shape.due for pod in work.view.pending) or any(shape is not None and shape.due for shape in running)
-
-
-def is_any_steered(work: Work) -> bool:
-    """True where a node is kept for anybody, or was."""
-    if work.policy.placement == "homes":
-        return False
-    closed = any(node.closed for node in work.view.nodes)
-    return work.run.homes is not None or bool(work.memory.strays) or closed
 
 
 def order_purchases(work: Work) -> None:

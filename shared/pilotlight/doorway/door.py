@@ -80,7 +80,7 @@ def receive(
 def _check(house: House) -> None:
     """Raises what is wrong with the whole deployment; one of many clusters answers for itself when its turn comes."""
     alone = house.clusters[0] if len(house.clusters) == 1 else ""
-    _ = house.at(alone).late if alone else (house.state, house.outbox, house.policy)
+    _ = house.for_cluster(alone).late if alone else (house.state, house.outbox, house.policy)
 
 
 def _read(request: Request) -> list[Delivery | Refused]:
@@ -149,7 +149,7 @@ def _at(request: Request, message: Message, cluster: str) -> Response:
     """One cluster's answer, under this deployment's name of it."""
     with bind_context(cluster=cluster):
         try:
-            site = request.house.at(cluster)
+            site = request.house.for_cluster(cluster)
             _ = site.late
         except Exception as error:  # One of many clusters that is set up wrongly is no fault of the event.
             if isinstance(message, Tick):

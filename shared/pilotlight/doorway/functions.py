@@ -45,13 +45,13 @@ class House(Protocol):
         """The clusters it serves, by name."""
         ...
 
-    def at(self, cluster: str) -> "House":
+    def for_cluster(self, cluster: str) -> "House":
         """The deployment of one of them alone."""
         ...
 
     @property
     def late(self) -> Deps:
-        """The one cluster's ports and policy, opened as they are used; of many, only ``at`` one has them."""
+        """The one cluster's ports and policy, opened as they are used; of many, only ``for_cluster`` has them."""
         ...
 
     @property

@@ -130,7 +130,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     slices: dict[str, int] = {}  # Free counts of other GPU resources.
     free: Resources = Resources()  # What is left beside GPUs.
     labels: dict[str, str] = {}  # As the cluster has them.
-    taints: tuple[Taint, ...] = ()  # As the cluster has them, without our placement taint and our home taint.
+    taints: tuple[Taint, ...] = ()  # As the cluster has them, without our home taint.
     pods: tuple[BoundPod, ...] = ()  # All that are bound to it.
     zone: str = ""  # Empty where it is not said.
     instance: str = ""  # The cloud's id.
@@ -142,7 +142,6 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     gpu_model: str = ""  # Empty where no label says it.
     conditions: tuple[str, ...] = ()  # Those that are true and say that it goes.
     attachable: dict[str, int] = {}  # Volumes that it takes in all, by ``ATTACHABLE`` resource, where known.
-    closed: bool = False  # It carries our placement taint, which is none of ``taints``.
     home: str = ""  # Value of our home taint, which is none of ``taints``; empty: open to every pod.
     unserved: tuple[str, ...] = ()  # DaemonSets that select it and have no pod on it yet.
     ready_since: datetime | None = None  # When it last became Ready.

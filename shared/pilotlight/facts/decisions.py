@@ -11,7 +11,6 @@ import msgspec
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.offers.paid_capacity import PaidIdle
-from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, NodeDoors
 from pilotlight.facts.place.homes import NO_HOMES, HomePlan
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import Finding
@@ -128,7 +127,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour_after: UsdPerHour = Decimal(0)  # The same with the calls made.
     look_again_at: datetime | None = None  # When it could change with no new event, if ever.
     held: tuple[Held, ...] = ()  # What would be done, but for a brake.
-    placement: NodeDoors = NOTHING_PLACED  # Nodes to close and to open.
     homes: HomePlan = NO_HOMES  # Tolerations of pods, and homes of nodes. No record has it.
     demands: tuple[Demand, ...] = ()  # Of pods created up to ``counted_to``, which no earlier plan counted.
     counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.

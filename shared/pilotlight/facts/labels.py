@@ -87,8 +87,6 @@ GANG_SIZE = "pilotlight.dev/gang-size"
 
 DRAINING = "pilotlight.dev/draining"
 """The key of our taint on a node that takes no new pods for our sake; its effect is NoSchedule."""
-PLACEMENT = "pilotlight.dev/placement"
-"""The key of our taint on a node that is kept for pods that belong there; its effect is NoSchedule."""
 HOME = "pilotlight.dev/home"
 """The key of our taint on a node that takes only the pods it was bought for, or given to; its effect is NoSchedule.
 

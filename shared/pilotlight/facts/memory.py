@@ -13,7 +13,6 @@ from pilotlight.facts.capacity import Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.offers.spot_history import Lives
-from pilotlight.facts.place.closed_nodes import Opening
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
 
@@ -27,7 +26,7 @@ class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+class FitMismatch(msgspec.Struct, frozen=True, kw_only=True):
     """A node on which a shape was believed to fit and the scheduler did not bind it, not believed again ``until``."""
 
     shape: str
@@ -219,7 +218,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """All that decisions of a cluster remember."""
 
     quarantines: tuple[Quarantine, ...] = ()  # Pools that did not help a shape.
-    misfits: tuple[Misfit, ...] = ()  # Nodes that a shape was not bound to.
+    misfits: tuple[FitMismatch, ...] = ()  # Nodes that a shape was not bound to.
     believing: bool = False  # There are pods that should fit where they are not bound.
     backoffs: tuple[Backoff, ...] = ()  # Offerings that the cloud refused.
     idle_since: dict[str, datetime] = {}  # Nodes without a GPU pod, since when.
@@ -238,9 +237,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     overdue: tuple[InFlight, ...] = ()  # What a gang waits for past its deadline.
     floors: dict[str, datetime] = {}  # Pools whose cloud keeps their last node, and until when that is believed.
     rests: dict[str, datetime] = {}  # Nodes that a person opened while they were given back, and until when they stay.
-    openings: dict[str, Opening] = {}  # Nodes open for pods that wait, by name.
-    lost: dict[str, int] = {}  # By pod, the openings that did not help it.
-    strays: dict[str, datetime] = {}  # By pool, when a pod was last seen that may run there and belongs elsewhere.
     learnt: dict[str, Learnt] = {}  # By "pool/type", of nodes that joined.
     lives: dict[str, Lives] = {}  # By "type/zone", of spot.
     # By pool, seconds that its latest starts of stopped nodes took, the newest last.
@@ -253,7 +249,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         """The live quarantine of a shape in a pool, if any."""
         return next((q for q in self.quarantines if q.shape == shape and q.pool == pool and q.until > now), None)
 
-    def misfit(self, shape: str, node: str, now: datetime) -> bool:
+    def has_mismatch(self, shape: str, node: str, now: datetime) -> bool:
         """True where a shape is known not to be bound to a node."""
         return any(m.shape == shape and m.node == node and m.until > now for m in self.misfits)
 

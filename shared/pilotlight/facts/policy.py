@@ -25,13 +25,14 @@ from pilotlight.facts.limits.policy_terms import (
 from pilotlight.facts.limits.pool_handover import OnSilence
 from pilotlight.facts.limits.rule_policy import Rule, Schedule
 from pilotlight.facts.money.money_policy import ApproveOver, BillScope, Budget, BudgetScope, Caps, Limits, Prices
+from pilotlight.facts.place.homes import has_home_taint
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
 
 CloudName = Literal["civo", "gke", "eks", "aks", "world"]
-Placement = Literal["none", "taint", "homes"]
-"""Who keeps small work off dear nodes: nobody, a taint of ours on the nodes that are meant for other pods, or homes:
-nodes are born closed, and each pod is given the toleration of the node that it is planned on.
+Placement = Literal["homes", "none"]
+"""Who keeps small work off dear nodes: homes, by which nodes of pools with our birth taint take only the pods that they
+are given, or nobody.
 """
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 """Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
@@ -192,7 +193,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cost and the dollars paid are together what decisions make least. 0 puts no price on waiting.
     Capacity that has not become ready by ``gpu_ready_deadline`` after its request is given back and replaced on
     another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
-    ``placement`` "taint": ready nodes are closed to pods that belong on a cheaper type.
+    ``placement`` "homes": nodes of pools whose ``taints`` list ``pilotlight.dev/home=new:NoSchedule`` take only the
+    pods that are planned on them; "none": they are opened.
     ``events`` are the Events written on pods and nodes, where people look with ``kubectl describe``: all, only the
     warnings, or none. ``claims`` are by namespace, or by pattern of namespaces ("*" is every other); ``default_team``
     pays for work of teams that have no budget.
@@ -218,10 +220,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cooldown: Duration = 0  # Seconds from a purchase in which its pool gives nothing back.
     gpu_ready_deadline: Duration = 900  # Seconds from a request to GPUs that take pods.
     max_event_age: Duration = 600  # Seconds; older events are hints.
-    placement: Placement = "none"  # Who keeps small work off dear nodes.
+    placement: Placement = "homes"  # Who keeps small work off dear nodes.
     events: Literal["all", "warnings", "none"] = "all"  # Events that are written on pods and nodes.
     limits: Limits = Limits()  # Limits of ten minutes on calls.
     approve_over: ApproveOver = ApproveOver()  # Purchases beyond it wait for a person.
+
+    @property
+    def homed(self) -> frozenset[str]:
+        """The pools whose nodes are born closed, and take only the pods that they are given."""
+        pools = self.pools.items() if self.placement == "homes" else ()
+        return frozenset(name for name, rules in pools if has_home_taint(rules.taints))
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

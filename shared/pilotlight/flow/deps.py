@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pilotlight.events")
 
 
-class HasBooks(Protocol):
-    """The parts of ``Deps`` that reading a cluster's books takes: name, state, and the policy with its budgets."""
+class HasBudgets(Protocol):
+    """The parts of ``Deps`` that reading budgets takes: name, state, and the policy with its budgets."""
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ class Deps:
     """What the token for the cluster says of itself."""
     pause: "Callable[[Seconds], None]" = lambda _: None
     """Lets a burst gather; where time is led by hand nobody waits."""
-    told_prices: "AskPrices | None" = None
+    live_prices: "AskPrices | None" = None
     """Asks the cloud for the prices of instance types, where it tells any."""
     spot_prices: "AskSpotPrices | None" = None
     """Asks the cloud for spot's prices by zone, where it tells any."""
@@ -128,7 +128,7 @@ class Deps:
     def has_watchmen(self) -> bool:
         """True where somebody listens for us: who opens what we closed, or hands our pools back, once we are silent."""
         rules = self.policy.pools.values()
-        return self.policy.placement != "none" or any(pool.on_silence == "hand-back" for pool in rules)
+        return bool(self.policy.homed) or any(pool.on_silence == "hand-back" for pool in rules)
 
     def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> bool:
         """An Event as the policy has them, where any pool may be acted on. One that cannot be written fails nothing:
@@ -201,8 +201,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A function's answer: the decision's id (empty when none was needed), what it did, and why in one line.
 
     ``outcome`` is for code, ``why`` for people. ``released`` are the nodes that were given back. ``plan`` is there on a
-    dry run. ``look_again_at`` is when a look could change something without a new event, ``open_until`` when the first
-    node that is open for a pod is to close.
+    dry run. ``look_again_at`` is when a look could change something without a new event.
     """
 
     decision: str
@@ -211,7 +210,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = "done"
     released: tuple[str, ...] = ()
     look_again_at: datetime | None = None
-    open_until: datetime | None = None
     plan: "Plan | None" = None
 
 
@@ -220,6 +218,5 @@ def join_answers(first: Answer | None, second: Answer) -> Answer:
     if first is None or first.outcome != "done":
         return second
     if second.outcome != "done":
-        again, until = second.look_again_at, second.open_until
-        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=again, open_until=until)
+        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
     return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)

@@ -10,15 +10,14 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.alerts.figures import Sample
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing import meter_nodes
-from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.delivery import KeepsLetters, Outbox
 from pilotlight.ports.state import State
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
-from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE
+from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE, RESCUE
 from pilotlight.state_schema.decision_records import IN_FLIGHT, MEMORY, OPEN
-from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.state_schema.marks import SILENT
 from pilotlight.state_schema.table import Table
 from pilotlight.units import clock_seconds
@@ -35,7 +34,7 @@ COUNTED: Mapping[str, Table[Any]] = {
 def of_cluster(deps: Deps) -> Iterator[Sample]:
     """The figures of one cluster. Raises ``Retry`` kinds where the store does not answer."""
     now, name = deps.now(), deps.name
-    for spent in standing(deps, now):
+    for spent in budget_standings(deps, now):
         if spent.meter.measure == "usd":
             yield from _budget(name, spent)
     yield from _metered(deps, now)

@@ -75,7 +75,7 @@ def _known(deps: Deps, event: Hint) -> Answer | None:
 
 def _joined_before(deps: Deps, event: NodeJoined) -> Answer | None:
     """A node that nobody waits for, or that a look has seen: in a burst one look sees many."""
-    if deps.policy.placement == "none" and not any(ledger.in_flight(deps.state, deps.name)):
+    if not deps.policy.homed and not any(ledger.in_flight(deps.state, deps.name)):
         return Answer(decision="", did=(), why="no node is on its way, and none is kept for pods", outcome="known")
     looked = lease.last_look(deps.state, deps.name)
     if looked is None or event.at is None or looked <= event.at + COARSE:

@@ -10,7 +10,7 @@ from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.drain_all import carry_on, look_with_rescues
+from pilotlight.flow.interruption.drain_all import carry_on, look_with_drains
 from pilotlight.flow.interruption.shown_notices import ShownNotices
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
@@ -37,7 +37,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
             shown = ShownNotices(deps, aim.see)
             aim = replace(aim, see=shown.see)
             answer = run_cycle(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
-            shown.begin_rescues()
+            shown.begin_drains()
     except (Retry, Denied) as failed:
         _silence(deps, failed)
         raise
@@ -48,7 +48,7 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
 
 def _aim(deps: Deps) -> Aim:
     """The aim of a tick. Queues are read before the cluster's lease is taken: nobody waits for them."""
-    see = look_with_rescues(deps)
+    see = look_with_drains(deps)
     if deps.queues is None:
         return Aim(releases=True, see=see)
     from pilotlight.flow.observe.queue_lengths import look_at_queues

@@ -29,12 +29,8 @@ class Cluster(Protocol):
         """Take our taint off. Somebody's cordon stays."""
         ...
 
-    def close(self, node: str) -> None:
-        """Put our placement taint on: pods that do not tolerate it bind elsewhere. Repeating it is harmless."""
-        ...
-
     def open(self, node: str) -> None:
-        """Take our placement taint and our home taint off. What else keeps pods off stays."""
+        """Take our home taint off. What else keeps pods off stays."""
         ...
 
     def name_home(self, node: str, home: str) -> None:
@@ -48,10 +44,10 @@ class Cluster(Protocol):
         ...
 
     def beat(self) -> None:
-        """Say that we are awake: where this stays away, a watchman lifts all placement taints."""
+        """Say that we are awake: where this stays away, a watchman takes all home taints off."""
         ...
 
-    def bound(self, node: str) -> "Sequence[BoundPod]":
+    def bound_pods(self, node: str) -> "Sequence[BoundPod]":
         """The pods bound to a node now, read from the quorum, after a cordon."""
         ...
 

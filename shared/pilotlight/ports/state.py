@@ -39,7 +39,7 @@ class KnowsLooks(Protocol):
         """When a look last began; None where that is not known."""
         ...
 
-    def looked(self, cluster: str, at: datetime) -> None:
+    def note_look(self, cluster: str, at: datetime) -> None:
         """A look begins."""
         ...
 

@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
 from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Runs
-from pilotlight.facts.offers.catalog import ToldPrices
+from pilotlight.facts.offers.catalog import LivePrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.state_schema.rows import Rows
@@ -84,7 +84,7 @@ HOUR = Table("hour", Format(HourCost), 70 * DAY_S)
 ANOMALY = Table("anomaly", Format(Anomaly), 800 * DAY_S)
 """``<cluster>/<yyyy-mm-ddThh>``: an hour that cost far more than is usual then."""
 
-PRICES = Table("prices", Format(ToldPrices), 60 * DAY_S)
+PRICES = Table("prices", Format(LivePrices), 60 * DAY_S)
 """``<cluster>``: what its cloud said of prices when it was last asked."""
 
 LADDER = Table("ladder", Format(Ladder))

@@ -155,13 +155,6 @@ class World(WorldEvents):
             node.shut = on
             self._turn(node)
 
-    def steer(self, node_id: str, on: bool = True) -> None:
-        """The same by our placement taint."""
-        with self._lock:
-            node = self._node(node_id)
-            node.steered = on
-            self._turn(node)
-
     def set_home(self, node_id: str, home: str) -> None:
         """Our home taint on a node gets this value, by anybody's hand; where it is empty the taint is taken off."""
         with self._lock:

@@ -61,7 +61,7 @@ class Zones:
         return 0.0 if span_s - in_lap_s < MICRO_S else in_lap_s
 
 
-def beyond(nodes: Iterable[WorldNode], zone: str, most: int | None) -> list[WorldNode]:
+def more_than_zone_holds(nodes: Iterable[WorldNode], zone: str, most: int | None) -> list[WorldNode]:
     """The spot nodes of a zone that are not told yet and that it has no room for: of each type the newest."""
     if most is None:
         return []

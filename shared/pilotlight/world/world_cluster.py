@@ -58,14 +58,9 @@ class WorldCluster:
         with self._world.call("uncordon"):
             self._world.cordon(self._node(node).id, on=False)
 
-    def close(self, node: str) -> None:
-        with self._world.call("close"):
-            self._world.steer(self._node(node).id)
-
     def open(self, node: str) -> None:
         with self._world.call("open"):
-            self._world.steer(self._node(node).id, on=False)
-            self._world.set_home(node, "")
+            self._world.set_home(self._node(node).id, "")
 
     def name_home(self, node: str, home: str) -> None:
         with self._world.call("name_home"):
@@ -79,8 +74,8 @@ class WorldCluster:
     def beat(self) -> None:
         """The world has no watchman."""
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        with self._world.call("bound"):
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        with self._world.call("bound_pods"):
             return tuple(self._bound(self._node(node)))
 
     def drain(self, node: str) -> None:
@@ -171,7 +166,6 @@ class WorldCluster:
             marked=node.cordoned,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
-            closed=node.steered,
             home=node.home,
             ready_since=self._world.moment(node.ready_s) if node.ready else None,
         )

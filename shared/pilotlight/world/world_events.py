@@ -19,7 +19,7 @@ from pilotlight.world.machines import WorldPool
 from pilotlight.world.residents import Residents
 from pilotlight.world.scheduling.scheduler import Scheduler
 from pilotlight.world.scheduling.scoring import Scoring
-from pilotlight.world.spot_zones import NOTICE_S, beyond
+from pilotlight.world.spot_zones import NOTICE_S, more_than_zone_holds
 from pilotlight.world.world_clock import VirtualClock, WorldClock
 from pilotlight.world.world_jobs import Workload
 from pilotlight.world.world_nodes import WorldJob, WorldNode
@@ -244,7 +244,7 @@ class WorldEvents:
 
     def _fall(self, zone: str) -> None:
         """A zone has less room now: ready nodes beyond it get their notice, those that boot go at once."""
-        for node in beyond(self.nodes.values(), zone, self.fleet.zones.most(zone, self.now_s)):
+        for node in more_than_zone_holds(self.nodes.values(), zone, self.fleet.zones.most(zone, self.now_s)):
             if not node.ready:
                 self._lose(node)
                 continue

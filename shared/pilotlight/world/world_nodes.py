@@ -171,9 +171,9 @@ class WorldNode:
     ``fresh``. ``idle_since_s`` is None while it boots or works;
     ``ends`` are when pods on it finished that are still shown, each with until when.
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
-    said so; ``at_risk`` once it has said that it may. ``cordoned`` by us, ``steered`` by our placement taint or
-    ``shut`` by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still
-    land. ``home`` is the value of our home taint: but for pods that tolerate it, it is closed; empty: it has none.
+    said so; ``at_risk`` once it has said that it may. ``cordoned`` by us or ``shut``
+    by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still land.
+    ``home`` is the value of our home taint: but for pods that tolerate it, it is closed; empty: it has none.
     ``groups`` counts its pods by group of ``Near``.
     """
 
@@ -200,7 +200,6 @@ class WorldNode:
         "seq",
         "shut",
         "slices",
-        "steered",
         "stopped_s",
         "unsaid",
         "value",
@@ -214,7 +213,7 @@ class WorldNode:
         self.launched_s = launched_s
         self.ready_s = ready_s
         self.joined = self.ready = self.fresh = False
-        self.cordoned = self.steered = self.shut = self.closed = False
+        self.cordoned = self.shut = self.closed = False
         self.home = ""
         self.at_risk = False
         self.doomed_s: Seconds | None = None
@@ -277,7 +276,7 @@ class WorldNode:
     @property
     def keeps_closed(self) -> bool:
         """True where it is to be closed."""
-        return self.cordoned or self.steered or self.shut
+        return self.cordoned or self.shut
 
     @property
     def used_milli(self) -> int:

@@ -46,7 +46,7 @@ class WorldPools:
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         if self.holds(pool, instance):
             gate()
-        self.give_back(pool, instance)
+        self.take_away(pool, instance)
 
     def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         if instance in self._world.nodes and self.holds(pool, instance):
@@ -75,7 +75,7 @@ class WorldPools:
                 self._world.launch(pool, missing, zone)
             return self._state(pool, [node for node in self._world.booting if node.pool == pool])
 
-    def give_back(self, pool: str, instance: str) -> None:
+    def take_away(self, pool: str, instance: str) -> None:
         """The request behind ``release``, as it arrives."""
         with self._world.call("release"):
             node = self._named(instance)

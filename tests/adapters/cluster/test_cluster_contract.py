@@ -67,29 +67,12 @@ def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
     here.world.submit(pod("a"), 60)
     (closed,) = here.cluster.observe().nodes
     assert (closed.schedulable, closed.marked) == (False, True)
-    assert here.cluster.bound("n1") == ()
+    assert here.cluster.bound_pods("n1") == ()
     here.cluster.uncordon("n1")
     here.cluster.uncordon("n1")
     (opened,) = here.cluster.observe().nodes
     assert (opened.schedulable, opened.marked) == (True, False)
-    assert [p.name for p in here.cluster.bound("n1")] == ["a"]
-
-
-def test_nothing_binds_to_a_node_closed_for_others(here: Ports) -> None:
-    """Our placement taint keeps pods off and leaves the node schedulable; it may be repeated, and comes off."""
-    here.world.launch("one")
-    here.world.advance(100)
-    here.cluster.close("n1")
-    here.cluster.close("n1")
-    here.world.submit(pod("a"), 60)
-    (closed,) = here.cluster.observe().nodes
-    assert (closed.schedulable, closed.marked, closed.closed, closed.taints) == (True, False, True, ())
-    assert here.cluster.bound("n1") == ()
-    here.cluster.open("n1")
-    here.cluster.open("n1")
-    (opened,) = here.cluster.observe().nodes
-    assert not opened.closed
-    assert [p.name for p in here.cluster.bound("n1")] == ["a"]
+    assert [p.name for p in here.cluster.bound_pods("n1")] == ["a"]
 
 
 def test_a_homed_node_takes_the_pods_that_it_was_given(here: Ports) -> None:
@@ -100,22 +83,22 @@ def test_a_homed_node_takes_the_pods_that_it_was_given(here: Ports) -> None:
     here.world.submit(pod("a"), 60)
     here.world.submit(pod("b"), 60)
     (born,) = here.cluster.observe().nodes
-    assert (born.home, born.closed, born.schedulable, born.taints) == ("new", False, True, ())
+    assert (born.home, born.schedulable, born.marked, born.taints) == ("new", True, False, ())
     here.cluster.name_home("n1", "h-0")
     here.cluster.name_home("n1", "h-1")
     (named,) = here.cluster.observe().nodes
-    assert (named.home, here.cluster.bound("n1")) == ("h-0", ())
+    assert (named.home, here.cluster.bound_pods("n1")) == ("h-0", ())
     by_name = {each.name: each for each in here.cluster.observe().pending}
     here.cluster.tolerate("default", "b", by_name["b"].uid, "h-9")
     here.cluster.tolerate("default", "a", by_name["a"].uid, "h-0")
     here.cluster.tolerate("default", "a", by_name["a"].uid, "h-0")
     here.cluster.tolerate("default", "gone", "uid-gone", "h-0")
-    assert [each.name for each in here.cluster.bound("n1")] == ["a"]
+    assert [each.name for each in here.cluster.bound_pods("n1")] == ["a"]
     assert [each.homes for each in here.cluster.observe().pending] == [("h-9",)]
     here.cluster.open("n1")
     (opened,) = here.cluster.observe().nodes
     assert opened.home == ""
-    assert sorted(each.name for each in here.cluster.bound("n1")) == ["a", "b"]
+    assert sorted(each.name for each in here.cluster.bound_pods("n1")) == ["a", "b"]
 
 
 def test_an_open_node_gets_no_home(here: Ports) -> None:
@@ -140,7 +123,7 @@ def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     here.cluster.drain("n1")
 
 
-@pytest.mark.parametrize("method", ["cordon", "uncordon", "close", "open", "bound", "drain", "name_home"])
+@pytest.mark.parametrize("method", ["cordon", "uncordon", "open", "bound_pods", "drain", "name_home"])
 def test_a_node_that_is_not_there_is_named(here: Ports, method: str) -> None:
     """Each call about one node refuses a stranger by its name."""
     more = ("h-0",) if method == "name_home" else ()

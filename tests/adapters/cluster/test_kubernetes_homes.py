@@ -8,14 +8,15 @@ import msgspec
 import pytest
 from api_server import ApiServer, api_server
 from api_store import Json
-from test_kubernetes_closing import ANY, daemon_set, lease
 from test_kubernetes_reads import POLICY, node, pod
+from test_kubernetes_watchman import ANY, daemon_set, lease
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.errors import BadRequest, Conflict, Forbidden
 from pilotlight.facts.labels import HOME
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.world.world_clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -23,7 +24,9 @@ NEW = {"key": HOME, "value": "new", "effect": "NoSchedule"}
 OTHER = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
 MINE = {"key": HOME, "operator": "Equal", "value": "h-0", "effect": "NoSchedule"}
 THEIRS = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-HOMED = msgspec.structs.replace(POLICY, placement="homes")
+HOMED = msgspec.structs.replace(
+    POLICY, pools={name: msgspec.structs.replace(pool, taints=(BIRTH_TAINT,)) for name, pool in POLICY.pools.items()}
+)
 LIMITED = (
     'ValidatingAdmissionPolicy "pilotlight-tolerations" denied request: Pilotlight may not change a pod\'s labels.'
 )
@@ -93,9 +96,8 @@ def test_two_workers_name_a_home_once(server: ApiServer, cluster: KubernetesClus
     assert taints(server) == [OTHER, {**NEW, "value": "h-9"}]
 
 
-def test_opening_takes_both_taints_off(server: ApiServer, cluster: KubernetesCluster) -> None:
-    """A node is open without our placement taint and without its home; its own taint stays."""
-    cluster.close("n")
+def test_opening_takes_the_home_off(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A node is open without its home; its own taint stays."""
     cluster.open("n")
     assert taints(server) == [OTHER]
 
@@ -105,7 +107,7 @@ def test_a_home_is_read_as_it_was_named(cluster: KubernetesCluster) -> None:
     cluster.name_home("n", "h-0")
     cluster.tolerate("ml", "p", "uid-p", "h-0")
     view = cluster.observe()
-    assert [(each.home, each.closed) for each in view.nodes] == [("h-0", False)]
+    assert [each.home for each in view.nodes] == ["h-0"]
     assert [each.homes for each in view.pending] == [("h-0",)]
 
 

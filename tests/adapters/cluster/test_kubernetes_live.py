@@ -199,13 +199,13 @@ def test_a_stale_version_is_a_conflict(live: Live) -> None:
 def test_a_node_that_is_not_there(live: Live) -> None:
     """404 names it."""
     with pytest.raises(BadRequest, match="no-such-node"):
-        live.cluster.bound("no-such-node")
+        live.cluster.bound_pods("no-such-node")
 
 
 def test_what_was_bound_a_moment_ago_is_seen(live: Live) -> None:
     """The list of a node's pods is the quorum's: the binding before it is in it."""
     uid = live.pod("bound", gpus=1)
-    (seen,) = [p for p in live.cluster.bound(live.mark) if p.uid == uid]
+    (seen,) = [p for p in live.cluster.bound_pods(live.mark) if p.uid == uid]
     assert seen.gpu is not None
     live.cluster.evict(live.mark, "bound", uid)
 

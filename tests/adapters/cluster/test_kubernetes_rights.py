@@ -70,7 +70,7 @@ class Guarded:
     def look(self) -> None:
         """All reads: a look with a gang and a volume in it, what is on a node, and a check-up."""
         self.cluster.observe()
-        self.cluster.bound("gpu-t4-1")
+        self.cluster.bound_pods("gpu-t4-1")
         seen = survey(self.source, self.api, self.policy, (), datetime.now(UTC))
         assert seen.hidden == {}
         limit_of(self.source, self.api, ())

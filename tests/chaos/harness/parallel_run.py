@@ -165,7 +165,7 @@ class _Worker:
             self._setting.say(f"{self._name} answers {status}: {why}")
             if delivery.meters:
                 spend = self._setting.invariants.spend
-                (spend.looked if status == 200 else spend.broke_off)(began_s, self._setting.world.now_s)
+                (spend.note_look if status == 200 else spend.broke_off)(began_s, self._setting.world.now_s)
             if status == 500:
                 self._setting.invariants.broke("internal_errors", f"{delivery.function} answered {why}")
             if status != 200:

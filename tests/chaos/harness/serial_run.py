@@ -192,7 +192,7 @@ class Process(Worker):
         at.say(f"{self.name} answers {answer.status}: {answer.body.get('why') or answer.body}")
         if delivery.meters:
             spend = at.invariants.spend
-            (spend.looked if answer.status == 200 else spend.broke_off)(self.began_s, at.world.now_s)
+            (spend.note_look if answer.status == 200 else spend.broke_off)(self.began_s, at.world.now_s)
         if answer.body.get("outcome") in LOOKED and delivery.function not in ELSEWHERE:
             at.looked_s.append(at.world.now_s)
         if answer.status == 500:

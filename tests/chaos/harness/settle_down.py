@@ -90,7 +90,7 @@ def _ticks(site: Site, app: App, state: State, n: int) -> datetime | None:
         site.people.agree()
     for function, what in _SCHEDULES:
         again.append(_receive(setting, app, function, setting.tick(what, name)))
-    setting.invariants.spend.looked(setting.world.now_s, setting.world.now_s)
+    setting.invariants.spend.note_look(setting.world.now_s, setting.world.now_s)
     for delivery in site.post.left():
         again.append(_receive(setting, app, delivery.function, delivery.body))
     again.append(_receive(setting, app, "alert_fanout", setting.tick("alerts", name)))

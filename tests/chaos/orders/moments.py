@@ -79,7 +79,7 @@ class Stage:
         _, method, *rest = request
         nodes = self.world.nodes
         match method:
-            case "observe" | "describe" | "size" | "holds" | "instance" | "bound" | "drain" | "beat" | "owner_of":
+            case "observe" | "describe" | "size" | "holds" | "instance" | "bound_pods" | "drain" | "beat" | "owner_of":
                 return False
             case "tell":
                 return bool(rest[2] == CHECKPOINT_NOW)
@@ -87,7 +87,7 @@ class Stage:
                 return bool(self.world.fleet.desired.get(rest[0], 0) < rest[1])
             case "release":
                 return rest[1] in nodes and nodes[rest[1]].pool == rest[0]
-            case "cordon" | "uncordon" | "close" | "open" if rest[0] not in nodes or not nodes[rest[0]].joined:
+            case "cordon" | "uncordon" | "open" if rest[0] not in nodes or not nodes[rest[0]].joined:
                 return False
             case "cordon" | "uncordon":
                 return nodes[rest[0]].cordoned is not (method == "cordon")

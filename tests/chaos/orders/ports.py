@@ -125,9 +125,6 @@ class Cluster:
     def uncordon(self, node: str) -> None:
         self._ask(("cluster", "uncordon", node))
 
-    def close(self, node: str) -> None:
-        self._ask(("cluster", "close", node))
-
     def open(self, node: str) -> None:
         self._ask(("cluster", "open", node))
 
@@ -140,8 +137,8 @@ class Cluster:
     def beat(self) -> None:
         self._ask(("cluster", "beat"))
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        found: Sequence[BoundPod] = self._ask(("cluster", "bound", node))
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        found: Sequence[BoundPod] = self._ask(("cluster", "bound_pods", node))
         return found
 
     def drain(self, node: str) -> None:

@@ -97,7 +97,6 @@ HOMED = {
     "named": ([{"key": "pilotlight.dev/home", "value": "17-a-0-3", "effect": "NoSchedule"}], "17-a-0-3"),
     "born without a value": ([{"key": "pilotlight.dev/home", "effect": "NoSchedule"}], "new"),
     "of another effect": ([{"key": "pilotlight.dev/home", "value": "x", "effect": "NoExecute"}], "x"),
-    "closed for placement alone": ([{"key": "pilotlight.dev/placement", "effect": "NoSchedule"}], ""),
     "open": ([], ""),
 }
 

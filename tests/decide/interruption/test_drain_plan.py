@@ -16,8 +16,8 @@ from pilotlight.decide.interruption.drain_plan import (
     assumed_saved,
     begin_of,
     deadline_of,
+    drain_moves,
     groups,
-    rescue,
     unsaved_work,
     worth_moving,
 )
@@ -53,7 +53,7 @@ def notice(notice_s: float = 120, **fields: Any) -> Interruption:
 
 def steps(found: Interruption, on: Node, *others: Node, boot_s: float = 150, now: datetime = NOW) -> list[Move]:
     """The plan."""
-    return list(rescue(found, on, (on, *others), PRICE, boot_s, now))
+    return list(drain_moves(found, on, (on, *others), PRICE, boot_s, now))
 
 
 def at(moves: list[Move], what: str) -> dict[str, float]:

@@ -12,8 +12,8 @@ from pilotlight.decide.interruption.drain_plan import (
     assumed_saved,
     begin_of,
     deadline_of,
+    drain_moves,
     groups,
-    rescue,
     unsaved_work,
     worth_moving,
 )
@@ -112,7 +112,7 @@ def test_every_step_of_a_rescue_is_that_of_the_table() -> None:
     choices = NODES | NOTICES
     for state in states(350, choices):
         on, other = _node(state)
-        moves = rescue(_found(state), on, (on, other), PRICE, 60 * state["boot"], NOW)
+        moves = drain_moves(_found(state), on, (on, other), PRICE, 60 * state["boot"], NOW)
         found.append(line(choices, state, "; ".join(map(_step, moves))))
     assert differing(HERE / "drain_steps.txt", found) == []
 

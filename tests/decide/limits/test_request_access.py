@@ -15,7 +15,7 @@ from pilotlight.decide.limits.request_access import (
     loopback,
     signature,
 )
-from pilotlight.facts.limits.routes import DOORS, FUNCTIONS, Caller
+from pilotlight.facts.limits.routes import FUNCTIONS, ROUTES, Caller
 
 NOW = 1_790_000_000.0
 SERVED = (*(f"/{name}" for name in FUNCTIONS), "/world/pods")
@@ -186,6 +186,6 @@ def test_the_guide_prints_the_table() -> None:
     printed = text.partition("<!-- doors -->\n")[2].partition("<!-- /doors -->")[0]
     free = {"function": "the cloud's", "serve": "anybody"}
     rows = [
-        f"| {d.where} | `{d.method} {d.path}` | {' or '.join(d.rights) or free[d.where]} | {d.what} |" for d in DOORS
+        f"| {d.where} | `{d.method} {d.path}` | {' or '.join(d.rights) or free[d.where]} | {d.what} |" for d in ROUTES
     ]
     assert printed == "\n".join(["| where | path | right | what |", "|---|---|---|---|", *rows, ""])

@@ -9,7 +9,7 @@ import pytest
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.spend import books, budget_spend
+from pilotlight.decide.money.spend import budget_spend, counted_days
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
 from pilotlight.facts.money.money_policy import BillScope, Budget, CurrencyRate
 from pilotlight.flow.billing.billed_days import days, store
@@ -122,7 +122,7 @@ def test_what_is_billed_and_metered_is_whole_while_a_service_is_late() -> None:
     store(state, "ml", bill, END - 30 * DAY, END)
     line = CostLine(kind="used", pool="a100", node="n", instance_type="x", capacity_type="spot", usd=Decimal("786.50"))
     metered = [MeterDay(day=FIRST + n * DAY, until=_at(n + 2), lines=(line,)) for n in range(10)]
-    known = books(metered, days(state, "ml", FIRST, FIRST + 29 * DAY))
+    known = counted_days(metered, days(state, "ml", FIRST, FIRST + 29 * DAY))
     (meter,) = meters([Budget(name="b", usd=Decimal(10_000), period="month")], _at(11))
     found = budget_spend(meter, known, Decimal(0), _at(11))
     assert (found.billed, found.metered, found.total) == tuple(map(Decimal, ("6294.00", "1573.00", "7867.00")))

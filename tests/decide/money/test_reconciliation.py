@@ -17,7 +17,7 @@ from pilotlight.decide.money.reconciliation import (
     corrections,
     median,
 )
-from pilotlight.decide.money.spend import books
+from pilotlight.decide.money.spend import counted_days
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 
 FIRST = date(2026, 11, 1)
@@ -47,7 +47,7 @@ def learnt(ratios: Iterable[str], none: str = "0") -> tuple[Correction, ...]:
     numbered = list(enumerate(ratios, 1))
     days = [metered(0, a="10"), *(metered(n, a="10") for n, _ in numbered)]
     bills = [billed(n, a=str(10 * Decimal(ratio)), none=none) for n, ratio in numbered]
-    known = books(days, bills)
+    known = counted_days(days, bills)
     return corrections(compare_with_bill(known.metered, known.billed))
 
 
@@ -83,7 +83,7 @@ def test_what_no_pool_has_teaches_nothing() -> None:
 def test_a_bill_without_pools_is_held_against_the_whole_day() -> None:
     """Where no row names a pool all of the meter is compared with all of the bill."""
     days = [metered(0, a="1"), *(metered(n, a="6", b="4") for n in range(1, 7))]
-    known = books(days, [billed(n, none="11") for n in range(1, 7)])
+    known = counted_days(days, [billed(n, none="11") for n in range(1, 7)])
     found = compare_with_bill(known.metered, known.billed)
     assert {(one.pool, one.billed, one.metered) for one in found} == {("", Decimal(11), Decimal(10))}
     assert awaited_bills([metered(7, a="6", b="4")], corrections(found)) == (
@@ -95,7 +95,7 @@ def test_a_bill_without_pools_is_held_against_the_whole_day() -> None:
 def test_a_day_in_doubt_is_shown_and_teaches_nothing() -> None:
     """Something of it could not be counted."""
     days = [metered(n, a="10") for n in range(8)]
-    known = books(days, [billed(n, a="12", doubt=True) for n in range(1, 8)])
+    known = counted_days(days, [billed(n, a="12", doubt=True) for n in range(1, 8)])
     found = compare_with_bill(known.metered, known.billed)
     assert {one.doubt for one in found} == {True}
     assert corrections(found) == ()
@@ -110,7 +110,7 @@ def test_compared_days_add_up_to_bill_and_meter(days: list[tuple[Decimal, Decima
     """Every dollar of a compared day is in one line of it, and no factor leaves its bounds."""
     meters = [metered(n, a=str(one[0]), b=str(one[1])) for n, one in enumerate(days)]
     bills = [billed(n, a=str(one[2]), none=str(one[3])) for n, one in enumerate(days)]
-    known = books(meters, bills)
+    known = counted_days(meters, bills)
     found = compare_with_bill(known.metered, known.billed)
     assert sum(one.metered for one in found) == sum(one[0] + one[1] for one in days[1:])
     assert sum(one.billed for one in found) == sum(one[2] + one[3] for one in days[1:])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.forecast import forecast
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.spend import books, budget_spend, drift
+from pilotlight.decide.money.spend import budget_spend, counted_days, drift
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -78,7 +78,7 @@ SPENT: dict[str, tuple[dict[str, Any], list[BillDay], tuple[str, str]]] = {
 @pytest.mark.parametrize(("fields", "bills", "expected"), SPENT.values(), ids=SPENT.keys())
 def test_spent_is_billed_and_metered(fields: dict[str, Any], bills: list[BillDay], expected: tuple[str, str]) -> None:
     """No day is counted twice, and none is left out."""
-    found = budget_spend(meter_of(**fields), books(DAYS, bills), Decimal(0), NOW)
+    found = budget_spend(meter_of(**fields), counted_days(DAYS, bills), Decimal(0), NOW)
     assert (found.billed, found.metered) == tuple(map(Decimal, expected))
 
 
@@ -96,7 +96,7 @@ def test_a_day_in_doubt_is_never_cheaper_than_the_meter_knows(
 ) -> None:
     """A line that could not be counted does not make its day free."""
     one = msgspec.structs.replace(billed(19, (bill, "a100", "")), doubt=doubt)
-    now = budget_spend(meter_of(), books([metered(19, "12")], [one]), Decimal(0), NOW)
+    now = budget_spend(meter_of(), counted_days([metered(19, "12")], [one]), Decimal(0), NOW)
     assert (now.billed, now.metered) == (Decimal(expected[0]), Decimal(expected[1]))
 
 
@@ -105,7 +105,7 @@ def test_one_bill_in_doubt_leaves_its_day_in_doubt() -> None:
     whole = billed(19, ("1", "t4", ""), source="civo")
     doubted = msgspec.structs.replace(billed(19, ("1", "a100", "")), doubt=True)
     for bills, expected in (([whole, doubted], ("0", "12")), ([whole, billed(19, ("1", "a100", ""))], ("2", "0"))):
-        now = budget_spend(meter_of(), books([metered(19, "12")], bills), Decimal(0), NOW)
+        now = budget_spend(meter_of(), counted_days([metered(19, "12")], bills), Decimal(0), NOW)
         assert (now.billed, now.metered) == (Decimal(expected[0]), Decimal(expected[1]))
 
 
@@ -114,7 +114,7 @@ def test_a_budget_in_another_zone_counts_from_its_own_midnight() -> None:
     early, late = metered(20, "3"), metered(20, "5", begin=datetime(2026, 11, 20, 5, tzinfo=UTC))
     both = MeterDay(day=early.day, until=early.until, lines=(*early.lines, *late.lines))
     day = meter_of(period="day", timezone="America/New_York")
-    assert budget_spend(day, books([both], [billed(20, ("8", "", ""))]), Decimal(0), NOW).total == Decimal(5)
+    assert budget_spend(day, counted_days([both], [billed(20, ("8", "", ""))]), Decimal(0), NOW).total == Decimal(5)
 
 
 def test_a_forecast_has_a_band_and_a_day_it_runs_out() -> None:
@@ -132,7 +132,7 @@ def test_a_forecast_has_a_band_and_a_day_it_runs_out() -> None:
 def test_the_day_the_books_begin_tells_nothing_of_a_day() -> None:
     """The meter began in the evening of the 10th: $1 is no day's spending; the nine after it are."""
     days = [metered(10, "1"), *(metered(day, "12") for day in range(11, 20))]
-    found = budget_spend(meter_of(), books(days, []), Decimal(0), NOW).forecast
+    found = budget_spend(meter_of(), counted_days(days, []), Decimal(0), NOW).forecast
     assert found.likely == 1 + 9 * 12 + Decimal("10.5") * 12
     assert found.low == found.high == found.likely
 
@@ -177,6 +177,6 @@ def test_drift_is_told_by_day_and_pool_above_both_thresholds() -> None:
         billed(18, ("130", "a100", ""), ("7", "", "")),
         billed(19),
     ]
-    found = drift(books(days, bills))
+    found = drift(counted_days(days, bills))
     assert [f.subject for f in found] == ["2026-11-18 no pool", "2026-11-18 pool a100"]
     assert "billed $130.00, metered $100.00: $30.00 more than was metered is unexplained" in found[1].message

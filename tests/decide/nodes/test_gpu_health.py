@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.nodes.gpu_health import Sick, sick
+from pilotlight.decide.nodes.gpu_health import GpuHealth, judge_gpu_health
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.workload import GpuRequest
 
@@ -27,9 +27,9 @@ def node(name: str, *, gpus: int = 8, pods: int = 0, ready: bool = True, age_h: 
     return Node(name=name, created_at=born, ready=ready, devices=(1000,) * gpus, pods=held, **{**what, **more})
 
 
-def judged(*nodes: Node) -> Sick:
+def judged(*nodes: Node) -> GpuHealth:
     """What becomes of them."""
-    return sick(nodes, {"h": OFFERING}, NOW)
+    return judge_gpu_health(nodes, {"h": OFFERING}, NOW)
 
 
 @pytest.mark.parametrize(

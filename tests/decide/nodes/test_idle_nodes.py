@@ -9,7 +9,7 @@ from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 from pilotlight.decide.nodes.idle_nodes import NAMED
 from pilotlight.facts.capacity import Node, Resources, Taint
 from pilotlight.facts.labels import GPU_MODEL, POOL, ZONE
-from pilotlight.facts.memory import Memory, Misfit
+from pilotlight.facts.memory import FitMismatch, Memory
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.workload import Requirement
 
@@ -63,7 +63,7 @@ def test_an_idle_node_of_the_type_says_why_not(lit: Node, traits: dict[str, Any]
 def test_a_node_that_the_scheduler_refuses_is_told_with_its_words() -> None:
     """What the scheduler does not use is no mystery beside the purchase."""
     wanted = pod("p")
-    refused = Misfit(
+    refused = FitMismatch(
         shape=wanted.shape.key, node="n", pool="t4", until=NOW + timedelta(hours=1), why="does not fit there: spread"
     )
     (group,) = plan([wanted], [node("n")], offerings=[T4], memory=Memory(misfits=(refused,))).pods

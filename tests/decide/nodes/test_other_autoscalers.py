@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView, Scaler
 from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
@@ -31,7 +31,7 @@ def found(*scalers: Scaler, labels: dict[str, str] | None = None, claimed: bool 
     )  # fmt: skip
     rules = PoolRules(group=GROUP, claimed=claimed)
     pools = (PoolState(name="gpu", desired=1, rules=rules), PoolState(name="other", desired=0))
-    return dict(rivals(POLICY, ClusterView(nodes=(node,), scalers=scalers), pools, NOW))
+    return dict(other_autoscalers(POLICY, ClusterView(nodes=(node,), scalers=scalers), pools, NOW))
 
 
 def alive(ago_s: float = 10, groups: tuple[str, ...] = ()) -> Scaler:
@@ -57,7 +57,7 @@ def test_an_autoscaler_that_lists_the_group_owns_it(group: str) -> None:
 def test_a_pool_that_was_handed_back_is_not_ours() -> None:
     """By our own tag alone, and with the command that takes it again."""
     pools = [PoolState(name="gpu", desired=1, rules=PoolRules(group=GROUP, handed_back="2026-11-20T12:00:00Z"))]
-    assert rivals(POLICY, ClusterView(), pools, NOW) == {
+    assert other_autoscalers(POLICY, ClusterView(), pools, NOW) == {
         "gpu": "it was handed back at 2026-11-20T12:00:00Z: pilotlight takeover --pool gpu takes it again"
     }
 

@@ -13,7 +13,7 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.live_prices import with_told
 from pilotlight.decide.offers.offerings import offerings, too_old
 from pilotlight.errors import BadInput
-from pilotlight.facts.offers.catalog import Catalog, Price, ToldPrices
+from pilotlight.facts.offers.catalog import Catalog, LivePrices, Price
 
 FOLDER = Path(__file__).resolve().parents[3] / "data" / "catalogs"
 FILE = FOLDER / "aws-us-east-1.yaml"
@@ -158,7 +158,7 @@ def test_files_of_two_regions_stand_side_by_side(files: tuple[str, ...]) -> None
 @pytest.mark.parametrize("region", ["us-west-2", "us-east-1", "eu-north-1"])
 def test_what_the_cloud_tells_holds_in_its_region_alone(region: str) -> None:
     """Beside it a pool of another region keeps its own file's price."""
-    told = ToldPrices(
+    told = LivePrices(
         at=TODAY, prices={"p5en.48xlarge": {"spot": Price(usd_per_hour=Decimal(30), source="EC2", date="2026-11-23")}}
     )
     catalog = with_told(together("us-east-1", "us-west-2"), told, region)

@@ -9,7 +9,7 @@ from small_fleet import offering, plan, pod, policy
 from pilotlight.decide.offers.live_prices import MOST_KEPT, learnt, with_told, with_zones
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.labels import ZONE
-from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, LivePrices, Price, SpotLearnt
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.policy import ClassPolicy
 
@@ -25,7 +25,7 @@ def told(**prices: Price) -> dict[str, Decimal]:
     """What a type costs by capacity type, with these told of it, where its file has $2 of July on demand."""
     kind = InstanceType(cloud="eks", gpu_model="T4", gpus=1, prices={"on-demand": price("2", "2026-07-20")})
     named: dict[CapacityType, Price] = {name.replace("_", "-"): one for name, one in prices.items()}  # type: ignore[misc]
-    said = ToldPrices(at=NOW, prices={"t4": named, "unknown": named})
+    said = LivePrices(at=NOW, prices={"t4": named, "unknown": named})
     merged = with_told(Catalog(name="c", as_of=NOW, instance_types={"t4": kind}), said)
     assert list(merged.instance_types) == ["t4"]
     return {sold: one.usd_per_hour for sold, one in merged.instance_types["t4"].prices.items()}

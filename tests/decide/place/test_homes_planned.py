@@ -19,7 +19,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
 from pilotlight.facts.limits.brakes import ALL, Brakes
-from pilotlight.facts.memory import Memory, Misfit
+from pilotlight.facts.memory import FitMismatch, Memory
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
@@ -163,7 +163,7 @@ def test_room_that_another_was_given_is_not_given_again() -> None:
 def test_a_home_that_its_pod_does_not_take_is_free_for_others() -> None:
     """Once the scheduler is known not to bind a pod there, the node is given to the next that fits."""
     owner = msgspec.structs.replace(pod("owner", gpus=8, cpu_milli=1000), homes=(HOME,))
-    misfit = Misfit(shape=owner.shape.key, node="n", pool="a100", until=NOW + timedelta(hours=1), why="a port")
+    misfit = FitMismatch(shape=owner.shape.key, node="n", pool="a100", until=NOW + timedelta(hours=1), why="a port")
     late = pod("late", gpus=8)
     made = homed([owner, late], [node("n", A100, home=HOME)], memory=Memory(misfits=(misfit,)))
     assert given_homes(made)["late"] == HOME

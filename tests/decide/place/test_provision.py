@@ -24,7 +24,7 @@ from small_fleet import (
 
 from pilotlight.facts.capacity import BoundPod, Node, Resources, Taint
 from pilotlight.facts.labels import POOL
-from pilotlight.facts.memory import Backoff, Memory, Misfit, Quarantine
+from pilotlight.facts.memory import Backoff, FitMismatch, Memory, Quarantine
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import GpuRequest, Requirement
@@ -295,7 +295,7 @@ def test_a_node_that_the_scheduler_does_not_use_is_no_room_for_that_shape() -> N
     wanted = pod("p")
     until = NOW + timedelta(hours=1)
     memory = Memory(
-        misfits=(Misfit(shape=wanted.shape.key, node="n", pool="t4", until=until, why="does not fit there"),),
+        misfits=(FitMismatch(shape=wanted.shape.key, node="n", pool="t4", until=until, why="does not fit there"),),
         quarantines=(Quarantine(shape=wanted.shape.key, pool="t4", until=until, why="no help"),),
     )
     assert bought(plan([wanted], [node("n")], memory=memory)) == {"v100x4": 1}

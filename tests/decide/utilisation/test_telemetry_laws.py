@@ -13,7 +13,7 @@ from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.decide.utilisation.idle_pods import idle_pods
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.fragmentation import fragments
-from pilotlight.tools.advice.weeks_of_use import Hours, books, total, weeks
+from pilotlight.tools.advice.weeks_of_use import Hours, dollars_by_use, total, weeks
 
 STEP = 600.0
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
@@ -90,7 +90,7 @@ def test_books_are_the_meters_to_the_cent(
     hours: tuple[float, float, float], metered: float, teams: Decimal, idle: Decimal, shared: Decimal
 ) -> None:
     """Whatever telemetry saw, its parts are the teams' dollars, and with idle and shared what nodes cost."""
-    found = books(Hours(*hours), metered, teams, idle, shared)
+    found = dollars_by_use(Hours(*hours), metered, teams, idle, shared)
     assert found.silent + found.working + found.room + found.unseen == teams
     assert found.total == teams + idle + shared
     assert min(found) >= Decimal("-0.02")

@@ -20,7 +20,7 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
 from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import billed_days, cost_anomalies, paid_idle
-from pilotlight.flow.billing.billing_tick import billing, standing
+from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema.billing_records import BILL, METER, METERING
@@ -208,7 +208,7 @@ def played(fail_at: int) -> tuple[set[str], Decimal]:
             tick(on)
     sent = [(m.id, m.key) for m in on.outbox.sent if m.topic == "alerts" and m.key.startswith(("budget/", "bill"))]
     assert len(set(sent)) == len({key for _, key in sent})
-    return {key for _, key in sent}, round(standing(on.deps, on.world.clock.now())[0].total, 2)
+    return {key for _, key in sent}, round(budget_standings(on.deps, on.world.clock.now())[0].total, 2)
 
 
 def test_a_tick_cut_short_at_any_write_tells_and_counts_the_same() -> None:
@@ -243,7 +243,7 @@ def exported(on: Stage, exports: Exports) -> None:
 
 def month(on: Stage) -> tuple[Decimal, Decimal]:
     """What the month's budget says is billed and metered."""
-    (found,) = standing(on.deps, on.world.clock.now())
+    (found,) = budget_standings(on.deps, on.world.clock.now())
     return round(found.billed, 2), round(found.metered, 2)
 
 

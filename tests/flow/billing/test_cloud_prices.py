@@ -20,7 +20,7 @@ class Told(Stage):
     def __init__(self) -> None:
         super().__init__(pools={"one": PoolPolicy(instance_type="one", capacity_type="spot", zones=("a",))})
         self.usd: str | None = "0.4"
-        self.deps = replace(self.deps, told_prices=lambda names: {}, spot_prices=self._tell)
+        self.deps = replace(self.deps, live_prices=lambda names: {}, spot_prices=self._tell)
 
     def _tell(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
         if self.usd is None:

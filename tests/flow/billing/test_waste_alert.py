@@ -14,7 +14,7 @@ from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.billing.gpu_telemetry import on_its_grid
+from pilotlight.flow.billing.waste_alert import on_its_grid
 from pilotlight.state_schema.marks import NOTICED
 from pilotlight.units import HOUR
 from pilotlight.world.world_cluster import WorldCluster

@@ -18,7 +18,7 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
-from pilotlight.facts.offers.catalog import Price, ToldPrices
+from pilotlight.facts.offers.catalog import LivePrices, Price
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.state_schema.billing_records import CAP, HELD_PRICE, HOLD
@@ -197,7 +197,7 @@ def test_a_learnt_price_counts_from_its_look() -> None:
     watched = Watched(on)
     watched.minutes(200)
     said = Price(usd_per_hour=Decimal("2.5"), source="the cloud", date="2026-11-20")
-    told = ToldPrices(at=on.world.clock.now(), prices={"one": {"on-demand": said}})
+    told = LivePrices(at=on.world.clock.now(), prices={"one": {"on-demand": said}})
     learnt = offerings(on.deps.policy, with_told(on.catalog, told, ""))[0]
     on.deps = replace(on.deps, offerings=learnt)
     watched.minutes(200)

@@ -10,8 +10,8 @@ from stage import Stage
 
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
-from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL, NEW_HOME
+from pilotlight.facts.money.money_policy import ApproveOver, Caps
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
@@ -128,14 +128,31 @@ class Unwatched(WorldCluster):
         return msgspec.structs.replace(super().observe(), watched=False)
 
 
+class Shared(WorldCluster):
+    """A cluster in which Karpenter makes the dear nodes."""
+
+    def observe(self) -> ClusterView:
+        """The world, its dear nodes with Karpenter's label."""
+        view = super().observe()
+        nodes = tuple(
+            msgspec.structs.replace(n, labels={**n.labels, KARPENTER_NODE_POOL: "own"}) if n.pool == "eight" else n
+            for n in view.nodes
+        )
+        return msgspec.structs.replace(view, nodes=nodes)
+
+
+def _shared(stage: Stage) -> None:
+    stage.deps = dataclasses.replace(stage.deps, cluster=Shared(stage.world))
+
+
 def _unwatched(stage: Stage) -> None:
     stage.deps = dataclasses.replace(stage.deps, cluster=Unwatched(stage.world))
 
 
 @pytest.mark.parametrize(
     "quieten",
-    [_pause, _off, _unwatched],
-    ids=["a pause", "another placement in the policy", "no watchman that would open in our place"],
+    [_pause, _off, _unwatched, _shared],
+    ids=["a pause", "placement off in the policy", "no watchman that would open in our place", "another autoscaler"],
 )
 def test_what_ends_homes_opens_every_node(quieten: Callable[[Stage], None]) -> None:
     """Where nodes are not to be kept closed, the next look opens those that are."""
@@ -189,3 +206,81 @@ def test_a_gang_is_given_its_nodes() -> None:
     on = pool_of(stage)
     assert [on["uid-g-0"], on["uid-g-1"], on["uid-small"]] == ["eight", "eight", "one"]
     assert stage.world.launches == 3
+
+
+class Heard(WorldCluster):
+    """A cluster that counts how often we said that we are awake."""
+
+    beats = 0
+
+    def beat(self) -> None:
+        """Counted."""
+        self.beats += 1
+
+
+@pytest.mark.parametrize(
+    ("pool", "heard"),
+    [
+        pytest.param({}, 0, id="nothing that anybody would undo"),
+        pytest.param({"on_silence": "hand-back"}, 3, id="a pool that goes back in our silence"),
+        pytest.param({"taints": (BIRTH_TAINT,)}, 3, id="a homed pool"),
+    ],
+)
+def test_a_look_is_heard_of_where_somebody_listens(pool: Any, heard: int) -> None:
+    """Each look renews the Lease that the watchmen read; where there is nothing for them to do, none does."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=3, **pool)})
+    cluster = Heard(stage.world)
+    stage.deps = dataclasses.replace(stage.deps, cluster=cluster)
+    stage.minutes(3)
+    assert cluster.beats == heard
+
+
+class Stubborn(WorldCluster):
+    """A cluster that takes no write of homes."""
+
+    error: Forbidden | Unavailable
+
+    def open(self, node: str) -> None:
+        """Refused, or lost."""
+        raise self.error
+
+    def name_home(self, node: str, home: str) -> None:
+        """Refused, or lost."""
+        raise self.error
+
+    def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        """Refused, or lost."""
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [Forbidden("no right"), Unavailable("down")], ids=["refused", "down"])
+def test_homes_that_cannot_be_written_stop_nothing_else(error: Forbidden | Unavailable) -> None:
+    """Purchases go on while taints and tolerations cannot be changed, once for each pod; open nodes take theirs."""
+    stage = homed()
+    cluster = Stubborn(stage.world)
+    cluster.error = error
+    stage.deps = dataclasses.replace(stage.deps, cluster=cluster)
+    stage.event(stage.submit("large", gpus=8))
+    stage.event(stage.submit("small"))
+    stage.minutes(5)
+    assert (pool_of(stage), stage.world.launches) == ({"uid-small": "one"}, 2)
+
+
+def test_a_pause_between_a_purchase_and_its_node_lets_waiting_pods_in() -> None:
+    """What is bought while a person pauses comes open, and whoever waits binds there."""
+    stage = homed()
+    stage.event(stage.submit("large", gpus=8))
+    _pause(stage)
+    stage.minutes(6)
+    assert pool_of(stage) == {"uid-large": "eight"}
+
+
+def test_pods_whose_purchase_waits_for_a_person_get_free_room() -> None:
+    """Nothing is bought for them after all: they are given what they fit and nobody else is planned on."""
+    stage = homed(approve_over=ApproveOver(nodes=1))
+    stage.event(stage.submit("large", gpus=4, terms=A100))
+    stage.minutes(5)
+    stage.submit("small-0", run_s=7200)
+    stage.event(stage.submit("small-1", gpus=2, run_s=7200))
+    stage.minutes(1)
+    assert node_of(stage)["uid-small-1"] == "n1"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import MINUTE, START, Stage
 
-from pilotlight.decide.job_deadlines.job_deadlines import choose_for_job, narrow_to_deadline, standing
+from pilotlight.decide.job_deadlines.job_deadlines import choose_for_job, job_standing, narrow_to_deadline
 from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import CapacityType, Offering
@@ -253,7 +253,7 @@ def test_no_choice_leaves_on_demand_too_little_time(
     due = Due(job="j", by=START + timedelta(hours=work_h + spare_h), work_s=work_h * HOUR)
     memory = Memory(due={"j": DueJob(at=0.0, saved_s=saved * work_h * HOUR)})
     sure, spot = (Candidate(_offering(kind, boot_s, rate), 1, 1.0) for kind in ("on-demand", "spot"))
-    stands = standing(due, [sure], memory, 60.0)
+    stands = job_standing(due, [sure], memory, 60.0)
     choice = choose_for_job(due, stands, [spot] if up else [], [] if up else [spot], [sure], 600.0, START)
     left_s = (1 - saved) * work_h * HOUR
     if choice.capacity != "on-demand":

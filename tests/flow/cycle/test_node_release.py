@@ -76,12 +76,12 @@ class Paused(WorldCluster):
         super().__init__(stage.world)
         self.left, self.meanwhile = 2, meanwhile
 
-    def bound(self, node: str) -> tuple[BoundPod, ...]:
+    def bound_pods(self, node: str) -> tuple[BoundPod, ...]:
         """Meanwhile others work."""
         self.left -= 1
         if self.left == 0:
             self.meanwhile()
-        return tuple(super().bound(node))
+        return tuple(super().bound_pods(node))
 
 
 class Landed(Cloud):
@@ -107,13 +107,15 @@ def test_a_late_worker_does_not_open_a_node_whose_first_release_landed() -> None
         stage.wait(LEASE_S + 1)
         stage.deps = replace(plain, pools=Landed(stage))
         stage.tick()
-        assert node in node_marks.given_back(list(node_marks.every(plain)), plain.cluster.observe().nodes, plain.now())
+        assert node in node_marks.released_nodes(
+            list(node_marks.every(plain)), plain.cluster.observe().nodes, plain.now()
+        )
 
     stage.wait(10)
     stage.deps = replace(plain, cluster=Paused(stage, meanwhile))
     with pytest.raises(Retry):
         stage.tick()
-    assert node in node_marks.given_back(list(node_marks.every(plain)), plain.cluster.observe().nodes, plain.now())
+    assert node in node_marks.released_nodes(list(node_marks.every(plain)), plain.cluster.observe().nodes, plain.now())
     assert stage.world.nodes[node].cordoned
 
 

@@ -8,7 +8,7 @@ from pilotlight.flow.delivery.desk import Desk, ack_name
 from pilotlight.flow.delivery.escalation import acknowledge
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
-from pilotlight.state_schema.alerts import WAITING
+from pilotlight.state_schema.alert_records import WAITING
 from pilotlight.world.world_clock import VirtualClock
 
 ESCALATES = {"escalate_to": "boss", "escalate_after": 600.0}

@@ -17,7 +17,7 @@ from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush, redeliver
 from pilotlight.ports.delivery import AlertChannel
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.world.world_clock import VirtualClock
 
 ALERT = alert()

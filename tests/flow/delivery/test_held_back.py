@@ -12,7 +12,7 @@ from pilotlight.facts.alerts.channel_policy import QuietHours
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.world.world_clock import VirtualClock
 
 NIGHT = {"quiet_hours": QuietHours(timezone="America/New_York", start="22:00", end="07:00")}

@@ -9,7 +9,7 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.flush import MOST_READ, flush
-from pilotlight.state_schema.alerts import WAITING
+from pilotlight.state_schema.alert_records import WAITING
 from pilotlight.world.world_clock import VirtualClock
 
 

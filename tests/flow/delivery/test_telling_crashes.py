@@ -13,7 +13,7 @@ from pilotlight.flow.delivery.deliver import CLAIM_S
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
 from pilotlight.ports.state import Page, State, Stored
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.units import Seconds
 from pilotlight.world.world_clock import VirtualClock
 

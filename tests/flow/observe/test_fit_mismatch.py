@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 from stage import MINUTE, Stage
 
-from pilotlight.decide.fit.fit_mismatch import beliefs, not_due
+from pilotlight.decide.fit.fit_mismatch import believed_fits, not_due
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.messages import PodPending
@@ -105,9 +105,9 @@ def test_what_no_scheduler_would_bind_yet_is_not_believed() -> None:
     coming = PodGroup(verdict="booting", pods=("ml/g1",), uids=("uid-g1",), where="i-2", why="")
     plan = Plan(pods=(*fits, coming))
     but = not_due(plan, pods, {"uid-moves"})
-    assert list(beliefs(plan, (), {}, EPOCH, but)) == ["uid-alone@n1"]
+    assert list(believed_fits(plan, (), {}, EPOCH, but)) == ["uid-alone@n1"]
     ready = Plan(pods=(*fits, msgspec.structs.replace(coming, verdict="fits", where="n2")))
-    assert len(beliefs(ready, (), {}, EPOCH, not_due(ready, pods, ()))) == 4
+    assert len(believed_fits(ready, (), {}, EPOCH, not_due(ready, pods, ()))) == 4
 
 
 def _waiting(name: str, gang: Gang | None) -> PodDemand:

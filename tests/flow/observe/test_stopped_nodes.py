@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
-from pilotlight.flow.observe.stopped_nodes import without_standing
+from pilotlight.flow.observe.stopped_nodes import without_stopped
 
 MADE = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ def test_a_stopped_node_is_none_and_a_started_one_is_as_young_as_its_start() -> 
         Booting(instance="works", requested_at=MADE - timedelta(seconds=90)),
     )
     pool = PoolState(name="p", desired=2, stops=True, stopped=("stands",), booting=booting)
-    view, standing = without_standing(
+    view, standing = without_stopped(
         ClusterView(nodes=(node("stands"), node("began-again"), node("works"))), [pool]
     )  # fmt: skip
     assert [(one.name, one.created_at) for one in view.nodes] == [("began-again", again), ("works", MADE)]

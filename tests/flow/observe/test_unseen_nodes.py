@@ -43,9 +43,9 @@ class NamedOtherwise(WorldCluster):
     def _shown(self, node: Node) -> Node:
         return replace(node, name=f"ip-{node.name}", instance="" if node.name in self.nameless else node.instance)
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
         """The pods on the node of that name."""
-        return super().bound(_instance(node))
+        return super().bound_pods(_instance(node))
 
     def cordon(self, node: str) -> None:
         """By the node's name."""

@@ -22,8 +22,8 @@ from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.reclaim.reclaim_owners import watch
 from pilotlight.flow.records import brake_records, ledger
-from pilotlight.state_schema.followed_records import RECLAIM as TABLE
-from pilotlight.state_schema.followed_records import RECLAIM_LOOK as LOOK
+from pilotlight.state_schema.alert_records import RECLAIM as TABLE
+from pilotlight.state_schema.alert_records import RECLAIM_LOOK as LOOK
 from pilotlight.units import Seconds
 from pilotlight.world.world_cluster import WorldCluster
 

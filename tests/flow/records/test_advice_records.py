@@ -6,7 +6,7 @@ from datetime import timedelta
 from stage import START, Stage
 
 from pilotlight.flow.records.advice_records import advice_since
-from pilotlight.state_schema.followed_records import ADVICE, FOLLOWED
+from pilotlight.state_schema.alert_records import ADVICE, FOLLOWED
 
 
 def ends(stage: Stage) -> list[tuple[str, str]]:

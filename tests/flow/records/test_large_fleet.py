@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from random import Random
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,7 +20,6 @@ from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import instance_lifetimes, known_instances
-from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports.state import LARGEST
 from pilotlight.world.world_clock import VirtualClock
 
@@ -93,7 +91,7 @@ def test_no_record_of_a_large_fleets_day_nears_its_limit() -> None:
     for replaced in (0, *[DECISIONS // 4] * 4):
         gone = fleet.turn(replaced, clock.now())
         instance_lifetimes.note_ended(deps, *(_life(node, clock.now()) for node in gone))
-        known_instances.learn(deps, cast(Snapshot, SimpleNamespace(now=clock.now(), pools=(), view=fleet.observe())))
+        known_instances.learn(deps, (), fleet.observe().nodes, clock.now())
         meter_nodes.count(deps)
         clock.advance(clock.elapsed_s() + 5 * 3600)
     meter_nodes.count(deps)
@@ -102,7 +100,7 @@ def test_no_record_of_a_large_fleets_day_nears_its_limit() -> None:
     assert hours == [NODES * 24, NODES]
     assert sum(line.usd for day in found for line in day.lines) == NODES * 25 * price
     assert max(state.largest.values()) < LARGEST * 0.6
-    assert known_instances.where(deps, fleet.nodes[-1].instance) is not None
+    assert known_instances.find_instance(deps, fleet.nodes[-1].instance) is not None
 
 
 def _life(node: Node, now: datetime) -> Life:

@@ -137,11 +137,11 @@ def settled(stage: Stage, leaving: tuple[str, ...] = ()) -> tuple[dict[str, date
 def test_a_node_that_was_given_back_and_did_not_go_opens_after_ten_minutes() -> None:
     """Its object may be seen for a while: until then it stays closed, and counts as going."""
     stage, node = lit()
-    node_marks.give_back(stage.deps, node, "it idles", by="1")
+    node_marks.mark_released(stage.deps, node, "it idles", by="1")
     for minutes, shut in ((9, True), (2, False)):
         stage.wait(minutes * MINUTE)
         nodes = stage.deps.cluster.observe().nodes
-        assert (node in node_marks.given_back(list(node_marks.every(stage.deps)), nodes, stage.deps.now())) is shut
+        assert (node in node_marks.released_nodes(list(node_marks.every(stage.deps)), nodes, stage.deps.now())) is shut
         settled(stage)
         assert closed(stage, node) is shut
     assert list(node_marks.every(stage.deps)) == []
@@ -150,11 +150,11 @@ def test_a_node_that_was_given_back_and_did_not_go_opens_after_ten_minutes() -> 
 def test_a_node_that_has_the_name_of_one_that_went_is_another() -> None:
     """A cloud gives a name again within minutes: the new node is not closed for the old one's sake."""
     stage, node = lit()
-    node_marks.give_back(stage.deps, node, "it idles", by="1")
+    node_marks.mark_released(stage.deps, node, "it idles", by="1")
     stage.wait(2 * MINUTE)
     (seen,) = stage.deps.cluster.observe().nodes
     again = replace(seen, created_at=stage.deps.now() - timedelta(minutes=1))
-    assert node_marks.given_back(list(node_marks.every(stage.deps)), [again], stage.deps.now()) == set()
+    assert node_marks.released_nodes(list(node_marks.every(stage.deps)), [again], stage.deps.now()) == set()
     node_marks.settle(stage.deps, [again], (), stage.deps.now())
     assert not closed(stage, node)
 

@@ -25,10 +25,12 @@ FILES = HOME["pilotlight-policy"]
 ON: Json = {"enabled": True}
 
 ADVISES: Json = {"image": IMAGE}
+BORN = "taints: [{key: pilotlight.dev/home, value: new, effect: NoSchedule}]"
+HOMED = FILES["policy.yaml"].replace("taints: [", BORN.removesuffix("]") + ", ")
 ACTS: Json = {
     "image": IMAGE,
     "mode": "act",
-    "policy": "placement: taint\n" + FILES["policy.yaml"],
+    "policy": HOMED,
     "files": {"prices.yaml": FILES["prices.yaml"]},
     "kueue": ON,
     "monitoring": {"serviceMonitor": ON, "rules": ON, "dashboards": ON},
@@ -177,13 +179,13 @@ GIVES_BACK = "pools: {a: {instance_type: g4dn.xlarge, on_silence: hand-back}, b:
 
 
 @pytest.mark.parametrize(
-    "placement", ["", "placement: taint\n", "placement: homes\n"], ids=["alone", "beside placement's", "beside homes"]
+    "pools", [GIVES_BACK, GIVES_BACK.replace("b: {", f"b: {{{BORN}, ")], ids=["alone", "beside homes"]
 )
-def test_the_watchman_that_hands_back_comes_with_a_pool_that_goes_back(placement: str) -> None:
+def test_the_watchman_that_hands_back_comes_with_a_pool_that_goes_back(pools: str) -> None:
     """All that its manifest says, with one Lease whoever else needs it; its role at the cloud is a value."""
     role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/pilotlight-handback"}
     values = {**ADVISES, "handback": {"ifSilent": "30m", "serviceAccount": {"annotations": role}}}
-    with_it, without = rendered(*({**values, "policy": f"version: 1\n{placement}{p}"} for p in (GIVES_BACK, "")))
+    with_it, without = rendered(*({**values, "policy": f"version: 1\n{p}"} for p in (pools, "")))
     ours = [(each["kind"], each["metadata"]["name"], each) for each in objects_of(with_it)]
     for said in objects(HERE / "handback" / "watchman.yaml"):
         (mine,) = [each for kind, name, each in ours if (kind, name) == (said["kind"], said["metadata"]["name"])]

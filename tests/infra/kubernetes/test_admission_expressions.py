@@ -16,7 +16,6 @@ NODE = {
     "metadata": {"name": "n", "labels": {"cloud.google.com/gke-nodepool": "t4"}, "annotations": {"a": "b"}},
     "spec": {"providerID": "world://n", "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
 }
-PLACED = {**OURS, "key": "pilotlight.dev/placement"}
 NEW = {**OURS, "key": "pilotlight.dev/home", "value": "new"}
 HOME = {**NEW, "value": "17-a-0-3"}
 TEAM = {"key": "team", "effect": "NoSchedule"}
@@ -42,7 +41,6 @@ def refused(policy: str, before: Json, change: Change, pools: tuple[str, ...] = 
     ("change", "says"),
     [
         pytest.param(lambda n: n["spec"]["taints"].append(OURS), "", id="our taint"),
-        pytest.param(lambda n: n["spec"]["taints"].append(PLACED), "", id="our placement taint"),
         pytest.param(lambda n: n["spec"]["taints"].append(HOME), "names a new home", id="a home that it had not"),
         pytest.param(lambda n: n["spec"]["taints"].append(NEW), "names a new home", id="a new home"),
         pytest.param(lambda n: n["spec"].update(unschedulable=True), "cordons no node", id="a cordon"),
@@ -93,8 +91,8 @@ def test_our_taint_comes_off_anywhere() -> None:
 @pytest.mark.parametrize(
     ("change", "allowed"),
     [
-        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS]), True, id="our placement taint and home off"),
-        pytest.param(lambda n: n["spec"].update(taints=[PLACED, HOME, OURS]), False, id="another taint off"),
+        pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS]), True, id="the home off"),
+        pytest.param(lambda n: n["spec"].update(taints=[HOME, OURS]), False, id="another taint off"),
         pytest.param(lambda n: n["spec"].update(taints=[TEAM]), False, id="our mark of a release off"),
         pytest.param(lambda n: n["spec"].update(taints=[TEAM, OURS, {**HOME, "value": "x"}]), False, id="another home"),
         pytest.param(lambda n: n["spec"]["taints"].append({**TEAM, "key": "x"}), False, id="a taint on"),
@@ -104,7 +102,7 @@ def test_our_taint_comes_off_anywhere() -> None:
 )
 def test_the_watchman_opens_nodes_and_does_nothing_else(change: Change, allowed: bool) -> None:
     """Its account takes what keeps a node off it, anywhere, and puts nothing on."""
-    closed = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, PLACED, HOME, OURS]}}
+    closed = {"metadata": NODE["metadata"], "spec": {"taints": [TEAM, HOME, OURS]}}
     after = copy.deepcopy(closed)
     change(after)
     manifest = objects(HERE / "placement" / "watchman.yaml")
@@ -119,7 +117,7 @@ def test_the_watchman_opens_nodes_and_does_nothing_else(change: Change, allowed:
         pytest.param({k: v for k, v in NEW.items() if k != "value"}, [HOME], True, id="one without a value is named"),
         pytest.param(NEW, [], True, id="a new home comes off"),
         pytest.param(HOME, [], True, id="a home comes off"),
-        pytest.param(HOME, [PLACED, HOME], True, id="a home stays beside our other taint"),
+        pytest.param(HOME, [OURS, HOME], True, id="a home stays beside our other taint"),
         pytest.param(HOME, [{**HOME, "value": "other"}], False, id="a home is given to another"),
         pytest.param(HOME, [NEW], False, id="a home becomes new again"),
         pytest.param(NEW, [{**HOME, "effect": "NoExecute"}], False, id="a home that throws pods off"),
@@ -213,7 +211,7 @@ ADDED = {
     "a home of every effect": ([SPARE, {k: v for k, v in at_home().items() if k != "effect"}], False),
     "a home of another effect": ([SPARE, at_home(effect="NoExecute")], False),
     "a home for a while": ([SPARE, at_home(tolerationSeconds=5)], False),
-    "our placement": ([SPARE, at_home(key="pilotlight.dev/placement")], False),
+    "another key of ours": ([SPARE, at_home(key="pilotlight.dev/draining")], False),
     "everything": ([SPARE, {"operator": "Exists"}], False),
     "another key": ([SPARE, {"key": "x", "operator": "Exists"}], False),
     "a home for another toleration": ([at_home()], False),

@@ -74,7 +74,6 @@ def test_a_home_is_named_tolerated_and_opened(acting: tuple[Site, Api]) -> None:
     after = site.admin.get(path, ANY)["spec"]
     assert after["tolerations"] == [*before["tolerations"], at_home("h-0"), at_home("h-7")]
     assert {**after, "tolerations": []} == {**before, "tolerations": []}
-    writes.close(account, node)
     writes.open(account, node)
     assert not [
         t for t in site.admin.get(f"{CORE}/nodes/{node}", ANY)["spec"].get("taints", []) if "pilotlight" in t["key"]
@@ -167,14 +166,14 @@ def test_nobody_takes_a_home_where_that_is_closed(acting: tuple[Site, Api]) -> N
 
 
 def test_the_watchman_opens_on_a_real_server(site: Site) -> None:
-    """Its account takes both taints that keep a node off it in one write, leaves our mark, and may do nothing else."""
+    """Its account takes the home off a node, leaves our mark, and may do nothing else."""
     for each in site.objects("placement/watchman.yaml"):
         if each["kind"] in PLURALS or each["kind"] == "ServiceAccount":
             site.make(each)
     watchman = site.account(f"{site.mark}-watchman")
     node = site.node("lit")
     path = f"{CORE}/nodes/{node}"
-    kept = [OURS, {**OURS, "key": "pilotlight.dev/placement"}, {**OURS, "key": HOME, "value": "h-0"}]
+    kept = [OURS, {**OURS, "key": HOME, "value": "h-0"}]
     site.admin.ask("PATCH", path, NOTHING, {"spec": {"taints": kept}}, MERGE_PATCH)
     eventually(lambda: watchman.get(path, NOTHING), Forbidden)
     until_refused(watchman, path, lambda value: {"metadata": {"labels": {"probe": value}}})

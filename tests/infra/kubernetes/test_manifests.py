@@ -18,7 +18,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
-from pilotlight.facts.labels import DRAINING, HOME, PLACEMENT
+from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.flow.cycle.preview import dry_run
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
@@ -110,7 +110,7 @@ def test_the_base_neither_reads_secrets_nor_touches_pods() -> None:
 def test_the_admission_policy_speaks_of_our_taint_and_pools() -> None:
     """The taint is the one the code uses, and the labels that name a pool are those the codec reads, in its order."""
     text = (HERE / "admission" / "nodes.yaml").read_text("utf-8")
-    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, PLACEMENT, HOME, POOL_LABELS[0]}
+    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, HOME, POOL_LABELS[0]}
     policy = next(o for o in objects(HERE / "admission" / "nodes.yaml") if o["kind"] == "ValidatingAdmissionPolicy")
     keys = next(v["expression"] for v in policy["spec"]["variables"] if v["name"] == "poolKeys")
     assert tuple(re.findall(r"'([^']+)'", keys)) == POOL_LABELS
@@ -159,7 +159,7 @@ def test_the_watchman_is_what_the_code_reads() -> None:
     assert whose["expression"].endswith("'system:serviceaccount:pilotlight:pilotlight-watchman'")
     assert (policy["failurePolicy"], set(re.findall(r"pilotlight\.dev/\w+", str(policy)))) == (
         "Fail",
-        {PLACEMENT, HOME},
+        {HOME},
     )
     pod = found["CronJob", "pilotlight-watchman"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == "pilotlight-watchman"

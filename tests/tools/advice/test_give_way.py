@@ -39,7 +39,7 @@ def ran(*hours: float, team: str = "ml") -> RunLengths:
     known = RunLengths()
     for each in hours:
         for _ in range(10):
-            known.ended((f"team {team} 1x1000", f"team {team}", "shape 1x1000", "all"), each * 3600)
+            known.learn((f"team {team} 1x1000", f"team {team}", "shape 1x1000", "all"), each * 3600)
     return known
 
 

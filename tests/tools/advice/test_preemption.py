@@ -58,10 +58,10 @@ def test_a_group_answers_once_it_has_enough_and_a_wider_one_before() -> None:
     known = RunLengths()
     assert known.foretold(("app", "all")) is None
     for _ in range(ENOUGH):
-        known.ended(("other", "all"), 100.0)
+        known.learn(("other", "all"), 100.0)
     assert known.foretold(("app", "all")) == ((100.0, 100.0), "all", ENOUGH)
     for _ in range(ENOUGH):
-        known.ended(("app", "all"), 7.0)
+        known.learn(("app", "all"), 7.0)
     assert known.foretold(("app", "all")) == ((7.0, 7.0), "app", ENOUGH)
 
 
@@ -69,7 +69,7 @@ def test_what_has_run_longer_than_its_like_is_asked_of_what_ran_longer() -> None
     """Given so much, only runs over that count."""
     known = RunLengths()
     for length in range(1, 41):
-        known.ended(("all",), float(length))
+        known.learn(("all",), float(length))
     found = known.foretold(("all",), ran_s=20)
     assert found is not None
     assert (found.lengths_s[0], found.runs) == (31.0, 20)
@@ -81,13 +81,13 @@ def test_quantiles_are_of_what_was_seen(lengths: list[float]) -> None:
     """In order, each a length that was; and only the last thousand count."""
     known = RunLengths()
     for length in lengths:
-        known.ended(("all",), length)
+        known.learn(("all",), length)
     found = known.foretold(("all",))
     assert found is not None
     assert set(found.lengths_s) <= set(lengths)
     assert found.lengths_s[0] <= found.lengths_s[1]
     for _ in range(KEPT):
-        known.ended(("all",), 5.0)
+        known.learn(("all",), 5.0)
     assert known.foretold(("all",)) == ((5.0, 5.0), "all", KEPT)
 
 
@@ -95,7 +95,7 @@ def test_its_error_is_what_it_was_off() -> None:
     """Two runs under P50 and one far over: two in three, and half of them off by a factor of two."""
     known = RunLengths()
     for _ in range(ENOUGH):
-        known.ended(("all",), 100.0)
+        known.learn(("all",), 100.0)
     found = known.foretold(("all",))
     assert found is not None
     told = measure_error([(found, 50.0), (found, 100.0), (found, 1000.0)])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.demand.run_lengths import ENOUGH
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.tools.advice.run_groups import run_lengths, use
+from pilotlight.tools.advice.run_groups import hourly_activity, run_lengths
 from pilotlight.tools.replay.traces.trace_job import Job
 
 
@@ -48,7 +48,7 @@ def test_use_is_of_hours_that_were_measured() -> None:
     gone = [nan] * len(activity)
     seen = GpuSeries(pod="a/x-0", activity=activity, memory=gone)
     unseen = GpuSeries(pod="a/y-0", activity=gone, memory=gone)
-    found = use(Telemetry(start_s=0, step_s=600, series=(seen, unseen)), lambda pod: pod[:3])
+    found = hourly_activity(Telemetry(start_s=0, step_s=600, series=(seen, unseen)), lambda pod: pod[:3])
     rows = {row.name: (row.seen, row.quantiles[0]) for row in found.rows}
     assert rows == dict.fromkeys(("all", "owner a/x", "pod a/x-0"), (12, 40.0))
     assert (found.as_one.runs, found.as_one.under) == (2, (0.5, 0.5))

@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight.facts.memory import Tally
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.tools.advice.targets import PodsUse, card, longest_of_95, use
+from pilotlight.tools.advice.targets import PodsUse, card, longest_of_95, pods_use
 
 
 def tally(*waits_s: float) -> Tally:
@@ -67,7 +67,7 @@ def test_one_of_twenty_may_wait_longer() -> None:
 def test_telemetry_counts_what_was_measured() -> None:
     """A sample that is missing is neither idle nor busy."""
     series = GpuSeries(pod="a/b", activity=[0.0, 0.5, nan, 1.0], memory=[20480, nan, 81920, 61440])
-    assert use(Telemetry(start_s=0, step_s=60, series=(series,)), 81920) == PodsUse(
+    assert pods_use(Telemetry(start_s=0, step_s=60, series=(series,)), 81920) == PodsUse(
         Decimal("0.5"), Decimal("0.666667"), Decimal("0.333333")
     )
-    assert use(Telemetry(start_s=0, step_s=60), 81920) == PodsUse()
+    assert pods_use(Telemetry(start_s=0, step_s=60), 81920) == PodsUse()

@@ -21,7 +21,7 @@ def cluster() -> FileCluster:
 def test_it_can_be_looked_at(cluster: FileCluster) -> None:
     """Demand, nodes, what is bound and the sizes of pools are what the files say."""
     assert len(cluster.observe().pending) == 9
-    assert [p.name for p in cluster.bound("gpu-t4-1")] == ["llm-api-59bd599549-bt52z"]
+    assert [p.name for p in cluster.bound_pods("gpu-t4-1")] == ["llm-api-59bd599549-bt52z"]
     assert {p.name: p.desired for p in FilePools(cluster).describe()} == {"a100": 1, "t4": 1}
 
 
@@ -31,7 +31,6 @@ def test_it_cannot_be_touched(cluster: FileCluster) -> None:
     for effect in (
         lambda: cluster.cordon("n"),
         lambda: cluster.uncordon("n"),
-        lambda: cluster.close("n"),
         lambda: cluster.open("n"),
         lambda: cluster.drain("n"),
         lambda: cluster.tell("a", "p", "r", "m"),

@@ -197,7 +197,7 @@ def test_the_first_job_waits_for_reaction_and_boot(scenario: Scenario, wait_s: f
     assert replayed([job(1, 5)], catalog, scenario).outcome.waits == (wait_s,)
 
 
-@pytest.mark.parametrize(("placement", "wait_s"), [("none", 0), ("taint", 0), ("affinity", 0), ("gated", 10)])
+@pytest.mark.parametrize(("placement", "wait_s"), [("none", 0), ("affinity", 0), ("gated", 10)])
 def test_a_free_node_is_taken_at_once_but_from_behind_a_gate(placement: Any, wait_s: float, catalog: Catalog) -> None:
     """A job that fits a node left idle starts at its submit; a gated one pays the reaction even then."""
     jobs = [job(1, 0, 600), job(2, 830, 600)]
@@ -281,7 +281,7 @@ def test_a_job_is_narrowed_to_a_type_that_the_policy_has(catalog: Catalog) -> No
     assert replayed([job(1, 0, models=("T4", "V100"))], catalog, policy=policy).outcome.result.finished
 
 
-@pytest.mark.parametrize("placement", ["affinity", "taint"])
+@pytest.mark.parametrize("placement", ["affinity", "homes"])
 def test_nodes_that_stand_by_are_judged_from_the_log(
     placement: Any, day: tuple[Job, ...], told: Callable[[Scenario], Told], tmp_path: Path
 ) -> None:

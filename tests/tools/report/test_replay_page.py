@@ -48,7 +48,7 @@ def test_the_first_sentence_says_dollars_multiple_and_wait(result: Maker) -> Non
             id="one peer is cheapest and quickest",
         ),
         pytest.param(
-            [{"cost_usd": Decimal(90)}, {"cost_usd": Decimal(840), "wait_s": Spread.of([0.0])}],
+            [{"cost_usd": Decimal(90)}, {"cost_usd": Decimal(840), "wait_s": Spread.of_waits([0.0])}],
             "Of 2 peers the cheapest, peer0, paid $90 (25.0% less) at a mean wait of 95 s; the one with the shortest "
             "waits, peer1, paid $840 (7.0 times as much) at a mean wait of 0 s.",
             id="a peer that beats Pilotlight is said to beat it",

@@ -67,7 +67,7 @@ def test_json_of_an_empty_run_has_nulls_for_ratios_over_nothing(result: Maker) -
         cost_usd=Decimal(0),
         gpu_hours=0.0,
         gpu_hours_paid=0.0,
-        wait_s=Spread.of([]),
+        wait_s=Spread.of_waits([]),
         bound_usd=Bounds(fluid=Decimal(0), integral=Decimal(0)),
     )
     shown = as_json(empty)
@@ -130,5 +130,5 @@ def _printed(*results: Result, width: int = 160) -> str:
 
 def test_json_has_no_digits_that_nobody_measured(result: Maker) -> None:
     """A third of anything is told to a millionth."""
-    thirds = result(cost_usd=Decimal("100") / 3, gpu_hours=10 / 3, wait_s=Spread.of([0.0, 0.0, 1.0]))
+    thirds = result(cost_usd=Decimal("100") / 3, gpu_hours=10 / 3, wait_s=Spread.of_waits([0.0, 0.0, 1.0]))
     assert max(len(digits) for digits in re.findall(r"\.(\d+)", json.dumps(as_json(thirds)))) <= 6

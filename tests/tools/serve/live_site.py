@@ -38,7 +38,7 @@ class App:
         """Their names."""
         return tuple(self._sites)
 
-    def at(self, cluster: str) -> Site:
+    def for_cluster(self, cluster: str) -> Site:
         """One of them."""
         return self._sites[cluster]
 

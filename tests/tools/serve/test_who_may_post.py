@@ -20,7 +20,7 @@ from functions_framework import create_app
 from fleet import free_port
 from pilotlight.codec.world_wire import CALLS
 from pilotlight.doorway import RECEIVES
-from pilotlight.facts.limits.routes import DOORS, FUNCTIONS, Caller
+from pilotlight.facts.limits.routes import FUNCTIONS, ROUTES, Caller
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.start.serve_command import site
 from pilotlight.wiring import App
@@ -238,4 +238,4 @@ def test_the_table_has_every_function_and_every_call_of_a_world() -> None:
     assert set(FUNCTIONS) == set(RECEIVES)
     calls = {f"/{call.partition('/')[0]}/{{method}}" for call in CALLS}
     plain = {"/pods", "/interrupt", "/told", "/clock", "/report", "/faults"}
-    assert {door.path for door in DOORS if door.where == "world"} == calls | plain
+    assert {door.path for door in ROUTES if door.where == "world"} == calls | plain

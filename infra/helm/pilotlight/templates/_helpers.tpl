@@ -51,9 +51,12 @@ tolerations: {{ toJson . }}
 [{{ $names | uniq | sortAlpha | join ", " }}]
 {{- end }}
 
-{{/* Not empty where the policy keeps nodes for pods, by homes or by taint. */}}
+{{/* Not empty where the policy keeps nodes for pods: it has a homed pool. */}}
 {{- define "pilotlight.placement" -}}
-{{- if has ((include "pilotlight.policy" . | fromJson).placement | default "none") (list "homes" "taint") }}yes{{ end }}
+{{- $policy := include "pilotlight.policy" . | fromJson }}
+{{- if ne ($policy.placement | default "homes") "none" }}
+{{- range $pool := $policy.pools }}{{ range $pool.taints }}{{ if eq .key "pilotlight.dev/home" }}yes{{ end }}{{ end }}{{ end }}
+{{- end }}
 {{- end }}
 
 {{/* What is there only while the release goes: first before its objects go, for the watchman goes with them, and again

@@ -9,7 +9,7 @@ variable "image" {
 }
 
 variable "placement" {
-  description = "Whether the policy keeps nodes for pods, by homes or by taint: the watchman that opens them should Pilotlight fall silent."
+  description = "Whether the policy keeps nodes for pods, by homes: the watchman that opens them should Pilotlight fall silent."
   type        = bool
   default     = true
 }

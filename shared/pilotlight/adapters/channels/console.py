@@ -13,9 +13,11 @@ class ConsoleChannel:
         self._stream = stream
 
     def deliver(self, alert: Alert) -> str:
-        from pilotlight.codec.alert_text import words  # An alert that was told costs a cold start nothing of this.
+        from pilotlight.codec.alert_text import (
+            alert_parts,
+        )  # An alert that was told costs a cold start nothing of this.
 
-        said = words(alert)
+        said = alert_parts(alert)
         level, _, what = said.title.partition(": ")
         about = ", ".join(part for part in (alert.team, alert.subject) if part and part not in what)
         lines = [f"{level} {alert.cluster}: {what}" + (f" ({about})" if about else "")]

@@ -32,9 +32,6 @@ class ServedCluster:
     def uncordon(self, node: str) -> None:
         self._client.call("cluster/uncordon", OfNode(node=node))
 
-    def close(self, node: str) -> None:
-        self._client.call("cluster/close", OfNode(node=node))
-
     def open(self, node: str) -> None:
         self._client.call("cluster/open", OfNode(node=node))
 
@@ -47,8 +44,8 @@ class ServedCluster:
     def beat(self) -> None:
         self._client.call("cluster/beat")
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        return _bound.decode(self._client.call("cluster/bound", OfNode(node=node)))
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        return _bound.decode(self._client.call("cluster/bound_pods", OfNode(node=node)))
 
     def drain(self, node: str) -> None:
         self._client.call("cluster/drain", OfNode(node=node))

@@ -25,17 +25,14 @@ class AdvisedCluster:
         self.seen = self._cluster.observe()
         return self.seen
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        return self._cluster.bound(node)
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        return self._cluster.bound_pods(node)
 
     def cordon(self, node: str) -> None:
         _refuse(f"cordon {node}")
 
     def uncordon(self, node: str) -> None:
         _refuse(f"uncordon {node}")
-
-    def close(self, node: str) -> None:
-        _refuse(f"close {node}")
 
     def open(self, node: str) -> None:
         _refuse(f"open {node}")

@@ -27,11 +27,11 @@ class CountedState:
         told = self.inner.last_look(cluster) if isinstance(self.inner, KnowsLooks) else None
         return max(filter(None, (told, self._looks.get(cluster))), default=None)
 
-    def looked(self, cluster: str, at: datetime) -> None:
+    def note_look(self, cluster: str, at: datetime) -> None:
         """Remember it for the life of this process, and wherever the state does."""
         self._looks[cluster] = at
         if isinstance(self.inner, KnowsLooks):
-            self.inner.looked(cluster, at)
+            self.inner.note_look(cluster, at)
 
     def now(self) -> datetime:
         """The store's own time."""

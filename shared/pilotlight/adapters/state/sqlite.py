@@ -104,7 +104,7 @@ class SqliteState:
         except (OSError, ValueError, OverflowError):
             return None
 
-    def looked(self, cluster: str, at: datetime) -> None:
+    def note_look(self, cluster: str, at: datetime) -> None:
         with suppress(OSError):
             _private(self._watch(cluster))
             os.utime(self._watch(cluster), (at.timestamp(), at.timestamp()))

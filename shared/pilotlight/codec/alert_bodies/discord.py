@@ -6,7 +6,7 @@ Every sign in it is escaped, so that its markdown is text, and ``allowed_mention
 from string import punctuation
 from typing import Any
 
-from pilotlight.codec.alert_text import clean, cut, links, words
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links
 from pilotlight.facts.messages import Alert
 
 _COLOURS = {"info": 0x3B82F6, "warning": 0xF59E0B, "critical": 0xDC2626}
@@ -17,7 +17,7 @@ _ROOM = {"title": 256, "why": 2000, "where": 500, "cost": 200, "next": 700, "how
 
 def discord(alert: Alert) -> dict[str, Any]:
     """A web hook's body."""
-    said = words(alert)
+    said = alert_parts(alert)
     fields = [
         {"name": name, "value": _text(getattr(said, name), name), "inline": name in ("where", "cost")}
         for name in ("where", "cost", "next", "how")

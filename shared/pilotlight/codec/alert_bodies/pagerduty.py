@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from pilotlight.codec.alert_bodies.inert import strip_links
-from pilotlight.codec.alert_text import clean, cut, links, named_parts, words
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts
 from pilotlight.facts.messages import Alert
 
 SUMMARY, DETAIL = 1024, 4000
@@ -18,7 +18,7 @@ def pagerduty(alert: Alert, routing_key: str) -> dict[str, Any]:
     event = {"routing_key": routing_key, "dedup_key": incident(alert)}
     if alert.resolved:
         return event | {"event_action": "resolve"}
-    said = words(alert)
+    said = alert_parts(alert)
     payload: dict[str, Any] = {
         "summary": _text(said.title, SUMMARY),
         "source": _text(clean(f"pilotlight {alert.cluster}"), SUMMARY),

@@ -9,7 +9,7 @@ escaped, and the signs that set type, for which it knows no escape, become their
 from typing import Any
 
 from pilotlight.codec.alert_bodies.inert import strip_formatting
-from pilotlight.codec.alert_text import clean, cut, links, words
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links
 from pilotlight.facts.messages import Alert
 
 HEADER, SECTION, FIELD = 150, 3000, 2000
@@ -17,7 +17,7 @@ HEADER, SECTION, FIELD = 150, 3000, 2000
 
 def slack(alert: Alert) -> dict[str, Any]:
     """A message: blocks, and the text that notifications show."""
-    said = words(alert)
+    said = alert_parts(alert)
     facts = [("where", said.where), ("cost", said.cost)]
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": cut(said.title, HEADER, str), "emoji": False}},

@@ -7,7 +7,7 @@ mentioned only by ``msteams.entities``, which no card of ours has.
 from typing import Any
 
 from pilotlight.codec.alert_bodies.inert import strip_links
-from pilotlight.codec.alert_text import clean, cut, links, named_parts, words
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts
 from pilotlight.facts.messages import Alert
 
 _COLOURS = {"info": "accent", "warning": "warning", "critical": "attention"}
@@ -16,7 +16,7 @@ _ROOM = {"title": 300, "where": 500, "cost": 200, "why": 3000, "next": 700, "how
 
 def teams(alert: Alert) -> dict[str, Any]:
     """The body that a workflow's web hook takes."""
-    said = words(alert)
+    said = alert_parts(alert)
     colour = "good" if alert.resolved else _COLOURS[alert.severity]
     body = [_block(_run(said.title, "title", weight="bolder", size="large", color=colour))]
     for name, text in named_parts(said):

@@ -5,7 +5,7 @@ What an alert says stands in ``code``: anywhere else Telegram makes links, menti
 
 from html import escape
 
-from pilotlight.codec.alert_text import clean, cut, links, named_parts, words
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts
 from pilotlight.facts.messages import Alert
 
 _UNITS = {"title": 300, "where": 200, "cost": 100, "why": 2000, "next": 500, "how": 500, "mark": 200}
@@ -14,7 +14,7 @@ _UNITS = {"title": 300, "where": 200, "cost": 100, "why": 2000, "next": 500, "ho
 
 def telegram(alert: Alert) -> str:
     """The text of sendMessage."""
-    said = words(alert)
+    said = alert_parts(alert)
     level, _, what = said.title.partition(": ")
     lines = [f"<b>{level}</b> {_code(what, 'title')}"]
     lines += [f"<b>{name}</b>: {_code(text, name)}" for name, text in named_parts(said) if text]

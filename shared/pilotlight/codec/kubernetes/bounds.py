@@ -93,7 +93,7 @@ def quote_value(value: object) -> str:
     return one_line(str(value), SHOWN)
 
 
-def beyond(field: str, value: object, bound: Bound) -> str:
+def beyond_bound(field: str, value: object, bound: Bound) -> str:
     """Words of a finding of a field that is beyond its bound."""
     return f"{field} is {quote_value(value)}, beyond {bound.least:g} to {bound.most:,g}: {bound.mend}"
 

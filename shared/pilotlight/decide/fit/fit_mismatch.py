@@ -12,7 +12,8 @@ import msgspec
 
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.memory import Memory, Misfit, Quarantine
+from pilotlight.facts.labels import NEW_HOME
+from pilotlight.facts.memory import FitMismatch, Memory, Quarantine
 from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.units import Seconds
 
@@ -20,7 +21,7 @@ BESIDE_S: Seconds = 120.0
 """The scheduler binds a pod to a ready node with room well within this."""
 
 AFTER_MARK = timedelta(seconds=15)
-"""So long after our taint came off, a node is new to the scheduler."""
+"""So long after our taint came off, or was given its home, a node is new to the scheduler."""
 
 SKEW = timedelta(seconds=5)
 """The API server's clock may be so far ahead of the store's."""
@@ -50,14 +51,14 @@ def not_due(
     return frozenset(moving).union(waiting, (uid for uid, key in gangs.items() if key in lacking))
 
 
-def beliefs(
+def believed_fits(
     plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime, but: Collection[str] = ()
 ) -> dict[str, datetime]:
     """Beliefs of a plan, each since when; nothing of the pods in ``but``."""
     fits = (group for group in plan.pods if group.verdict == "fits")
     names = [f"{uid}@{group.where}" for group in fits for uid in group.uids if uid not in but][:MOST]
     marked = {name: at for name, at in was.items() if name.startswith("@") and now - at < AFTER_MARK}
-    marked |= {f"@{node.name}": now for node in nodes if node.marked or node.closed}
+    marked |= {f"@{node.name}": now for node in nodes if node.marked or node.home == NEW_HOME}
     for name in names:
         since = was.get(name)
         if since is None:
@@ -67,13 +68,13 @@ def beliefs(
     return marked
 
 
-def misfits(
+def fit_mismatches(
     found: Beliefs, pending: Iterable[PodDemand], nodes: Iterable[Node], refused: Mapping[str, datetime], now: datetime
-) -> list[Misfit]:
+) -> list[FitMismatch]:
     """The beliefs to give up. ``refused`` says by pod uid when the scheduler last said that it fits nowhere."""
     pods = {pod.uid: pod for pod in pending}
     pools = {node.name: node.pool for node in nodes}
-    out: dict[tuple[str, str], Misfit] = {}
+    out: dict[tuple[str, str], FitMismatch] = {}
     for name, since in found.items():
         uid, _, node = name.partition("@")
         pod = pods.get(uid)
@@ -83,11 +84,13 @@ def misfits(
         if (now - since).total_seconds() >= BESIDE_S or (told is not None and told > since + SKEW):
             why = f"does not fit there, says the scheduler: {pod.said or UNSAID}"
             until = now + MISFIT
-            out[pod.shape.key, node] = Misfit(shape=pod.shape.key, node=node, pool=pools[node], until=until, why=why)
+            out[pod.shape.key, node] = FitMismatch(
+                shape=pod.shape.key, node=node, pool=pools[node], until=until, why=why
+            )
     return list(out.values())
 
 
-def given_up(memory: Memory, found: Sequence[Misfit], now: datetime) -> Memory:
+def given_up(memory: Memory, found: Sequence[FitMismatch], now: datetime) -> Memory:
     """The memory with beliefs given up: the first of a shape keeps it off that pool, the second off every purchase."""
     quarantines = {(q.shape, q.pool): q for q in memory.quarantines}
     for one in found:
@@ -96,7 +99,7 @@ def given_up(memory: Memory, found: Sequence[Misfit], now: datetime) -> Memory:
     return msgspec.structs.replace(memory, misfits=tuple(known.values()), quarantines=tuple(quarantines.values()))
 
 
-def findings(found: Sequence[Misfit], pending: Iterable[PodDemand]) -> tuple[Finding, ...]:
+def findings(found: Sequence[FitMismatch], pending: Iterable[PodDemand]) -> tuple[Finding, ...]:
     """Findings that tell people of each."""
     pods: dict[str, list[PodDemand]] = {}
     for pod in pending:

@@ -103,7 +103,7 @@ def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime)
     return sorted(made, key=lambda group: (-group.usd, group.pods[0].uid))
 
 
-def rescue(
+def drain_moves(
     found: Interruption, node: Node, others: Sequence[Node], price: UsdPerHour, boot_s: Seconds, now: datetime
 ) -> tuple[Move, ...]:
     """Every step that is left, in the order in which they come due. Steps that ``found`` knows as done are left out."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.decide.interruption.drain_plan import CORDON_S
-from pilotlight.decide.job_deadlines.job_deadlines import choose_for_job, standing, sure_of
+from pilotlight.decide.job_deadlines.job_deadlines import choose_for_job, job_standing, sure_of
 from pilotlight.decide.job_deadlines.job_progress import restore_s
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.facts.capacity import BoundPod, Node
@@ -56,7 +56,7 @@ def _why(
     spot, sure = [c for c in may.candidates if c.offering.capacity_type == "spot"], sure_of(may)
     if not spot or not sure:
         return None
-    stands = standing(pod.shape.due, sure, memory, restore_s(pod.checkpoint_takes_s))
+    stands = job_standing(pod.shape.due, sure, memory, restore_s(pod.checkpoint_takes_s))
     choice = choose_for_job(pod.shape.due, stands, spot, [], sure, pod.shape.checkpoint_s, now)
     if choice.capacity != "spot" or choice.hours >= SAVES * stands.left_s / HOUR:
         return None

@@ -46,7 +46,7 @@ SLACK_TICKS = 24
 MOST_SLACK = 2 * TICKS
 
 
-class Standing(NamedTuple):
+class JobStanding(NamedTuple):
     """Where a job stands: the run it still needs, what a start on on-demand takes, and when that must be asked for."""
 
     left_s: Seconds
@@ -66,12 +66,12 @@ class Choice(NamedTuple):
     hours: float = inf
 
 
-def standing(due: Due, sure: Iterable[Candidate], memory: Memory, restart_s: Seconds) -> Standing:
+def job_standing(due: Due, sure: Iterable[Candidate], memory: Memory, restart_s: Seconds) -> JobStanding:
     """Where a job stands that may be bought ``sure`` capacity, the slowest to boot of which is reckoned with."""
     left_s = max(0.0, due.work_s - saved_s(memory, due.job))
     boot_s = max((candidate.offering.boot_s for candidate in sure), default=0.0)
     start_s = SLOWER * boot_s + restart_s
-    return Standing(left_s, start_s, due.by - timedelta(seconds=left_s + start_s + REACT_S))
+    return JobStanding(left_s, start_s, due.by - timedelta(seconds=left_s + start_s + REACT_S))
 
 
 def sure_of(able: Eligible) -> list[Candidate]:
@@ -89,7 +89,7 @@ def narrow_to_deadline(able: Eligible, shape: PodShape, policy: Policy, memory: 
         code, why = _no_net(able, shape)
         return Eligible((), able.rejected, able.held, finding=(code, why)) if code else able
     spot, away = _spot(able, shape, policy)
-    found = standing(due, sure, memory, restore_s(0.0))
+    found = job_standing(due, sure, memory, restore_s(0.0))
     choice = choose_for_job(due, found, spot, away, sure, shape.checkpoint_s, now, _away_s(memory, (*spot, *away)))
     paid = [c for c in able.candidates if c.offering.capacity_type == "reserved"]
     ready = [c for c in sure if c in able.candidates]
@@ -135,7 +135,7 @@ def _no_net(able: Eligible, shape: PodShape) -> tuple[Code, str]:
 
 def choose_for_job(
     due: Due,
-    found: Standing,
+    found: JobStanding,
     spot: Sequence[Candidate],
     away: Sequence[Candidate],
     sure: Sequence[Candidate],
@@ -175,7 +175,7 @@ _WORDS: dict[Capacity, str] = {
 }
 
 
-def _sums(on_demand_hours: float, found: Standing, rate: UsdPerHour) -> str:
+def _sums(on_demand_hours: float, found: JobStanding, rate: UsdPerHour) -> str:
     """Expected dollars of a GPU beside those on on-demand alone."""
     if on_demand_hours == inf:
         return "no estimate"
@@ -253,7 +253,7 @@ def behind(
                 continue
             may = able(pod.shape)
             ready = [c for c in may.candidates if c.offering.capacity_type != "spot"]
-            stands = standing(due, sure_of(may), memory, restore_s(pod.checkpoint_takes_s))
+            stands = job_standing(due, sure_of(may), memory, restore_s(pod.checkpoint_takes_s))
             if not stands.needs_on_demand(now):
                 later.append(stands.latest)
             elif ready:

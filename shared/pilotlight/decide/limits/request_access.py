@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.facts.limits.routes import DOORS, DRY, Caller, Door, DoorRight, Where
+from pilotlight.facts.limits.routes import DRY, ROUTES, Caller, Route, RouteRight, Where
 from pilotlight.units import Seconds
 
 WINDOW_S: Seconds = 300
@@ -80,7 +80,7 @@ def at_world(knock: Knock) -> Refusal | None:
 def _misplaced(where: Where, method: str, path: str) -> Refusal | None:
     rows = _rows(where, path)
     if not rows:
-        there = sorted({door.path for door in DOORS if door.where == where})
+        there = sorted({door.path for door in ROUTES if door.where == where})
         return Refusal(404, f"nothing at {path}; there are {', '.join(there)}")
     fitting = _taking(rows, path, method)
     return fitting if isinstance(fitting, Refusal) else None
@@ -145,11 +145,11 @@ def _parts(path: str) -> tuple[str, str, str]:
     return "", "", clean
 
 
-def _rows(where: Where, path: str, dry: bool = False) -> tuple[Door, ...]:
+def _rows(where: Where, path: str, dry: bool = False) -> tuple[Route, ...]:
     """The rows of a path; those of a dry run where that is asked for and the path has them."""
     clean = "/" + path.strip("/")
-    plain = tuple(door for door in DOORS if door.where == where and _fits(door.path, clean))
-    return (dry and tuple(door for door in DOORS if door.where == where and door.path == clean + DRY)) or plain
+    plain = tuple(door for door in ROUTES if door.where == where and _fits(door.path, clean))
+    return (dry and tuple(door for door in ROUTES if door.where == where and door.path == clean + DRY)) or plain
 
 
 def _fits(pattern: str, path: str) -> bool:
@@ -160,7 +160,7 @@ def _fits(pattern: str, path: str) -> bool:
     )
 
 
-def _taking(rows: tuple[Door, ...], path: str, method: str) -> tuple[Door, ...] | Refusal:
+def _taking(rows: tuple[Route, ...], path: str, method: str) -> tuple[Route, ...] | Refusal:
     """The rows that take a method."""
     fitting = tuple(row for row in rows if row.method == method)
     if fitting:
@@ -170,7 +170,7 @@ def _taking(rows: tuple[Door, ...], path: str, method: str) -> tuple[Door, ...] 
 
 
 def _known(
-    knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, name: str, secret: str, doors: tuple[Door, ...]
+    knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, name: str, secret: str, doors: tuple[Route, ...]
 ) -> Refusal | None:
     """Refusal of a request that none of the callers sent who has a right of these doors."""
     if name:
@@ -189,18 +189,18 @@ def _known(
     return Refusal(403, f"this token may {' and '.join(found) or 'nothing'}; it takes {' or '.join(sorted(wanted))}")
 
 
-def _by_header(callers: Mapping[str, Caller], header: str) -> tuple[DoorRight, ...] | None:
+def _by_header(callers: Mapping[str, Caller], header: str) -> tuple[RouteRight, ...] | None:
     scheme, _, secret = header.partition(" ")
     known = [(each.token, each.roles) for each in callers.values() if each.by == "header"]
     return _matching(known, secret.strip()) if scheme.lower() == "bearer" else None
 
 
-def _by_path(callers: Mapping[str, Caller], name: str, secret: str) -> tuple[DoorRight, ...] | None:
+def _by_path(callers: Mapping[str, Caller], name: str, secret: str) -> tuple[RouteRight, ...] | None:
     known = [(each.token, each.roles) for key, each in callers.items() if each.by == "path" and key == name]
     return _matching(known, secret)
 
 
-def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -> tuple[DoorRight, ...] | None:
+def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -> tuple[RouteRight, ...] | None:
     words = [part.strip().partition("=") for part in knock.headers["x-pilotlight-signature"].split(",")]
     times = [value for key, _, value in words if key == "t"]
     if len(times) != 1 or not (times[0].isascii() and times[0].isdigit() and len(times[0]) <= 12):
@@ -215,17 +215,17 @@ def _by_signature(callers: Mapping[str, Caller], knock: Knock, now_s: Seconds) -
     return next((roles for roles in found if roles is not None), None)
 
 
-def _by_link(callers: Mapping[str, Caller], knock: Knock) -> tuple[DoorRight, ...] | None:
+def _by_link(callers: Mapping[str, Caller], knock: Knock) -> tuple[RouteRight, ...] | None:
     """A link acknowledges, and does nothing else whatever its key's roles."""
-    may: tuple[DoorRight, ...] = ("acknowledge",)
+    may: tuple[RouteRight, ...] = ("acknowledge",)
     known = [(link_signature(each.token, knock.alert), may) for each in callers.values() if each.by == "link"]
     return _matching(known, knock.headers["x-pilotlight-link"].lower()) if knock.alert else None
 
 
-def _matching(known: list[tuple[str, tuple[DoorRight, ...]]], given: str) -> tuple[DoorRight, ...] | None:
+def _matching(known: list[tuple[str, tuple[RouteRight, ...]]], given: str) -> tuple[RouteRight, ...] | None:
     """The roles of the secret that was given. Every one is compared, whichever it is, and in constant time."""
     digest = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
-    found: tuple[DoorRight, ...] | None = None
+    found: tuple[RouteRight, ...] | None = None
     for secret, roles in known:
         if hmac.compare_digest(hashlib.sha256(secret.encode()).digest(), digest):
             found = roles

@@ -26,24 +26,24 @@ DRIFT_SHARE, DRIFT_USD = Decimal("0.05"), Decimal(1)
 """Bill and meter may differ by so much of the larger, and by so many dollars, on a day and pool."""
 
 
-class Books(NamedTuple):
+class CountedDays(NamedTuple):
     """Days as they were metered and billed."""
 
     metered: Mapping[date, MeterDay]
     billed: Mapping[date, Sequence[BillDay]]
 
 
-def books(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> Books:
+def counted_days(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> CountedDays:
     """Metered and billed days; a day is billed once every source that bills has it."""
     sources = {bill.source for bill in billed}
     by_day: dict[date, list[BillDay]] = defaultdict(list)
     for bill in billed:
         by_day[bill.day].append(bill)
     whole = {day: bills for day, bills in by_day.items() if {bill.source for bill in bills} == sources}
-    return Books({day.day: day for day in metered}, whole)
+    return CountedDays({day.day: day for day in metered}, whole)
 
 
-def budget_spend(meter: Meter, known: Books, held: Decimal, now: datetime) -> Spent:
+def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime) -> Spent:
     """Spend of a meter with a period, and what it will end with."""
     assert meter.end is not None
     billed = metered = Decimal(0)
@@ -61,14 +61,14 @@ def budget_spend(meter: Meter, known: Books, held: Decimal, now: datetime) -> Sp
     return Spent(meter=meter, billed=billed, metered=metered, held=held, forecast=coming)
 
 
-def _last_days(meter: Meter, known: Books, today: date) -> list[Decimal]:
+def _last_days(meter: Meter, known: CountedDays, today: date) -> list[Decimal]:
     """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
     first = max(min([*known.metered, *known.billed], default=today) + DAY, today - DAYS * DAY)
     days = [first + n * DAY for n in range((today - first).days)]
     return [_of_day(meter, known, day) for day in days]
 
 
-def _of_day(meter: Meter, known: Books, day: date) -> Decimal:
+def _of_day(meter: Meter, known: CountedDays, day: date) -> Decimal:
     bill = _billed(meter, known, day)
     if bill is not None:
         return bill
@@ -76,13 +76,13 @@ def _of_day(meter: Meter, known: Books, day: date) -> Decimal:
     return sum((_amount(meter, line) for line in found.lines if _counts(meter, line)), ZERO) if found else ZERO
 
 
-def _a_day(meter: Meter, known: Books, now: datetime) -> Decimal:
+def _a_day(meter: Meter, known: CountedDays, now: datetime) -> Decimal:
     """Today's pace, for a meter that knows less than two days: what today took so far, for as long as a day is."""
     gone = (now - day_start(now.date())) / DAY
     return _of_day(meter, known, now.date()) / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
 
 
-def _metered(meter: Meter, known: Books, day: date) -> Decimal:
+def _metered(meter: Meter, known: CountedDays, day: date) -> Decimal:
     """Amount that the meter counted on a day, of the parts that begin inside the period."""
     found = known.metered.get(day)
     if found is None or meter.end is None:
@@ -103,7 +103,7 @@ def _counts(meter: Meter, line: CostLine) -> bool:
     return any(wanted is not None and wanted == own for wanted, own in named)
 
 
-def _billed(meter: Meter, known: Books, day: date) -> Usd | None:
+def _billed(meter: Meter, known: CountedDays, day: date) -> Usd | None:
     """Dollars billed on a whole day for a budget's scope; None where no bill tells, or the meter knows of more than
     a bill in doubt."""
     bills = known.billed.get(day)
@@ -127,7 +127,7 @@ def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) ->
     return None
 
 
-def drift(known: Books) -> tuple[Finding, ...]:
+def drift(known: CountedDays) -> tuple[Finding, ...]:
     """Days and pools on which the bill and the meter are further apart than both thresholds."""
     days = compare_with_bill(known.metered, known.billed)
     return tuple(_drift(one) for one in days if _apart(one.billed, one.metered))

@@ -30,7 +30,7 @@ MANY, SHARE = 2, 0.5
 """With so many sick at once, and more than this share of the pool, it is a driver or a detector: nothing is done."""
 
 
-class Sick(NamedTuple):
+class GpuHealth(NamedTuple):
     """``closed``: nodes that take no new pod, and why. ``verdicts``: those that go. ``findings``: what to know."""
 
     closed: Mapping[str, str]
@@ -38,7 +38,7 @@ class Sick(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now: datetime) -> Sick:
+def judge_gpu_health(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now: datetime) -> GpuHealth:
     """Verdicts on the sick nodes of the policy's pools. ``by_pool`` is one offering a pool."""
     pools: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -61,13 +61,13 @@ def sick(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now: datetime) 
             findings.append(_told(node, whys[node.name]))
             if not node.gpu_pods:
                 gone.append(_verdict(node, offering, whys[node.name], now))
-    return Sick(closed, tuple(gone), tuple(findings))
+    return GpuHealth(closed, tuple(gone), tuple(findings))
 
 
-def close_sick(work: "Work") -> None:
+def close_unhealthy(work: "Work") -> None:
     """Keep pods off nodes whose GPUs are not well, and give back those without work."""
     failed = {verdict.node for verdict in work.failed}
-    found = sick([node for node in work.staying if node.name not in failed], work.by_pool, work.now)
+    found = judge_gpu_health([node for node in work.staying if node.name not in failed], work.by_pool, work.now)
     work.failed = [*work.failed, *found.verdicts]
     work.findings += found.findings
     work.no_room = {*work.look.leaving, *found.closed}

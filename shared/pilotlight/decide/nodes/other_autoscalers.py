@@ -18,7 +18,9 @@ FRESH = timedelta(minutes=5)
 HAND_OVER = 'see "Hand a pool over" in docs/guides/eks.md'
 
 
-def rivals(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime) -> Mapping[str, str]:
+def other_autoscalers(
+    policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime
+) -> Mapping[str, str]:
     """Why each pool that another scales is left alone, in one line with how it is handed over."""
     given = dict(_given_back(pools))
     return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now)), **given}

@@ -77,7 +77,7 @@ def judge_nodes(work: "Work") -> None:
     work.wake_at(at)
 
 
-def give_back(work: "Work") -> None:
+def release_named(work: "Work") -> None:
     """Give back the nodes that go in any case."""
     here = {node.name for node in work.view.nodes}
     work.nodes = work.nodes + [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]

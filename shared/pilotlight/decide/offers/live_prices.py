@@ -11,7 +11,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import CapacityType, Offering
-from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price, SpotLearnt, ToldPrices
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, LivePrices, Price, SpotLearnt
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.units import Seconds
 
@@ -23,7 +23,7 @@ MOST_KEPT = 256
 """So many types and zones are remembered, those told of last."""
 
 
-def with_told(catalog: Catalog, told: ToldPrices, region: str = "") -> Catalog:
+def with_told(catalog: Catalog, told: LivePrices, region: str = "") -> Catalog:
     """Types that the catalogue has not stay unknown: a price alone is no machine.
 
     ``region`` is where the cloud was asked: what it said holds there; another region's prices hold in that one.

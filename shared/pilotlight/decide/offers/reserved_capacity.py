@@ -81,7 +81,7 @@ def unused_capacity(
     return tuple(found)
 
 
-def beyond(
+def more_than_paid(
     by_pool: Mapping[str, Offering], pools: Iterable[PoolState], policy: Policy, now: datetime
 ) -> tuple[Finding, ...]:
     """Reserved pools that are larger than what is paid for, as after its end: their cloud bills that on demand."""
@@ -111,7 +111,7 @@ def sell_paid(work: "Work") -> None:
 def tell_paid(work: "Work") -> None:
     """Tell of pools beyond what is paid for, and of what is paid for and runs nowhere."""
     by_pool, pools, policy, now = work.by_pool, work.look.pools, work.policy, work.now
-    work.findings += beyond(by_pool, pools, policy, now)
+    work.findings += more_than_paid(by_pool, pools, policy, now)
     work.paid_idle = unused_capacity(by_pool, pools, policy, nodes_bought(work.buys), now)
 
 

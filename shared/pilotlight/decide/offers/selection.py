@@ -83,7 +83,7 @@ class Memo(Generic[T]):
         return answer
 
 
-def misfit(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
+def reason_never_fits(shape: PodShape, offering: Offering) -> tuple[Code, str] | None:
     """Why a shape can never run on an offering, as (code, reason), or None."""
     if not _offers(offering, shape.gpu.resource):
         return "device", other_gpus(shape, offering)
@@ -179,7 +179,7 @@ def _fitting(
     able: list[Offering] = []
     rejected: list[Rejected] = []
     for offering in offerings:
-        if wrong := misfit(shape, offering) or _against_class(shape, offering, rules):
+        if wrong := reason_never_fits(shape, offering) or _against_class(shape, offering, rules):
             rejected.append(Rejected(offering=offering.name, code=wrong[0], why=wrong[1]))
         else:
             able.append(offering)

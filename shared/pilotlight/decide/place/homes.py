@@ -6,7 +6,7 @@ scheduler binds them there by its other rules. Nothing is opened and closed agai
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin, fill, model_allowed, pods_that_fit
 from pilotlight.decide.offers.selection import eligible
-from pilotlight.decide.place.node_closing import Homes, acting_pools
+from pilotlight.decide.place.belonging import Homes, acting_pools
 from pilotlight.decide.place.purchase import Group, by_age, in_order
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ZONE
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, has_home_taint, home_id
+from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, home_id
+from pilotlight.facts.place.pod_verdicts import NOT_HELPED
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
 
@@ -61,9 +62,8 @@ def homed_pools(
 
 def steer_home(work: "Work") -> None:
     """Keep nodes of homed pools for the pods that they are given: those in ``act`` that nobody has paused."""
-    homed = {name for name, rules in work.policy.pools.items() if has_home_taint(rules.taints)}
     may = work.view.limited is not False  # Else nobody keeps us to tolerations, or we may add none: nodes are opened.
-    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & homed if may else ()
+    work.steered = acting_pools(work.view, work.policy, work.look.brakes) & work.policy.homed if may else ()
 
 
 def name_bins(work: "Work") -> None:
@@ -111,7 +111,7 @@ def keep_homes(run: "Provisioner", pending: Sequence[PodDemand]) -> dict[str, st
     by_bin: dict[tuple[str, str], Group] = {}
     for pod in sorted(pending, key=by_age):
         for home in (*pod.homes, bought.get(pod.uid, "")):
-            if home in bins and not run.memory.misfit(pod.shape.key, bins[home].where, run.now):
+            if home in bins and not run.memory.has_mismatch(pod.shape.key, bins[home].where, run.now):
                 by_bin.setdefault((pod.shape.key, home), Group(pod.shape, [])).pods.append(pod)
                 break
     kept: dict[str, str] = {}
@@ -140,8 +140,8 @@ def place_homes(work: "Work") -> None:
     names = {name: bins[name].home for name in new if name not in opened}
     given = (
         Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=housed.bin.home)
-        for housed in run.housed
-        if housed.bin.home and housed.bin.kind != "new"
+        for housed in (*run.housed, *_for_the_unhelped(work, opened))
+        if housed.bin.home and housed.bin.kind != "new" and housed.bin.where not in opened
         for pod in housed.pods
         if housed.bin.home not in pod.homes
     )
@@ -155,7 +155,25 @@ def place_homes(work: "Work") -> None:
 
 def has_homes(work: "Work") -> bool:
     """True where nodes are born closed, or one still is."""
-    return work.policy.placement == "homes" or any(node.home for node in work.view.nodes)
+    return bool(work.policy.homed) or any(node.home for node in work.view.nodes)
+
+
+def _for_the_unhelped(work: "Work", opened: Collection[str]) -> Iterator[Housed]:
+    """Free room for pods that nothing is bought for after all, as by a pause, while nobody else is planned there.
+
+    Not for those that wait for a zone, because a dearer node would cost more than their waiting; nor for a gang's part.
+    """
+    run, pods = work.run, {pod.uid: pod for pod in work.view.pending}
+    bins = [bin_ for bin_ in run.ready if bin_.home and bin_.where not in opened]
+    for group in work.plan.pods if bins else ():
+        left = [pods[uid] for uid in group.uids if uid in pods and pods[uid].shape.gang is None]
+        if group.verdict not in NOT_HELPED or group.code == "zone" or not left:
+            continue
+        shape = left[0].shape
+        free = [bin_ for bin_ in bins if not run.memory.has_mismatch(shape.key, bin_.where, run.now)]
+        for bin_, count in fill(shape, len(left), free, run.allowed):
+            yield Housed(bin_, left[:count])
+            left = left[count:]
 
 
 def _for_others(work: "Work", nodes: Sequence[Node]) -> Iterator[Tolerate]:

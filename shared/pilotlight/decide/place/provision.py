@@ -4,7 +4,7 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pilotlight.decide.fit.fit import Allowed, Bin, fill
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
 from pilotlight.decide.offers.selection import Eligible, Memo, eligible
+from pilotlight.decide.place.belonging import Homes, PoolNames
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
-from pilotlight.decide.place.node_closing import MOST_LOST, Homes, PoolNames, tainted_nodes
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
 from pilotlight.decide.place.zone_waits import wait_for_own_zone
 from pilotlight.facts.capacity import Offering
@@ -35,8 +35,8 @@ class Provisioner:
     """One planning run: use once. Gives ``outcomes``, ``purchases``, ``findings``; ``due`` is when deadlines ask.
 
     While ``only`` is set, room and purchases are of that one offering: its pool, in its zone; while ``zone`` is, of
-    that zone, or of none that is known. Nodes of pools ``steered`` are kept for pods that belong there (``homes``, None
-    where no node is kept for anybody); those that are ``closed`` now are room for them too.
+    that zone, or of none that is known. Nodes of pools ``steered`` are kept for the pods that they are given; ``homes``
+    says who belongs where, None where no node is kept for anybody.
     """
 
     def __init__(self, work: "Work", ready: list[Bin], booting: list[Bin], headroom: Headroom) -> None:
@@ -63,19 +63,16 @@ class Provisioner:
         self.outcomes: list[PodGroup] = []
         self.housed: list[Housed] = []
         """Pods by the node that they are put on, where nodes take only the pods that they are given."""
-        self.homed = work.policy.placement == "homes"
-        self.closing: Collection[str] = work.steered if self.homed else ()
-        """Pools whose nodes take only the pods that they are given."""
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
         self.due: list[datetime] = []
         self.only: Offering | None = None
         self.zone = ""
-        self.waiting: Collection[PodDemand] = ()
         self._told_unbound: set[str] = set()
         self._known: Memo[Eligible] = Memo()
-        able, closed = partial(self.able, self.offerings), tainted_nodes(work.standing)
+        self.steered = work.steered
+        able, closed = partial(self.able, self.offerings), {node.name for node in work.standing if node.home}
         self.homes = Homes(self.policy, able, work.steered, closed, view.pending) if work.steered else None
         # Pods have pools of their own, and the cloud was short of something: they may wait for a zone of theirs.
         self.may_wait = bool(work.steered and self.memory.backoffs)
@@ -106,12 +103,9 @@ class Provisioner:
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
-        kept: dict[str, str] = {}
-        if self.homed:
-            kept = keep_homes(self, pending)
+        kept = keep_homes(self, pending)
+        if kept:
             pending = [pod for pod in pending if pod.uid not in kept]
-        elif self.homes is not None and self.homes.closed:
-            self.waiting = {pod.shape.key: pod for pod in sorted(pending, key=_turn, reverse=True)}.values()
         if any(pod.shape.due for pod in pending):
             pending = [pod for pod in pending if not self._in_vain(pod)]
         asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
@@ -127,7 +121,7 @@ class Provisioner:
 
     def house(self, bin_: Bin, pods: Sequence[PodDemand]) -> None:
         """Note who is put on a node that takes only the pods that it is given."""
-        if bin_.pool in self.closing:
+        if bin_.home or bin_.pool in self.steered:
             self.housed.append(Housed(bin_, pods))
 
     def _in_vain(self, pod: PodDemand) -> bool:
@@ -166,12 +160,7 @@ class Provisioner:
 
     def _place(self, group: Group, *, buy: bool) -> int:
         shape, homes = group.shape, self.homes_of(group.shape)
-        lost = {p.uid for p in group.pods if self.memory.lost.get(p.uid, 0) >= MOST_LOST} if homes else set()
-        if homes and 0 < len(lost) < len(group.pods):
-            first = Group(shape, [p for p in group.pods if p.uid not in lost])
-            later = Group(shape, [p for p in group.pods if p.uid in lost])
-            return self.place(first, buy=buy) + self.place(later, buy=buy)
-        placed = self._put(group, homes, lost=bool(lost))
+        placed = self._put(group, homes)
         left = self._without_unbound(Group(shape, group.pods[placed:]))
         if left and homes is not None:
             bought = buy_nodes(self, Group(shape, left), homes) if buy else 0
@@ -181,7 +170,7 @@ class Provisioner:
             placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
         return placed + (buy_nodes(self, Group(shape, left), None) if left and buy else 0)
 
-    def _put(self, group: Group, homes: PoolNames | None, *, lost: bool = False) -> int:
+    def _put(self, group: Group, homes: PoolNames | None) -> int:
         """Into room that there is, or will be; of ``homes``, where they are given."""
         shape, placed = group.shape, 0
         for bins, verdict, why in (
@@ -192,8 +181,7 @@ class Provisioner:
             if shape.due is not None and self.able(self.offerings, shape).sure:
                 bins = [b for b in bins if not self._is_spot(b.pool)]
             if self.homes is not None and homes is not None:
-                bins = [b for b in bins if self.homes.welcome(b, homes, lost=lost)]
-                bins = [b for b in bins if self.homed or not self._taken_first(self.homes, b, group)]
+                bins = [b for b in bins if self.homes.welcome(b, homes)]
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
@@ -205,20 +193,6 @@ class Provisioner:
                 if verdict == "bought":
                     self.purchases[bin_.where].charge(shape, pods)
         return placed
-
-    def _taken_first(self, homes: Homes, bin_: Bin, group: Group) -> bool:
-        """True where a pod that belongs elsewhere and has waited longer would take a closed node's room as it opens."""
-        if not homes.shuts(bin_):
-            return False
-        turn = _turn(group.pods[0]) if group.pods else None
-        return any(
-            turn is not None
-            and _turn(pod) < turn
-            and homes.strange(pod.shape, bin_.pool)
-            and bin_.room_for(pod.shape) > 0
-            and self.allowed(pod.shape, bin_)
-            for pod in self.waiting
-        )
 
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
@@ -237,7 +211,7 @@ class Provisioner:
             bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone]
         if not self.memory.misfits:
             return bins
-        return [b for b in bins if not self.memory.misfit(shape.key, b.where, self.now)]
+        return [b for b in bins if not self.memory.has_mismatch(shape.key, b.where, self.now)]
 
     def bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]
@@ -298,9 +272,4 @@ class Provisioner:
         bought = [purchase for _, purchase in sorted(self.purchases.items()) if purchase.bins]
         nodes = {id(bin_): n for purchase in bought for n, bin_ in enumerate(purchase.bins)} if self.housed else {}
         numbers = {pod.uid: n for one in self.housed if (n := nodes.get(id(one.bin))) is not None for pod in one.pods}
-        return tuple(one.buy(numbers if one.offering.pool in self.closing else {}) for one in bought)
-
-
-def _turn(pod: PodDemand) -> tuple[int, datetime]:
-    """The order in which the scheduler tries pods."""
-    return -pod.shape.priority, pod.created_at
+        return tuple(one.buy(numbers if one.offering.pool in self.steered else {}) for one in bought)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pilotlight.decide.demand.run_lengths import expected_run_s
 from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.decide.offers.shortage import better_waited_for, short_zones
-from pilotlight.decide.place.node_closing import PoolNames
+from pilotlight.decide.place.belonging import PoolNames
 from pilotlight.decide.place.purchase import Group
 from pilotlight.facts.workload import PodShape
 

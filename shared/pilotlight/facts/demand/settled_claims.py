@@ -130,7 +130,7 @@ class _Permit(NamedTuple):
     pays: str
 
     @staticmethod
-    def quoted(text: str) -> str:
+    def yaml_quoted(text: str) -> str:
         """Text as YAML reads it back."""
         return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
@@ -140,7 +140,7 @@ class _Permit(NamedTuple):
 
     def team(self, said: str) -> str:
         """To let pods name a team."""
-        name, entry = self.quoted(said), self.policy.claims_entry(self.namespace)
+        name, entry = self.yaml_quoted(said), self.policy.claims_entry(self.namespace)
         return f"to permit it add {name} to claims.{entry}.teams" if entry else self._whole(f"teams: [{name}]")
 
     def of_class(self, found: WorkloadClass, own: WorkloadClass) -> str:
@@ -161,5 +161,5 @@ class _Permit(NamedTuple):
 
     def _whole(self, permits: str) -> str:
         """An entry where none applies: it names who pays today, so that this stays."""
-        whole = f"{{team: {self.quoted(self.pays)}, {permits}}}"
-        return f"to permit it write claims: {{{self.quoted(self.namespace)}: {whole}}} in the policy"
+        whole = f"{{team: {self.yaml_quoted(self.pays)}, {permits}}}"
+        return f"to permit it write claims: {{{self.yaml_quoted(self.namespace)}: {whole}}} in the policy"

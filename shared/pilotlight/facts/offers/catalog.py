@@ -48,7 +48,7 @@ class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
     usual: Decimal
 
 
-class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
+class LivePrices(msgspec.Struct, frozen=True, kw_only=True):
     """Prices that a cloud itself told when it was last asked, by instance type; of spot by "type/zone" too."""
 
     at: datetime

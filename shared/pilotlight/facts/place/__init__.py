@@ -1,4 +1,4 @@
-"""Placement as values: nodes that are closed, those that are open for some pods, and verdicts on pods that wait.
+"""Placement as values: homes of nodes and pods, and verdicts on pods that wait.
 
 A verdict names the rule that keeps pods from a node by a stable code, beside the words for people. ``decide.place``
 writes these, and records, ``why`` and the pages read them.

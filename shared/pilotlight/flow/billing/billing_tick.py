@@ -11,7 +11,7 @@ from pilotlight.decide.money.budget_ladder import figures
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Correction, compare_with_bill, corrections
-from pilotlight.decide.money.spend import DRIFT_SHARE, Books, books, budget_spend, drift
+from pilotlight.decide.money.spend import DRIFT_SHARE, CountedDays, budget_spend, counted_days, drift
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, MeterDay
@@ -23,7 +23,7 @@ from pilotlight.flow.billing import billed_days, cloud_prices, cost_anomalies, m
 from pilotlight.flow.billing.audit_anchor import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
-from pilotlight.flow.deps import Answer, Deps, HasBooks
+from pilotlight.flow.deps import Answer, Deps, HasBudgets
 from pilotlight.ports.clouds import Bills
 from pilotlight.state_schema.marks import BILL_READ, NOTICED
 from pilotlight.state_schema.table import Mark
@@ -45,7 +45,7 @@ NAMED = 5
 def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
     """Answer one message: a tick, a bill's export or a cloud's notice. A dry run only says where the budgets stand."""
     if dry_run:
-        return _answer((), standing(deps, deps.state.now()), None)
+        return _answer((), budget_standings(deps, deps.state.now()), None)
     today: MeterDay | None = None
     did: tuple[str, ...]
     match message:
@@ -62,12 +62,12 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     now = deps.state.now()
     if today is not None:
         did += (*node_costs.file(deps, now), *anchor(deps, now))
-    known = _books(deps, now)
+    known = _counted_days(deps, now)
     if any(pool.canary is not None for pool in deps.policy.pools.values()):
         from pilotlight.flow.billing import canary_check
 
         did += canary_check.watch(deps, known.metered.values(), now)
-    stands = _standing(deps, known, now)
+    stands = _budget_standings(deps, known, now)
     did += ladder_steps.climb(deps, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
         from pilotlight.flow.billing.stop_queues import stop_queues
@@ -92,19 +92,19 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     return _answer(did, stands, today)
 
 
-def standing(deps: HasBooks, now: datetime) -> tuple[Spent, ...]:
+def budget_standings(deps: HasBudgets, now: datetime) -> tuple[Spent, ...]:
     """Where every budget with a period stands, from what the state knows. Reads only the state."""
-    return _standing(deps, _books(deps, now), now)
+    return _budget_standings(deps, _counted_days(deps, now), now)
 
 
-def _standing(deps: HasBooks, known: Books, now: datetime) -> tuple[Spent, ...]:
+def _budget_standings(deps: HasBudgets, known: CountedDays, now: datetime) -> tuple[Spent, ...]:
     found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
     return tuple(budget_spend(m, known, budget_accounts.total(deps, m), now) for m in found)
 
 
-def _books(deps: HasBooks, now: datetime) -> Books:
+def _counted_days(deps: HasBudgets, now: datetime) -> CountedDays:
     first, last = (now - LOOK_BACK).date(), now.date()
-    return books(
+    return counted_days(
         meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps)),
         billed_days.days(deps.state, deps.name, first, last),
     )

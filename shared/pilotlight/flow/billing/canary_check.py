@@ -7,7 +7,7 @@ from pilotlight.decide.limits.canary import Side, passed_bound, side
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import MeterDay
 from pilotlight.flow.alerts.decision_messages import alert_out, send
-from pilotlight.flow.deps import Deps, HasBooks
+from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.state_schema.cluster_records import PAUSE
 
@@ -31,7 +31,7 @@ def watch(deps: Deps, days: Iterable[MeterDay], now: datetime) -> tuple[str, ...
     return tuple(did)
 
 
-def sides(deps: HasBooks, pools: Iterable[str], days: Iterable[MeterDay], now: datetime) -> list[Side]:
+def sides(deps: HasBudgets, pools: Iterable[str], days: Iterable[MeterDay], now: datetime) -> list[Side]:
     """The figures of pools, from the state alone."""
     memory = ledger.recall(deps.state, deps.name).memory
     flights = [entry for _, entry in ledger.in_flight(deps.state, deps.name)]

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.offers.catalog import SpotLearnt, ToldPrices
+from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import PRICES
 from pilotlight.state_schema.marks import PRICES_READ
@@ -20,16 +20,16 @@ WEEK = timedelta(days=7)
 
 def refresh(deps: Deps) -> tuple[str, ...]:
     """Read them where that is due; what was done. What cannot be read stops nothing: what is known grows old."""
-    if deps.told_prices is None or PRICES_READ.get(deps.state, deps.name) is not None:
+    if deps.live_prices is None or PRICES_READ.get(deps.state, deps.name) is not None:
         return ()
     names = sorted({pool.instance_type for pool in deps.policy.pools.values()})
     try:
-        told = {name: dict(prices) for name, prices in deps.told_prices(names).items()}
+        told = {name: dict(prices) for name, prices in deps.live_prices(names).items()}
         zones = _zones(deps)
     except (Denied, Retry) as no:
         PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
         return (f"prices could not be read: {no}",)
-    PRICES.put(deps.state, deps.name, ToldPrices(at=deps.now(), prices=told, zones=zones))
+    PRICES.put(deps.state, deps.name, LivePrices(at=deps.now(), prices=told, zones=zones))
     PRICES_READ.put(deps.state, deps.name, Mark(), ttl_s=EVERY_S)
     return (f"read prices of {len(told)} of {len(names)} types",)
 

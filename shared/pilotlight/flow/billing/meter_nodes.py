@@ -35,9 +35,9 @@ from pilotlight.facts.limits.isolated_objects import NAMELESS
 from pilotlight.facts.money.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.billing import closed_days
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Deps, HasBooks
+from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.observe import instance_lifetimes
-from pilotlight.flow.observe.stopped_nodes import without_standing
+from pilotlight.flow.observe.stopped_nodes import without_stopped
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing_records import METERED, METERING, CountFrom
 from pilotlight.state_schema.table import FULL, Entry, way
@@ -142,7 +142,7 @@ def _lit(deps: Deps) -> list[Lit]:
     """Instances that are paid for. Pools are read first: one that joins meanwhile is in both, never in neither."""
     pools, view = deps.pools.describe(), deps.observe()
     if any(pool.stops or pool.stopped for pool in pools):
-        view, _ = without_standing(view, pools)
+        view, _ = without_stopped(view, pools)
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
     lit = lit_instances(view.nodes, pools)
@@ -156,7 +156,7 @@ def _untold_since(from_: CountFrom | None) -> datetime | None:
     return from_.seen if from_.day >= from_.seen.date() else day_start(from_.day)
 
 
-def unmetered_nodes(deps: HasBooks) -> frozenset[str]:
+def unmetered_nodes(deps: HasBudgets) -> frozenset[str]:
     """The nodes, by name, that are not counted at this look: each is counted on from its own mark once it can be."""
     apart = _degrees(deps) if isinstance(deps, Deps) and deps.apart else {}
     return frozenset(name for name, degree in apart.items() if degree >= NAMELESS)
@@ -195,7 +195,7 @@ class _Day(NamedTuple):
         """One that may be new on the day."""
         return self.before.get(instance) or self.look.lit.get(instance) or self.look.over[instance]
 
-    def counted(self, was: MeterPart, new: Collection[str]) -> MeterPart:
+    def count_part(self, was: MeterPart, new: Collection[str]) -> MeterPart:
         """A part with its own nodes and those that it takes in."""
         mine = [*was.nodes, *new]
         look = replace(self.look, lit=_only(self.look.lit, mine), over=_only(self.look.over, mine))
@@ -239,7 +239,7 @@ def _count_part(
     while True:
         was = entry.value if entry else MeterPart(day=of.day, seen=day_start(of.day))
         new, left = _room(was, instances, of)
-        now = of.counted(was, new)
+        now = of.count_part(was, new)
         if not news(was, now) and bool(left) <= was.full:
             return now, left
         now = _fitted(msgspec.structs.replace(now, full=was.full or bool(left)))

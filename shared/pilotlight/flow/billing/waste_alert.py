@@ -10,9 +10,10 @@ from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, find_wast
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.messages import Alert
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.alerts.told_once import tell_once, was_noticed
-from pilotlight.flow.billing.gpu_telemetry import on_its_grid
 from pilotlight.flow.deps import Deps
+from pilotlight.ports.cluster import GpuTelemetry
 from pilotlight.state_schema.marks import NOTICED
 from pilotlight.state_schema.table import Mark
 from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour
@@ -83,3 +84,16 @@ def _alert(deps: Deps, found: Found, metric: str, fingerprint: str, now: datetim
         usd_per_hour=str(found.usd_per_hour.quantize(UsdPerHour("0.01"))),
         at=now,
     )
+
+
+STEPS_S: tuple[Seconds, ...] = (60, 120, 300, 600)
+"""Steps that are tried, until most have a sample: scrapes are seldom rarer."""
+
+
+def on_its_grid(telemetry: GpuTelemetry, start_s: float, end_s: float) -> Telemetry:
+    """By the finest step that is not sparse; where each is, the gaps are real, and the finest. Raises as ``read``."""
+    finest = telemetry.read(start_s, end_s, STEPS_S[0])
+    if not finest.sparse():
+        return finest
+    coarser = (telemetry.read(start_s, end_s, step_s) for step_s in STEPS_S[1:])
+    return next((read for read in coarser if not read.sparse()), finest)

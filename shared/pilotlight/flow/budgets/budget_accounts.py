@@ -17,7 +17,7 @@ from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_limits import MAX, held_amount, refusal, windows
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
-from pilotlight.flow.deps import Deps, HasBooks
+from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.state_schema.table import Entry
@@ -73,25 +73,25 @@ def meter_key(name: str) -> str:
     return "/".join(name.split("/")[:3])
 
 
-def read(deps: HasBooks, meter: Meter) -> Parts:
+def read(deps: HasBudgets, meter: Meter) -> Parts:
     """The parts of a meter's account. One read, where it has no further parts."""
     first = _get(deps, meter.key)
     return Parts(meter, [first, *(_get(deps, f"{meter.key}/{n}") for n in range(1, first.value.parts))])
 
 
-def _get(deps: HasBooks, name: str) -> Entry[Account]:
+def _get(deps: HasBudgets, name: str) -> Entry[Account]:
     found = CAP.get(deps.state, f"{deps.name}/{name}")
     return Entry(name, found.version, found.value) if found else Entry(name, ABSENT, NONE)
 
 
-def ahead(deps: HasBooks, meter: Meter) -> dict[str, Account]:
+def ahead(deps: HasBudgets, meter: Meter) -> dict[str, Account]:
     """The accounts of a limit in its window and in those after it, part by part: one scan."""
     within = f"{deps.name}/{meter.key.rpartition('/')[0]}/"
     entries = CAP.scan(deps.state, within, after=f"{deps.name}/{meter.key}"[:-1])
     return {entry.name.removeprefix(f"{deps.name}/"): entry.value for entry in entries}
 
 
-def total(deps: HasBooks, meter: Meter) -> Decimal:
+def total(deps: HasBudgets, meter: Meter) -> Decimal:
     """Settled and held against a meter."""
     return read(deps, meter).total
 
@@ -105,7 +105,7 @@ def balances_of(meter: Meter, known: dict[str, Account]) -> list[Balance]:
     return [Balance(meter=each, total=sums[each.key]) for each in windows_of(meter, sums)]
 
 
-def change(deps: HasBooks, name: str, update: Callable[[Account], Account], alive: Alive | None = None) -> Account:
+def change(deps: HasBudgets, name: str, update: Callable[[Account], Account], alive: Alive | None = None) -> Account:
     """Change a part by compare-and-set, and nothing where ``update`` returns what it was given, or nobody is alive."""
     while True:
         _, version, was = _get(deps, name)
@@ -119,13 +119,13 @@ def change(deps: HasBooks, name: str, update: Callable[[Account], Account], aliv
         return after
 
 
-def make_part_known(deps: HasBooks, meter: Meter, name: str) -> None:
+def make_part_known(deps: HasBudgets, meter: Meter, name: str) -> None:
     """Make a part known, and all before it, before a hold names it: what nobody knows of, nobody counts."""
     if number(name):
         change(deps, meter.key, partial(moves.part_account, parts=number(name) + 1))
 
 
-def reserve(deps: HasBooks, meter: Meter, name: str, wanted: Mapping[str, Decimal], alive: Alive) -> bool:
+def reserve(deps: HasBudgets, meter: Meter, name: str, wanted: Mapping[str, Decimal], alive: Alive) -> bool:
     """Hold all of these in a part, or none of them."""
 
     def update(account: Account) -> Account:
@@ -141,7 +141,7 @@ def reserve(deps: HasBooks, meter: Meter, name: str, wanted: Mapping[str, Decima
     return False
 
 
-def gather(deps: HasBooks, meter: Meter, to: str, need: Decimal) -> bool:
+def gather(deps: HasBudgets, meter: Meter, to: str, need: Decimal) -> bool:
     """Move room to a part from the others until it can take so much more. Whether it can now."""
     parts = finish(deps, read(deps, meter))
     own = next((e.value for e in parts if e.name == to), NONE)
@@ -154,7 +154,7 @@ def gather(deps: HasBooks, meter: Meter, to: str, need: Decimal) -> bool:
     return need <= 0
 
 
-def _give(deps: HasBooks, entry: Entry[Account], to: int, room: Decimal) -> bool:
+def _give(deps: HasBudgets, entry: Entry[Account], to: int, room: Decimal) -> bool:
     """Over the version that was read, which names the transfer: no other ever has that name."""
     after = moves.give_room(entry.value, f"{number(entry.name)}@{entry.version}", to, room)
     try:
@@ -164,7 +164,7 @@ def _give(deps: HasBooks, entry: Entry[Account], to: int, room: Decimal) -> bool
     return True
 
 
-def finish(deps: HasBooks, parts: Parts) -> Parts:
+def finish(deps: HasBudgets, parts: Parts) -> Parts:
     """End every transfer that was begun: taken, then no longer given, then its name forgotten by its taker."""
     begun = [e for e in parts if e.value.giving or e.value.taken]
     for entry in begun:
@@ -183,11 +183,11 @@ def finish(deps: HasBooks, parts: Parts) -> Parts:
     return read(deps, parts.meter) if begun else parts
 
 
-def _gives(deps: HasBooks, giver: str, name: str) -> bool:
+def _gives(deps: HasBudgets, giver: str, name: str) -> bool:
     return name in _get(deps, giver).value.giving
 
 
-def _gives_no_more(deps: HasBooks, giver: str, name: str) -> bool:
+def _gives_no_more(deps: HasBudgets, giver: str, name: str) -> bool:
     return not _gives(deps, giver, name)
 
 

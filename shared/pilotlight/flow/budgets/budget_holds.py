@@ -56,7 +56,7 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     written = budget_accounts.write_holds(deps, fresh, by_meter)
     refused = budget_accounts.hold_amounts(deps, f"{decision}.{index}.", written, by_meter)
     if refused:
-        give_back(deps, written, now)
+        void_holds(deps, written, now)
     return refused
 
 
@@ -115,7 +115,7 @@ def settle(deps: Deps, gone: Iterable[str], unsold: Iterable[str]) -> None:
             end(deps, found, now, void=True)
 
 
-def give_back(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
+def void_holds(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
     """Nothing was bought for these: all they held is free again. One whose instance is known by now is left."""
     for hold in holds:
         found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")

@@ -17,7 +17,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.budgets.restored_state import most
-from pilotlight.flow.deps import Deps, HasBooks
+from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CAP
 
@@ -41,14 +41,16 @@ def carry_over_periods(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], 
     return out
 
 
-def vanished_budgets(books: HasBooks, was: Mapping[str, str], now: datetime) -> tuple[list[Finding], dict[str, str]]:
+def vanished_budgets(
+    kept_by: HasBudgets, was: Mapping[str, str], now: datetime
+) -> tuple[list[Finding], dict[str, str]]:
     """Budgets that the policy has no more, and whose period goes on with something held or settled in it: what people
     are told, and their periods."""
     out: list[Finding] = []
     left: dict[str, str] = {}
-    kept = {budget.account for budget in books.policy.budgets}
+    kept = {budget.account for budget in kept_by.policy.budgets}
     for account, period in was.items():
-        total = _total(books, account, _around(period, now)) if account not in kept else Decimal(0)
+        total = _total(kept_by, account, _around(period, now)) if account not in kept else Decimal(0)
         if total:
             left[account] = period
             what = f"${total:.2f} held or spent in it that no budget counts now"
@@ -84,10 +86,10 @@ def _settled(deps: Deps, meter: Meter, was: str) -> tuple[Decimal, Decimal]:
     return known, unknown
 
 
-def _total(books: HasBooks, account: str, start: datetime) -> Decimal:
+def _total(kept_by: HasBudgets, account: str, start: datetime) -> Decimal:
     """Dollars settled and held in an account's period that began then."""
-    name = f"{books.name}/{account}/usd/{start:%Y%m%dT%H%M}"
-    return sum((e.value.total for e in CAP.scan(books.state, name)), Decimal(0))
+    name = f"{kept_by.name}/{account}/usd/{start:%Y%m%dT%H%M}"
+    return sum((e.value.total for e in CAP.scan(kept_by.state, name)), Decimal(0))
 
 
 def _told(meter: Meter, was: str, cost: Decimal, guessed: Decimal) -> Finding:

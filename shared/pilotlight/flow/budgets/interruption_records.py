@@ -26,7 +26,7 @@ from pilotlight.facts.interruption.interruption import (
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
+from pilotlight.state_schema.cluster_records import INTERRUPTION, RESCUE
 from pilotlight.units import HOUR, UsdPerHour
 
 BRIEFLY_S = 24 * HOUR

@@ -11,7 +11,7 @@ from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.cycle.release import DRAIN_S, GiveBack
+from pilotlight.flow.cycle.release import DRAIN_S, NodeRelease
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, ledger, memory_updates
@@ -230,7 +230,7 @@ class Act:
 
     def _release(self, node: NodeVerdict, sending: Sending) -> None:
         now = self.snapshot.now
-        way_out = GiveBack(self.deps, self.held, node, sending, self.memory, by=self.record.id, now=now)
+        way_out = NodeRelease(self.deps, self.held, node, sending, self.memory, by=self.record.id, now=now)
         try:
             way_out.run()
         finally:

@@ -1,21 +1,17 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from msgspec.structs import replace
 
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
-from pilotlight.decide.place.node_closing import OPEN_S, count_openings
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
-from pilotlight.facts.place.closed_nodes import NOTHING_PLACED, Opening
 from pilotlight.facts.place.homes import NO_HOMES
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
 from pilotlight.flow.budgets import budget_holds, renew_holds
-from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.homes import give_homes, move_in
 from pilotlight.flow.cycle.planning import Aim, make_plan
@@ -57,18 +53,9 @@ GATHER_S = 0.1
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
     """Look under the cluster's lease, and again for as long as that is asked for.
 
-    What it opened it closes behind those that it was opened for; where they still wait it looks once more.
     Raises what the ports raise; what was done so far stays recorded.
     """
-    deps, opened = deps.whole, dict[str, Opening]()
-    answer = _look(deps, flow, trigger, aim, opened)
-    if opened and placement_taints.tend(deps, opened, OPEN_S):
-        answer = join_answers(answer, _look(deps, flow, f"{trigger} again", aim, {}))
-    return answer
-
-
-def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Opening]) -> Answer:
-    answer: Answer | None = None
+    deps, answer = deps.whole, None
     looks = zones = 0
     asked, ran = False, deps.clock.stopwatch()
     while looks < MOST_LOOKS or (asked and ran() < ASKED_S):
@@ -79,7 +66,6 @@ def _look(deps: Deps, flow: str, trigger: str, aim: Aim, opened: dict[str, Openi
             while looks < MOST_LOOKS or (asked and ran() < ASKED_S):
                 cycle = Cycle(deps, held, flow, trigger, aim, looks + zones)
                 answer = join_answers(answer, cycle.run())
-                opened |= cycle.opened
                 if cycle.elsewhere and zones < MOST_ZONES:
                     zones += 1
                     continue
@@ -101,26 +87,22 @@ class Cycle:
     """One look and what it leads to. ``unfinished``: a gang lacks a part; what it has goes back at the next look.
 
     ``elsewhere``: a zone had no capacity, and what it was asked for is bought in the next one at the next look.
-
-    ``opened`` are nodes that it opened for a while, ``open_until`` is when the first of all that are open is to close.
     """
 
     def __init__(self, deps: Deps, held: Lease, flow: str, trigger: str, aim: Aim, round_: int) -> None:
         self.deps, self.held, self.flow, self.trigger, self.aim, self.round = deps, held, flow, trigger, aim, round_
         self.unfinished = self.elsewhere = False
-        self.opened: dict[str, Opening] = {}
-        self.open_until: datetime | None = None
         self.ran = deps.clock.stopwatch()
 
     def run(self) -> Answer:
-        """Recover, observe, settle, renew holds, plan, taint, tend GPUs, check admissions, act, tell: a room a line."""
+        """Recover, observe, settle, renew holds, plan, give homes, tend GPUs, check admissions, act, tell."""
         left = take_over(self.deps, self.held)
         snapshot, left = look_and_settle(self.deps, self.look, left)
         snapshot = self.settle(with_flights(self.deps, snapshot))
         snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
-        snapshot = self.turn_doors(snapshot, plan)
+        give_homes(self.deps, plan.homes, self.held.keep)
         self.tend_gpus(snapshot, plan)
         again = carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
@@ -132,8 +114,7 @@ class Cycle:
         answer = self.act(snapshot, record, purchases(left)) if record else self.remember(snapshot, plan)
         self.held.forget_loss()
         self.follow_advice(snapshot, plan)
-        did = (*again, *answer.did)
-        return replace(answer, did=did, look_again_at=plan.look_again_at, open_until=self.open_until)
+        return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
 
     def count_demand(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """The look that remembers what pods ask for which no earlier one counted."""
@@ -180,12 +161,11 @@ class Cycle:
         return with_told(self.deps, snapshot)
 
     def settle(self, snapshot: Snapshot) -> Snapshot:
-        """The look with what came since the last one: openings that ended, deadlines, nodes that came or idle.
+        """The look with what came since the last one: deadlines, nodes that came or idle.
 
         Where nodes may be given back, moves of jobs that would be late are begun; then the aim's own eyes.
         """
         memory = snapshot.memory
-        memory = count_openings(memory, snapshot.view, snapshot.now) if memory.openings or memory.lost else memory
         tally = replace(memory.tally, again=memory.tally.again + bool(self.round))
         snapshot = with_due_jobs(replace(snapshot, memory=replace(memory, tally=tally)))
         if self.aim.releases:
@@ -202,15 +182,6 @@ class Cycle:
             from pilotlight.flow.budgets.deadline_moves import begin
 
             begin(self.deps, snapshot)
-
-    def turn_doors(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
-        """Nodes opened and closed as planned, where any is or was; and our watchmen, where we have some, hear of us."""
-        give_homes(self.deps, plan.homes, self.held.keep)
-        memory, placed = snapshot.memory, plan.placement
-        if placed == NOTHING_PLACED and not (memory.openings or memory.strays or self.deps.has_watchmen):
-            return snapshot
-        self.opened, self.open_until = placement_taints.opened_nodes(placed), placement_taints.open_until(placed)
-        return placement_taints.turn(self.deps, snapshot, plan, self.held.keep)
 
     def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""

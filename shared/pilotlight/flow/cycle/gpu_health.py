@@ -1,6 +1,6 @@
 """Nodes whose GPUs are not well are closed to new pods, and open again once they are well."""
 
-from pilotlight.decide.nodes.gpu_health import sick
+from pilotlight.decide.nodes.gpu_health import judge_gpu_health
 from pilotlight.errors import Denied
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -11,7 +11,7 @@ def tend(deps: Deps, snapshot: Snapshot) -> None:
     """Close those that are sick in pools that are acted on; leave those that are not any more. Pods stay."""
     by_pool = {offering.pool: offering for offering in deps.offerings}
     nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
-    closed = sick(nodes, by_pool, snapshot.now).closed
+    closed = judge_gpu_health(nodes, by_pool, snapshot.now).closed
     ours = {mark.node for mark in node_marks.every(deps) if "sick" in mark.owners}
     for node in nodes:
         if node.name in ours and node.name not in closed:

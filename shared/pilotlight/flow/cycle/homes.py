@@ -21,9 +21,12 @@ Keep = Callable[..., None]
 
 
 def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> None:
-    """Make a plan's writes, where it has any: nodes that are opened first, then homes of nodes, then tolerations."""
-    if deps.policy.placement == "homes":
-        with suppress(Denied, Retry):  # A watchman that does not hear of us opens what is closed.
+    """Make a plan's writes, where it has any: nodes that are opened first, then homes of nodes, then tolerations.
+
+    Our watchmen, where we have some, hear of us first: one would open what we keep, and one hand our pools back.
+    """
+    if deps.has_watchmen:
+        with suppress(Denied, Retry):
             deps.cluster.beat()
     _write(deps, (partial(deps.cluster.open, name) for name in homes.open), keep)
     _write(deps, (partial(deps.cluster.name_home, name, home) for name, home in homes.name.items()), keep)

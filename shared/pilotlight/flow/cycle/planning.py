@@ -65,9 +65,9 @@ def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) 
     """One new plan with the answers to what the first one asks; the first where they change nothing."""
     quotas, anew = NO_QUOTAS, False
     if "fit" in plan.again:
-        from pilotlight.flow.observe.fit_mismatch import doubt
+        from pilotlight.flow.observe.fit_mismatch import drop_mismatches
 
-        snapshot, anew = doubt(deps, snapshot, plan, aim.refused)
+        snapshot, anew = drop_mismatches(deps, snapshot, plan, aim.refused)
     if "quotas" in plan.again and isinstance(deps.pools, QuotaPools) and (plan.buys or anew):
         from pilotlight.flow.cycle.cloud_quotas import quotas_of
 

@@ -206,7 +206,7 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
     elif step.sent_at is None or now >= step.sent_at + call_steps.LANDS:
         verdict = record.plan.calls[step.n]
         if _gone(deps, step):
-            node_marks.give_back(deps, step.target, verdict.why, by=record.id)
+            node_marks.mark_released(deps, step.target, verdict.why, by=record.id)
             sending.end("done", code="late", note="its answer was lost; the instance is gone")
             for purchase in lost:
                 purchase.one_less(sending.step)

@@ -33,7 +33,7 @@ class Gone(Denied):
     """The node left by itself meanwhile."""
 
 
-class GiveBack:
+class NodeRelease:
     """One node's way out, decided ``by`` a decision at a look taken ``now``. ``memory`` is what it leaves behind."""
 
     def __init__(
@@ -111,7 +111,7 @@ class GiveBack:
         if node.forced and not node.unless_busy:
             return
         try:
-            bound = self.deps.cluster.bound(node.node)
+            bound = self.deps.cluster.bound_pods(node.node)
         except BadRequest as gone:
             if node.registered:
                 raise Gone(f"the node left by itself: {gone}") from None
@@ -126,7 +126,7 @@ class GiveBack:
             self.memory = memory_updates.note_release(self.memory, node.pool, node.break_even_s, self.now)
         self.sending.end("done")
         if node.registered:
-            node_marks.give_back(self.deps, node.node, node.why, by=self.by)
+            node_marks.mark_released(self.deps, node.node, node.why, by=self.by)
         if node.flight:
             self._one_less(f"{self.deps.name}/{node.flight}")
 

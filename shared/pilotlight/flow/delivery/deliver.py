@@ -21,7 +21,7 @@ from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
 from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged_by, proof, proof_name, waiting_name
 from pilotlight.ports.delivery import ThreadedChannel
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.alerts import PROOF, REST, WAITING
+from pilotlight.state_schema.alert_records import PROOF, REST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds
 

@@ -23,7 +23,7 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.ports.delivery import AlertChannel, Outbox
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.state_schema.alerts import ACK, PROOF, WAITING
+from pilotlight.state_schema.alert_records import ACK, PROOF, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 

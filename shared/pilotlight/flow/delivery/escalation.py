@@ -13,7 +13,7 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, ack_name, waiting_name
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.state_schema.alerts import ACK, WAITING
+from pilotlight.state_schema.alert_records import ACK, WAITING
 from pilotlight.state_schema.table import Mark
 
 UNDELIVERED = "undelivered"

@@ -28,7 +28,7 @@ from pilotlight.flow.delivery.desk import (
 from pilotlight.flow.delivery.flush import flush_now_and_then
 from pilotlight.flow.deps import Answer
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.alerts import BURST, WAITING
+from pilotlight.state_schema.alert_records import BURST, WAITING
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 

@@ -12,7 +12,7 @@ from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Tolerati
 from pilotlight.flow.observe.snapshot import Snapshot
 
 
-def without(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto: Sequence[str] = ()) -> Snapshot:
+def without_node(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto: Sequence[str] = ()) -> Snapshot:
     """The look without a node: it is still paid for, unless it is ``gone``. With ``move`` its pods wait for room.
 
     ``onto`` are the only pools that they may go to, where any are named.

@@ -6,7 +6,7 @@ from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.drain_one import Rescue, do_due_steps
+from pilotlight.flow.interruption.drain_one import NodeDrain, do_due_steps
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import Snapshot
 
@@ -24,7 +24,7 @@ def carry_on(deps: Deps) -> list[Answer]:
             raise failed
         return []
     view, questions = deps.observe(), Questions(deps)
-    runs = [Rescue(deps, kept.found, view, questions) for kept in left]
+    runs = [NodeDrain(deps, kept.found, view, questions) for kept in left]
     answers: list[Answer] = []
     for kept, run in zip(left, runs, strict=True):
         run.beside = runs
@@ -66,11 +66,11 @@ def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
         yield gpu_health.begin
 
 
-def look_with_rescues(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
+def look_with_drains(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
     """The change to a reconcile's look while nodes are on their way out: the room that was asked for their pods is
     kept until they come. None where no interruption is at work.
     """
-    left = [Rescue(deps, kept.found, ClusterView()) for kept in interruption_records.open_interruptions(deps)]
+    left = [NodeDrain(deps, kept.found, ClusterView()) for kept in interruption_records.open_interruptions(deps)]
     rescues = [one for one in left if one.holds_room]
 
     def see(snapshot: Snapshot) -> Snapshot:

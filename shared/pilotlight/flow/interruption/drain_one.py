@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import groups, unsaved_work
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
@@ -34,14 +34,14 @@ from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.departing_node import node_of, without
+from pilotlight.flow.interruption.departing_node import node_of, without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, ledger, node_marks
 
 
-class Rescue(Saving):
+class NodeDrain(Saving):
     """One look at one interruption: saving, and what needs the lease: room elsewhere, and the instance given back.
 
     ``beside`` are the rescues of the same look: room is asked for once, for all that need it now. ``again`` is when to
@@ -50,7 +50,7 @@ class Rescue(Saving):
 
     def __init__(self, deps: Deps, found: Interruption, view: ClusterView, questions: Questions | None = None) -> None:
         super().__init__(deps, found, view, questions)
-        self.beside: Sequence[Rescue] = ()
+        self.beside: Sequence[NodeDrain] = ()
         self.again: datetime | None = None
 
     def go(self) -> None:
@@ -203,9 +203,9 @@ class Rescue(Saving):
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
         return self.found.replaced and not self.found.is_over and self.found.kind not in STOP_KINDS
 
-    def _who_hold_room(self) -> "Sequence[Rescue]":
+    def _who_hold_room(self) -> "Sequence[NodeDrain]":
         others = self.beside or [
-            Rescue(self.deps, kept.found, self.view) for kept in interruption_records.open_interruptions(self.deps)
+            NodeDrain(self.deps, kept.found, self.view) for kept in interruption_records.open_interruptions(self.deps)
         ]
         return [one for one in others if one.found.instance != self.found.instance and one.holds_room]
 
@@ -246,7 +246,7 @@ class Rescue(Saving):
         gone = self.found.deadline is None and self.found.until is None
         node = node_of(snapshot.view, self.found.instance, self.found.node)
         onto = self.spot_pools() if self.found.kind == BACK else ()
-        return without(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
+        return without_node(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
 
     def _count(self, node: Node) -> None:
         """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
@@ -273,7 +273,7 @@ class Rescue(Saving):
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return True  # Nothing could be given back now: no pod is made to leave for it.
-        why = rivals(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
+        why = other_autoscalers(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
         if why is None:
             return False
         self.did.append(why)
@@ -286,7 +286,7 @@ class Rescue(Saving):
     def _end(self, outcome: RescueOutcome) -> None:
         if outcome in ("released", "gone") and self.found.cordoned:
             with suppress(Retry):
-                node_marks.give_back(self.deps, self.found.node, self.found.why, by=self.found.decision)
+                node_marks.mark_released(self.deps, self.found.node, self.found.why, by=self.found.decision)
         untrue = outcome == "disproved"
         lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
         self._note(outcome=outcome, ended_at=self.now, lost=lost)
@@ -310,10 +310,10 @@ def advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
 
     Raises what kept a step from being done, after the others were.
     """
-    return do_due_steps(deps, kept, Rescue(deps, kept.found, view))
+    return do_due_steps(deps, kept, NodeDrain(deps, kept.found, view))
 
 
-def do_due_steps(deps: Deps, kept: Versioned, run: Rescue) -> Answer:
+def do_due_steps(deps: Deps, kept: Versioned, run: NodeDrain) -> Answer:
     """One look's steps of a rescue, done and written; people are told once it is over."""
     if not kept.found.is_over:
         run.go()

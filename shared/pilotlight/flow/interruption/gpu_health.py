@@ -1,7 +1,7 @@
 """Pods are moved off a node whose GPUs are not well where all of their classes say so, as off one that is too old."""
 
 from pilotlight.decide.nodes.node_age import moves_on
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import SICK
 from pilotlight.flow.budgets import interruption_records
@@ -17,7 +17,7 @@ def begin(deps: Deps) -> None:
         return
     going, now = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}, deps.now()
     view = deps.observe()
-    others = rivals(deps.policy, view, deps.pools.describe(), now)
+    others = other_autoscalers(deps.policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
         if node.name not in closed or not node.gpu_pods or node.pool in going or node.pool in others:
             continue

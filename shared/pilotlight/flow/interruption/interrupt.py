@@ -152,7 +152,7 @@ def _opened(
     from pilotlight.flow.interruption.departing_node import node_of
 
     node = node_of(view, notice.instance)
-    seen = known_instances.where(deps, notice.instance) if node is None else None
+    seen = known_instances.find_instance(deps, notice.instance) if node is None else None
     pool = node.pool if node else seen.pool if seen else ""
     ours, why = owner_of(deps.policy, pool, node)
     deadline = deadline_of(notice, now)
@@ -231,7 +231,7 @@ def _told(
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """The answer of a dry run: the steps in their order."""
     from pilotlight.flow.interruption.departing_node import node_of
-    from pilotlight.flow.interruption.drain_one import Rescue
+    from pilotlight.flow.interruption.drain_one import NodeDrain
     from pilotlight.flow.interruption.verify_notice import Questions
 
     node = node_of(view, found.instance)
@@ -239,7 +239,7 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
         found = Questions(deps).verify(found, node, found.received_at)
     if found.truth == "disproved":
         return Answer(decision="", did=(), why=f"dry run: disproved: {found.proof}")
-    run = Rescue(deps, found, view)
+    run = NodeDrain(deps, found, view)
     steps = run.steps(node) if node and not found.is_over and (found.deadline or found.until) else ()
     lines = [f"{move.at:%H:%M:%S} {move.do} {move.subject}: {move.why}" for move in steps]
     known = f"{found.truth}, {found.proof}" if found.proof else found.why

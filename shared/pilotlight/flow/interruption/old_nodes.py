@@ -12,14 +12,14 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import CORDON_S, unsaved_work
 from pilotlight.decide.limits.policy_schedule import effective
 from pilotlight.decide.nodes.node_age import movable
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import RENEW, SICK, Interruption
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.observe.stopped_nodes import without_standing
+from pilotlight.flow.observe.stopped_nodes import without_stopped
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.state import ABSENT
 
@@ -34,9 +34,9 @@ def begin(deps: Deps) -> None:
     now = deps.now()
     going = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}
     pools = deps.pools.describe()
-    view, _ = without_standing(deps.observe(), pools)
+    view, _ = without_stopped(deps.observe(), pools)
     policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
-    others = rivals(policy, view, pools, now)
+    others = other_autoscalers(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not move_tried_lately(deps, n, now)], pools, policy, now):
         held = node.pool in going or node.pool in others or brake_records.pause_reason(deps.state, deps.name, node.pool)
         if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":

@@ -39,7 +39,9 @@ def _stop(deps: Deps, found: Interruption, node: Node) -> None:
     try:
         node_marks.hold(deps, node.name, "rescue", f"{found.kind} of {found.instance}")
         left = [
-            pod for pod in deps.cluster.bound(deps.known_as(node.name)) if pod.gpu is not None and not pod.daemonset
+            pod
+            for pod in deps.cluster.bound_pods(deps.known_as(node.name))
+            if pod.gpu is not None and not pod.daemonset
         ]
         for pod in left:
             try:

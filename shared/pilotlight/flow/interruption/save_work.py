@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, rescue
+from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
@@ -45,7 +45,7 @@ class Saving:
     def steps(self, node: Node) -> tuple[Move, ...]:
         """Moves that are left to do, as the last look shows it."""
         node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
-        return rescue(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
+        return drain_moves(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
 
     def save(self, node: Node) -> None:
         """Save with the cluster alone what can be. Nothing says who was asked: early enough, they are asked again."""
@@ -162,7 +162,7 @@ class Saving:
         try:
             return not [
                 p
-                for p in self.deps.cluster.bound(self.deps.known_as(node.name))
+                for p in self.deps.cluster.bound_pods(self.deps.known_as(node.name))
                 if p.gpu is not None and not p.daemonset
             ]
         except (Retry, Denied):

@@ -14,7 +14,7 @@ See = Callable[[Snapshot], Snapshot]
 
 
 class ShownNotices:
-    """Notes such nodes while a cycle looks (``see``), and begins their rescues after it (``begin_rescues``)."""
+    """Notes such nodes while a cycle looks (``see``), and begins their rescues after it (``begin_drains``)."""
 
     def __init__(self, deps: Deps, then: See | None) -> None:
         self._deps, self._then = deps, then
@@ -29,7 +29,7 @@ class ShownNotices:
                 self._nodes[node.name] = node
         return self._then(snapshot) if self._then is not None else snapshot
 
-    def begin_rescues(self) -> None:
+    def begin_drains(self) -> None:
         """Begin what no notice began. One that fails keeps none of the others; the first error is raised last."""
         if not self._nodes:
             return

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.decide.fit.fit_mismatch import beliefs, findings, given_up, misfits, not_due
+from pilotlight.decide.fit.fit_mismatch import believed_fits, findings, fit_mismatches, given_up, not_due
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
@@ -18,15 +18,17 @@ from pilotlight.flow.records.lease import LOST
 from pilotlight.state_schema.decision_records import BELIEFS
 
 
-def doubt(deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]) -> tuple[Snapshot, bool]:
+def drop_mismatches(
+    deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]
+) -> tuple[Snapshot, bool]:
     """The look without what is believed no longer, and whether that is anything: then it is to be decided anew.
 
     ``refused`` says by pod uid when the scheduler last said that it fits nowhere.
     """
     was = BELIEFS.read(deps.state, deps.name)
     but = not_due(plan, snapshot.view.pending, snapshot.moving, snapshot.doubted)
-    now = beliefs(plan, snapshot.view.nodes, was.values, snapshot.now, but)
-    found = misfits(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
+    now = believed_fits(plan, snapshot.view.nodes, was.values, snapshot.now, but)
+    found = fit_mismatches(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
     try:
         BELIEFS.write(deps.state, deps.name, was, now)
     except Conflict:

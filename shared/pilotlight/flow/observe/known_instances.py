@@ -7,7 +7,6 @@ looks miss lies apart, for two days from then, because log sinks and queues deli
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,10 +16,7 @@ from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.interruptions import GONE, INSTANCES
-
-if TYPE_CHECKING:
-    from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.state_schema.cluster_records import GONE, INSTANCES
 
 NAMED = 3
 """A finding names so many instances."""
@@ -29,13 +25,13 @@ REFRESH = timedelta(hours=1)
 """How old "last seen" may become before it is written again."""
 
 
-def learn(deps: Deps, snapshot: "Snapshot") -> None:
-    """Remember what this look shows. Where another look is at it, that one's will do."""
+def learn(deps: Deps, pools: Sequence[PoolState], nodes: Sequence[Node], now: datetime) -> None:
+    """Remember what a look at ``now`` shows. Where another look is at it, that one's will do."""
     was = INSTANCES.read(deps.state, deps.name)
     known = was.values
-    seen = {b.instance: (p.name, _node_of(known, b.instance)) for p in snapshot.pools for b in p.booting}
-    seen |= {n.instance: n.place for n in snapshot.view.nodes if n.instance}
-    now, old = snapshot.now, snapshot.now - REFRESH
+    seen = {b.instance: (p.name, _node_of(known, b.instance)) for p in pools for b in p.booting}
+    seen |= {n.instance: n.place for n in nodes if n.instance}
+    old = now - REFRESH
     new = {
         name: Instance(pool=pool, node=node, seen_at=now)
         for name, (pool, node) in seen.items()
@@ -89,7 +85,7 @@ def kept_in_doubt(pools: Sequence[PoolState], late: datetime) -> tuple[Finding, 
     return tuple(found)
 
 
-def where(deps: Deps, instance: str) -> Instance | None:
+def find_instance(deps: Deps, instance: str) -> Instance | None:
     """Where an instance was last seen; its node's name will do too."""
     known: dict[str, Instance] = {}
     for entry in GONE.table.scan(deps.state, f"{deps.name}/"):

@@ -54,7 +54,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed_launches(snapshot.pools)
     findings += known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
-    known_instances.learn(deps, snapshot)
+    known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
 
 

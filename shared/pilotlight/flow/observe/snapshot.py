@@ -7,7 +7,7 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.facts.capacity import Node, digest
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
@@ -66,9 +66,9 @@ def look(deps: Deps) -> Snapshot:
     told = deps.pools.describe()
     standing: tuple[Node, ...] = ()
     if any(pool.stops or pool.stopped for pool in told):
-        from pilotlight.flow.observe.stopped_nodes import without_standing
+        from pilotlight.flow.observe.stopped_nodes import without_stopped
 
-        view, standing = without_standing(view, told)
+        view, standing = without_stopped(view, told)
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
@@ -86,7 +86,7 @@ def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
     view = snapshot.view
     if not (view.nodes or view.scalers or any(pool.rules and pool.rules.handed_back for pool in snapshot.pools)):
         return snapshot
-    return replace(snapshot, others=rivals(deps.policy, view, snapshot.pools, snapshot.now))
+    return replace(snapshot, others=other_autoscalers(deps.policy, view, snapshot.pools, snapshot.now))
 
 
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
@@ -118,7 +118,7 @@ def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
     if doubted:
         nodes = tuple(replace(n, schedulable=True) if n.name in doubted else n for n in snapshot.view.nodes)
         snapshot = replace(snapshot, view=replace(snapshot.view, nodes=nodes), doubted=doubted)
-    names = node_marks.given_back(found, snapshot.view.nodes, snapshot.now)
+    names = node_marks.released_nodes(found, snapshot.view.nodes, snapshot.now)
     if not names:
         return snapshot
     view = replace(snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names))

@@ -11,7 +11,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.records.ledger import CLOUD_SKEW
 
 
-def without_standing(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:
+def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:
     """The view without nodes that stand stopped, which no pool's size counts, and those apart.
 
     A node that was started again is as young as its last start, where its cloud tells that.

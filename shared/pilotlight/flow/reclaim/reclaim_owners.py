@@ -9,19 +9,18 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.decide.nodes.other_autoscalers import rivals
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.decide.utilisation.idle_owners import ReclaimRules, idle, reclaim, working
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
-from pilotlight.flow.billing.gpu_telemetry import on_its_grid
-from pilotlight.flow.billing.waste_alert import node_prices
+from pilotlight.flow.billing.waste_alert import node_prices, on_its_grid
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reclaim import reclaim_record as told
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.cluster import RestingCluster
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.followed_records import RECLAIM, RECLAIM_LOOK
+from pilotlight.state_schema.alert_records import RECLAIM, RECLAIM_LOOK
 from pilotlight.state_schema.table import Entry, Mark
 from pilotlight.units import HOUR, Seconds
 
@@ -58,7 +57,7 @@ def watch(deps: Deps, now: datetime) -> tuple[str, ...]:
     pods = _with_owners(cluster, idle(read, nodes, rules, node_prices(deps, nodes), now))
     states = {key: cluster.owner_now(entry.value.owner) for key, entry in entries.items()}
     known = {key: entry.value for key, entry in entries.items()}
-    others = rivals(deps.policy, view, deps.pools.describe(), now) if pods else {}
+    others = other_autoscalers(deps.policy, view, deps.pools.describe(), now) if pods else {}
     ours = (pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others)
     acted_on = {pool for pool in ours if not _paused(deps, pool)}
     steps = reclaim(pods, known, states, rules, acted_on, working(read, rules, nodes, now), now)

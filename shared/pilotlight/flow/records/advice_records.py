@@ -11,7 +11,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import State
-from pilotlight.state_schema.followed_records import ADVICE, FOLLOWED
+from pilotlight.state_schema.alert_records import ADVICE, FOLLOWED
 
 
 def follow(deps: Deps, plan: Plan, view: ClusterView, now: datetime) -> None:

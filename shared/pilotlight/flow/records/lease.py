@@ -147,7 +147,7 @@ def _next_fence(state: State, cluster: str, *, settles: bool) -> tuple[Fence | N
 
     fence = FENCE.change(state, cluster, after)
     if isinstance(state, KnowsLooks):
-        state.looked(cluster, now)
+        state.note_look(cluster, now)
     return before[-1], fence
 
 

@@ -80,7 +80,7 @@ def forget(deps: Deps, node: str) -> None:
     NODE_MARK.delete(deps.state, _name(deps, node))
 
 
-def give_back(deps: Deps, node: str, why: str, *, by: str = "") -> None:
+def mark_released(deps: Deps, node: str, why: str, *, by: str = "") -> None:
     """Its cloud takes the instance: while the node object is still seen it stays closed, whoever else leaves.
 
     A cluster that does not answer changes nothing: the node was closed before, and a later look closes it again.
@@ -97,7 +97,7 @@ def give_back(deps: Deps, node: str, why: str, *, by: str = "") -> None:
     NODE_MARK.put(deps.state, _name(deps, node), NodeMark(node=node, owners={"release": claim}))
 
 
-def given_back(found: Iterable[NodeMark], nodes: Sequence[Node], now: datetime) -> set[str]:
+def released_nodes(found: Iterable[NodeMark], nodes: Sequence[Node], now: datetime) -> set[str]:
     """Nodes that are still seen though their instance was given back."""
     claims = {mark.node: mark.owners.get("release") for mark in found}
     return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now)}
@@ -187,7 +187,7 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
     held = {node for node, claim in claims if claim is not None and now - claim.since >= SETTLED}
     if not held:
         return held
-    from pilotlight.state_schema.interruptions import RESCUE
+    from pilotlight.state_schema.cluster_records import RESCUE
 
     return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
 

@@ -53,7 +53,7 @@ class _RunJudge:
             self._narrowest.append((found, came_to))
 
     def learn(self, names: Sequence[str], value: float) -> None:
-        self.known.ended(names, value)
+        self.known.learn(names, value)
         self._seen.update(names)
 
     def groups(self) -> RunGroups:
@@ -78,7 +78,7 @@ def learnt(jobs: Iterable[Job]) -> RunLengths:
     """The run lengths of jobs that have ended, by group."""
     known = RunLengths()
     for job in sorted(jobs, key=lambda j: j.submit_s + j.duration_s):
-        known.ended(groups_of(job), job.duration_s)
+        known.learn(groups_of(job), job.duration_s)
     return known
 
 
@@ -96,7 +96,7 @@ def run_lengths(jobs: Iterable[Job]) -> RunGroups:
     return judge.groups()
 
 
-def use(telemetry: Telemetry, owner: Callable[[str], str]) -> RunGroups:
+def hourly_activity(telemetry: Telemetry, owner: Callable[[str], str]) -> RunGroups:
     """The most activity (percent) of each hour of each pod's GPU, foretold at its begin by the hours before."""
     judge = _RunJudge()
     hour = max(1, int(HOUR / telemetry.step_s))

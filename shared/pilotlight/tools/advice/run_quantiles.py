@@ -38,7 +38,7 @@ class RunLengths:
         self._ended: dict[str, list[Seconds]] = {}
         self._order: dict[str, list[Seconds]] = {}
 
-    def ended(self, groups: Sequence[str], length_s: Seconds) -> None:
+    def learn(self, groups: Sequence[str], length_s: Seconds) -> None:
         """A run of these groups, narrowest first, has ended."""
         for group in groups:
             ordered, recent = self._ended.setdefault(group, []), self._order.setdefault(group, [])

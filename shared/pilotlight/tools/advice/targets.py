@@ -41,7 +41,7 @@ class PodsUse(NamedTuple):
     idle: Decimal | None = None
 
 
-def use(telemetry: Telemetry, device_mib: float) -> PodsUse:
+def pods_use(telemetry: Telemetry, device_mib: float) -> PodsUse:
     """The means over all samples of all pods' devices that were measured."""
     active = [value for one in telemetry.series for value in one.activity if value == value]
     held = [value for one in telemetry.series for value in one.memory if value == value]

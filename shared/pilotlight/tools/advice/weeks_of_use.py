@@ -72,7 +72,7 @@ def total(by_week: dict[date, Hours]) -> Hours:
     return Hours(*(sum(part) for part in zip(*by_week.values(), strict=True))) if by_week else Hours()
 
 
-def books(hours: Hours, metered_hours: float, teams: Decimal, idle: Decimal, shared: Decimal) -> MeteredWeeks:
+def dollars_by_use(hours: Hours, metered_hours: float, teams: Decimal, idle: Decimal, shared: Decimal) -> MeteredWeeks:
     """The meter's dollars of the same days, the teams' by what their GPUs did; the parts add up to it to the cent."""
     unseen = max(0.0, metered_hours - hours.held)
     all_hours = hours.held + unseen

@@ -19,7 +19,7 @@ _PRIORITY = re.compile(r"^\s*(\d+):\s*$")
 _EXPRESSION = re.compile(r"^\s*-\s*(.+?)\s*$")
 
 
-def rival_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
+def autoscaler_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
     """Other owners of nodes, and the known faults of their settings."""
     found = [
         *_autoscaler(survey, policy),

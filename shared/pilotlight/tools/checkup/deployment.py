@@ -9,7 +9,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.account_limits import limit_checks, pod_limit_checks
-from pilotlight.tools.checkup.autoscalers import rival_checks
+from pilotlight.tools.checkup.autoscalers import autoscaler_checks
 from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
@@ -46,7 +46,7 @@ def checkup(
         *pool_checks(survey, policy, offered, clouds),
         *rule_checks(policy, clouds or {}),
         *_device_plugin(survey, policy),
-        *rival_checks(survey, policy, offered),
+        *autoscaler_checks(survey, policy, offered),
         *placement_checks(survey, policy, offered),
         *home_checks(survey, policy),
         *_prices(prices, offered),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from pilotlight.facts.capacity import Taint
-from pilotlight.facts.labels import DRAINING, HOME, NEW_HOME, NODE_NAME, PLACEMENT
+from pilotlight.facts.labels import DRAINING, HOME, NEW_HOME, NODE_NAME
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.place.homes import has_home_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
@@ -39,7 +39,10 @@ def home_checks(survey: Survey, policy: Policy) -> Iterator[Check]:
         elif kept:
             what = f"{_nodes(kept)} kept by {HOME}, and placement is {policy.placement}: no pod is given a home there"
             yield _check(
-                name, "fault", what, "set placement: homes, or take the taint out of the pool and off its nodes"
+                name,
+                "fault",
+                what,
+                "take placement: none out of the policy, or the taint out of pool and nodes",
             )
     for node in survey.nodes:
         if node.pool not in policy.pools and _home(node) is not None:
@@ -111,7 +114,7 @@ def _never_comes(each: SeenSet, pool: PoolPolicy) -> bool:
 
 
 def _passes(taint: Taint) -> bool:
-    return taint.key in (HOME, PLACEMENT, DRAINING) or taint.key.startswith(_PASSING)
+    return taint.key in (HOME, DRAINING) or taint.key.startswith(_PASSING)
 
 
 def _home(node: SeenNode) -> str | None:

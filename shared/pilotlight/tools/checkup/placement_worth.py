@@ -9,7 +9,8 @@ from pilotlight.tools.checkup.survey_facts import Limit, Survey
 from pilotlight.units import cents
 
 _WATCHMAN = "apply infra/kubernetes/placement/watchman.yaml, and see that its CronJob pilotlight-watchman runs"
-_CHOOSE = "set placement: homes in the policy and apply infra/kubernetes/placement/watchman.yaml"
+_TAINT = "list the taint pilotlight.dev/home=new:NoSchedule at pools"
+_BESIDE = "in the policy and at their cloud, and apply infra/kubernetes/placement/watchman.yaml"
 _LIMIT = "pilotlight connect --act, or apply infra/kubernetes/admission/tolerations.yaml"
 
 
@@ -19,22 +20,27 @@ def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]
     if not worth:
         return
     if policy.placement == "none":
-        what = f"nobody keeps small work off dear nodes: {worth}"
-        yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=_CHOOSE)
-    elif policy.placement == "homes" and survey.pod_limit is not None and _unlimited(survey.pod_limit):
+        what, fix = f"nobody keeps small work off dear nodes: {worth}", "take placement: none out of the policy"
+        yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=fix)
+    elif not policy.homed:
+        what, fix = f"no pool is homed: {worth}", f"{_TAINT} {', '.join(_dear_pools(offered))} {_BESIDE}"
+        yield Check(code="placement", subject="placement", verdict="warning", what=what, fix=fix)
+    elif survey.pod_limit is not None and _unlimited(survey.pod_limit):
         what = f"no pod is given a home: nothing limits our account to that, or it may not patch pods; {worth}"
         yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_LIMIT)
     elif survey.watched:
-        yield Check(code="placement", subject="placement", verdict="ok", what=f"{_BY[policy.placement]}; else {worth}")
+        homed = ", ".join(sorted(policy.homed))
+        what = f"by homes: nodes of pools {homed} take only the pods that are planned on them; else {worth}"
+        yield Check(code="placement", subject="placement", verdict="ok", what=what)
     else:
         what = f"no node is kept: the Lease pilotlight-placement or its watchman is not there; {worth}"
         yield Check(code="placement", subject="placement", verdict="fault", what=what, fix=_WATCHMAN)
 
 
-_BY = {
-    "taint": "by taint: nodes of dear types are closed to work that belongs on a cheaper one",
-    "homes": "by homes: a pod runs on the node that was bought for it, or given to it",
-}
+def _dear_pools(offered: Sequence[Offering]) -> list[str]:
+    """The pools whose nodes cost more a GPU than the cheapest."""
+    rates = {o.pool: o.usd_per_hour / o.gpus for o in offered if o.gpus}
+    return sorted(pool for pool, rate in rates.items() if rate > min(rates.values()))
 
 
 def _unlimited(limit: Limit) -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from pilotlight.facts.capacity import Offering, Taint
-from pilotlight.facts.labels import DRAINING, HOME, PLACEMENT
+from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.tools.checkup.survey_facts import SeenNode, Survey
@@ -114,14 +115,14 @@ def _wrong_labels(name: str, pool: PoolPolicy, node: SeenNode) -> Iterator[tuple
 
 
 def _wrong_taints(name: str, pool: PoolPolicy, node: SeenNode) -> Iterator[tuple[str, str]]:
-    theirs = (taint for taint in node.taints if taint.key not in (DRAINING, PLACEMENT, HOME))
+    theirs = (taint for taint in node.taints if taint.key not in (DRAINING, HOME))
     have = [taint for taint in theirs if not taint.key.startswith(_PASSING)]
     for taint in have:
         if taint not in pool.taints and taint.effect != "PreferNoSchedule":
             fix = f"add it to pools.{name}.taints: pods that do not tolerate it wait for ever on a node bought for them"
             yield f"has taint {_taint(taint)}, which the policy does not know", fix
-    for taint in pool.taints:
-        if taint not in have and taint.key != HOME:  # That one is named and taken off (homed_nodes).
+    for taint in but_home(pool.taints):
+        if taint not in have:
             fix = "set it in the cloud's pool: without it pods that need no GPU keep the node lit"
             yield f"lacks taint {_taint(taint)}", fix
 

@@ -103,7 +103,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         autoscaler_priorities=look.config(AUTOSCALER_PRIORITIES, "priorities"),
         hidden=look.hidden,
         token=token_of(access.token),
-        watched=policy.placement in ("homes", "taint") and has_watchman(api, now),
+        watched=bool(policy.homed) and has_watchman(api, now),
     )
 
 

@@ -42,7 +42,7 @@ class FileCluster:
         """The newest moment the files speak of: they were written then or later."""
         return newest(self._pods, self._nodes)
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
         return next((n.pods for n in self.observe().nodes if n.name == node), ())
 
     def cordon(self, node: str) -> None:
@@ -50,9 +50,6 @@ class FileCluster:
 
     def uncordon(self, node: str) -> None:
         raise _untouchable("uncordon", node)
-
-    def close(self, node: str) -> None:
-        raise _untouchable("close", node)
 
     def open(self, node: str) -> None:
         raise _untouchable("open", node)

@@ -273,5 +273,5 @@ def die(cluster: str, pool: str, to: str, zone: str) -> None:
     from pilotlight.settings import deployed_settings
     from pilotlight.wiring import App
 
-    site = App(deployed_settings()).at(cluster)
+    site = App(deployed_settings()).for_cluster(cluster)
     site.deps.pools.grow(pool, int(to), zone, gate=lambda: os._exit(KILLED), token=f"died/{time.time_ns()}")

@@ -84,7 +84,7 @@ class Sandbox:
         node = next((node for node in self.deps.cluster.observe().nodes if node.instance == instance), None)
         if node is not None:
             self.deps.cluster.cordon(node.name)
-            busy = [pod for pod in self.deps.cluster.bound(node.name) if pod.gpu is not None and not pod.daemonset]
+            busy = [pod for pod in self.deps.cluster.bound_pods(node.name) if pod.gpu is not None and not pod.daemonset]
             if busy:
                 self.deps.cluster.uncordon(node.name)
                 raise Failed(f"{busy[0].namespace}/{busy[0].name} was bound to it: it stays")

@@ -14,9 +14,9 @@ from pilotlight.facts.money.budgets import Rung, Spent
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import meter_nodes
-from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import ladder_steps
-from pilotlight.state_schema.followed_records import RECLAIM
+from pilotlight.state_schema.alert_records import RECLAIM
 from pilotlight.tools.advice.month import Month, month
 from pilotlight.tools.advice.month import cents as in_cents
 from pilotlight.tools.cli.act import reclaim_by_hand
@@ -78,9 +78,9 @@ class Story:
         self._adds_up()
         self._told_once()
 
-    def spent(self) -> Spent:
+    def budget_spent(self) -> Spent:
         """Where the story's budget stands."""
-        (found,) = standing(self.stage.app.deps, self.stage.app.clock.now())
+        (found,) = budget_standings(self.stage.app.deps, self.stage.app.clock.now())
         return found
 
     def rung(self) -> Rung | None:

@@ -10,7 +10,7 @@ LATE_S: Seconds = 300.0
 """A function that ticks every minute and has not for so long is not at work."""
 
 
-class Want(NamedTuple):
+class ActionItem(NamedTuple):
     """A line that needs a person, ``how`` to mend it in words, and the words of the command where that is one."""
 
     what: str
@@ -18,12 +18,12 @@ class Want(NamedTuple):
     command: tuple[str, ...] = ()
 
 
-def needs(seen: Glance) -> Iterator[str]:
+def action_lines(seen: Glance) -> Iterator[str]:
     """One line each, the most urgent first."""
-    return (want.what + want.how for want in wants(seen))
+    return (want.what + want.how for want in action_items(seen))
 
 
-def wants(seen: Glance) -> Iterator[Want]:
+def action_items(seen: Glance) -> Iterator[ActionItem]:
     """The same, with their commands."""
     if seen.unseen:
         yield _see(f"cluster and cloud cannot be looked at: {seen.unseen}", "doctor")
@@ -33,33 +33,33 @@ def wants(seen: Glance) -> Iterator[Want]:
     for one in seen.approvals:
         what = f"{one.nodes} of pool {one.pool} wait for approval ({one.why})"
         if one.decision:
-            yield Want(what, f": pilotlight approve {one.decision}", ("pilotlight", "approve", one.decision))
+            yield ActionItem(what, f": pilotlight approve {one.decision}", ("pilotlight", "approve", one.decision))
         else:
-            yield Want(what, ": the alert names the decision to approve")
+            yield ActionItem(what, ": the alert names the decision to approve")
     for group in seen.waiting:
         if group.verdict in ("refused", "finding"):
             more = f" and {group.pods - 1} more" if group.pods > 1 else ""
             yield _see(f"{group.first}{more} will get no node: {group.why}", "why", group.first)
     for finding in seen.findings:
-        yield Want(f"{finding.subject}: {finding.message}", "")
+        yield ActionItem(f"{finding.subject}: {finding.message}", "")
     if seen.letters:
         what = f"{seen.letters} events were refused and lie in dead letters"
-        yield Want(what, ": see the outbox, and mend or drop them")
+        yield ActionItem(what, ": see the outbox, and mend or drop them")
     if seen.alerts_given_up:
         yield _see(f"{seen.alerts_given_up} alerts reached nobody", "alerts", "list")
     if seen.prices_stale and seen.prices_age_s is not None:
         age = human(seen.prices_age_s)
-        yield Want(f"prices are {age} old, more than prices.max_age_days", ": see pilotlight prices")
+        yield ActionItem(f"prices are {age} old, more than prices.max_age_days", ": see pilotlight prices")
 
 
-def _ticking(tick: Ticked) -> Iterator[Want]:
+def _ticking(tick: Ticked) -> Iterator[ActionItem]:
     if tick.age_s is None:
-        yield Want(
+        yield ActionItem(
             f"{tick.function} has never ticked", ": let a schedule call it once a minute, as pilotlight serve does"
         )
     elif tick.age_s > LATE_S:
-        yield Want(f"{tick.function} has not ticked for {human(tick.age_s)}", ": see its log and its schedule")
+        yield ActionItem(f"{tick.function} has not ticked for {human(tick.age_s)}", ": see its log and its schedule")
 
 
-def _see(what: str, *words: str) -> Want:
-    return Want(what, f"; see pilotlight {' '.join(words)}", ("pilotlight", *words))
+def _see(what: str, *words: str) -> ActionItem:
+    return ActionItem(what, f"; see pilotlight {' '.join(words)}", ("pilotlight", *words))

@@ -10,18 +10,17 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
-from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.delivery import KeepsLetters
 from pilotlight.ports.state import State
-from pilotlight.state_schema.alerts import PROOF, WAITING
+from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
-from pilotlight.state_schema.cluster_records import FENCE, PAUSE
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
-from pilotlight.tools.glance.action_items import needs
+from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
+from pilotlight.tools.glance.action_items import action_lines
 from pilotlight.tools.glance.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
 from pilotlight.units import HOUR
 
@@ -43,7 +42,7 @@ def glance(site: "App") -> Glance:
         plan, unseen = preview(deps, releases=True)[1], ""
     except PilotlightError as error:
         plan, unseen = Plan(), str(error)
-    return of_plan(site, now, plan, unseen, standing(deps, now))
+    return of_plan(site, now, plan, unseen, budget_standings(deps, now))
 
 
 def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterable[Spent]) -> Glance:
@@ -79,7 +78,7 @@ def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterabl
         prices_age_s=age_s,
         prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
     )
-    return msgspec.structs.replace(seen, needs=tuple(needs(seen)))
+    return msgspec.structs.replace(seen, needs=tuple(action_lines(seen)))
 
 
 def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:

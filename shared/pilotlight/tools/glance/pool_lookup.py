@@ -21,12 +21,12 @@ def pool_rows(
     clouds: Iterable[PoolState],
     memory: Memory,
     flights: Iterable[InFlight],
-    rivals: Mapping[str, str],
+    others: Mapping[str, str],
     *,
     mode: Mode,
     now: datetime,
 ) -> tuple[PoolRow, ...]:
-    """A row a pool, in the policy's order. ``mode`` is the deployment's; ``rivals`` who else scales a pool."""
+    """A row a pool, in the policy's order. ``mode`` is the deployment's; ``others`` who else scales a pool."""
     states = {state.name: state for state in clouds}
     coming: Counter[str] = Counter()
     for flight in flights:
@@ -55,7 +55,7 @@ def pool_rows(
                 priced_at=priced_at,
                 mode=pool.acts_as or mode,
                 most=pool.max,
-                owner=rivals.get(name, OURS),
+                owner=others.get(name, OURS),
                 last_error=_last_error(by_pool[name], refusals, state),
             )
         )

@@ -18,7 +18,7 @@ from pilotlight.codec.kubernetes.nodes.gpu_models import pool_label
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.labels import DRAINING, HOME, PLACEMENT
+from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
@@ -71,9 +71,6 @@ _OURS = {
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
 """What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
 
-_MARKS, _KEPT = (DRAINING,), (PLACEMENT, HOME)
-"""Our taints on nodes, by what takes them off."""
-
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -111,11 +108,11 @@ def reopen(api: Api, *, dry_run: bool, pools: Container[str] | None = None) -> I
             continue
         carried = {taint.key for taint in node.spec.taints}
         born |= {pool_label(node.metadata.labels)} if HOME in carried else set()
-        for keys, lift in ((_MARKS, writes.uncordon), (_KEPT, writes.open)):
-            if ours := [key for key in keys if key in carried]:
+        for key, lift in ((DRAINING, writes.uncordon), (HOME, writes.open)):
+            if key in carried:
                 if not dry_run:
                     lift(api, node.metadata.name)
-                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {' and '.join(ours)}")
+                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
     for pool in sorted(born - {""}):
         yield Step(
             "keep", "Pool", pool, f"its nodes are born with the taint {HOME}: take it out of the pool, at its cloud"

@@ -81,7 +81,6 @@ class Driver:
         faults = world.faults
         self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets or world.fleet.zones.names)
         self._moved_s = 0.0
-        self._looks: list[Seconds] = []
         world.on_change.append(self._changed)
 
     def run(self) -> None:
@@ -113,7 +112,6 @@ class Driver:
             self._waits[0][0] if self._waits else math.inf,
             self._notices[0][0] if self._notices else math.inf,
             self._rescue_s,
-            self._looks[0] if self._looks else math.inf,
             self._tick_due_s(),
             self._after_s,
             self.world.next_event_s() or math.inf,
@@ -135,9 +133,6 @@ class Driver:
         self._rescues(at_s)
         after = self._after(at_s)
         if self._tick_due_s() <= at_s or after:
-            self._doors_due(at_s)
-            self._look()
-        elif self._doors_due(at_s):
             self._look()
 
     def _after(self, at_s: Seconds) -> bool:
@@ -150,14 +145,6 @@ class Driver:
             return False
         self._after_s = math.inf
         return self._stirred or not self._sure or bool(self.world.pending)
-
-    def _doors_due(self, at_s: Seconds) -> bool:
-        """True where a node's door may have to turn now."""
-        due = False
-        while self._looks and self._looks[0] <= at_s:
-            heapq.heappop(self._looks)
-            due = True
-        return due
 
     def _submit(self, job: Job) -> None:
         chosen = self.affinity.types_of(job) if self.placement in ("affinity", "gated") else None
@@ -193,8 +180,6 @@ class Driver:
         elif change.what == "notice":
             self._order += 1
             heapq.heappush(self._notices, (self.world.now_s + self.detect_s, self._order, change.subject))
-        if self.placement == "taint" and (change.what == "ready" or (change.what == "done" and self.world.pending)):
-            heapq.heappush(self._looks, self.world.now_s + self.detect_s)
 
     def _stir(self, after_s: Seconds) -> None:
         """Schedule a look so much after what happened, together with what happens until then."""
@@ -261,9 +246,6 @@ class Driver:
             self._rescue_s = min(self._rescue_s, max(self._second(again), self.world.now_s + 1))
         elif again is not None:
             self._look_at_s = min(self._look_at_s, max(self._second(again), self.world.now_s + 1))
-        until = answer.body.get("open_until")
-        if until is not None:
-            heapq.heappush(self._looks, max(self._second(until), self.world.now_s + 1))
 
     def _second(self, moment: str) -> Seconds:
         return (datetime.fromisoformat(moment) - self.world.clock.start).total_seconds()

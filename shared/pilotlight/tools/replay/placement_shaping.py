@@ -9,7 +9,7 @@ from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.traces.trace_file import types_for
 from pilotlight.tools.replay.traces.trace_job import Job
 
-Shaping = Literal["none", "taint", "homes", "affinity", "gated"]
+Shaping = Literal["homes", "none", "affinity", "gated"]
 
 
 class Affinity:

@@ -68,7 +68,7 @@ def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:
             c: replace(policy.of_class(c), capacity_types=(ct,), gpu_models="any", fallback=fallback) for c in CLASSES
         },
         require_label=False,
-        placement=scenario.placement if scenario.placement in ("taint", "homes") else "none",
+        placement="homes" if scenario.placement == "homes" else "none",
         prices=replace(policy.prices, max_age_days=FOREVER_DAYS),
     )
 

@@ -28,7 +28,7 @@ class Scenario:
     capacity_type: CapacityType = "on-demand"  # What is bought.
     falls_back: bool = False  # On-demand too, beside spot.
     zones: tuple[ZoneHistory, ...] = ()  # Recorded spot; empty: as much as is asked for.
-    placement: Shaping = "taint"  # How pods are kept off dear nodes.
+    placement: Shaping = "homes"  # How pods are kept off dear nodes.
     boot_s: Seconds | None = None  # Seconds of a boot; None: the catalogue's.
     standby_boot_s: Seconds | None = None  # Seconds of a start from standby; None: no nodes stand by.
     standby_usd_per_hour: Decimal = Decimal("0.011")  # Of a stopped node's disk.

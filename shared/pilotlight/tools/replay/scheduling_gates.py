@@ -36,9 +36,6 @@ class GatedCluster:
     def uncordon(self, node: str) -> None:
         self._cluster.uncordon(node)
 
-    def close(self, node: str) -> None:
-        self._cluster.close(node)
-
     def open(self, node: str) -> None:
         self._cluster.open(node)
 
@@ -51,8 +48,8 @@ class GatedCluster:
     def beat(self) -> None:
         self._cluster.beat()
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        return self._cluster.bound(node)
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        return self._cluster.bound_pods(node)
 
     def drain(self, node: str) -> None:
         self._cluster.drain(node)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.codec.alert_text import clean, links, words
+from pilotlight.codec.alert_text import alert_parts, clean, links
 from pilotlight.doorway import web
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.tools.serve import live_page, request_gate
@@ -68,7 +68,7 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
 
 def _tellings(app: "App", asked: str) -> list[Telling]:
     """Tellings of an alert that the channels know: what goes on before what is over, the newest first."""
-    from pilotlight.state_schema.alerts import PROOF, WAITING
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     cluster, _, digest = asked.rpartition("/")
     if not cluster or not digest:
@@ -83,7 +83,7 @@ def _shown(app: "App", tellings: list[Telling]) -> dict[str, Any]:
 
     alert = tellings[0].alert
     return {
-        **words(alert)._asdict(),
+        **alert_parts(alert)._asdict(),
         "severity": alert.severity,
         "resolved": alert.resolved,
         "at": alert.at.isoformat() if alert.at else "",

@@ -10,7 +10,7 @@ from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.money.bill import MeterDay
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.tools.glance.action_items import wants
+from pilotlight.tools.glance.action_items import action_items
 from pilotlight.tools.glance.glance import Glance, PausedPools
 from pilotlight.tools.serve.live_view import GpuDay, Live, Spending, Tile, TileState, Todo, Wait
 from pilotlight.units import MILLI_PER_GPU
@@ -106,7 +106,7 @@ def _day(found: MeterDay) -> GpuDay:
 
 def todo(seen: Glance) -> Iterator[Todo]:
     """Lines that need a person, the most urgent first."""
-    for want in wants(seen):
+    for want in action_items(seen):
         text = want.what if want.command else want.what + want.how
         yield Todo(text=text, command=shlex.join(want.command))
 

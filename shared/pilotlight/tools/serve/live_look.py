@@ -20,7 +20,7 @@ from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.wording import did, summary
 from pilotlight.flow.billing import meter_nodes
-from pilotlight.flow.billing.billing_tick import standing
+from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.cycle.preview import preview
 from pilotlight.flow.deps import Deps
@@ -145,7 +145,7 @@ def _looked(deps: Deps) -> _Found:
 def _money(deps: Deps, now: datetime) -> _Money:
     today = now.date()
     first = min(today.replace(day=1), today - timedelta(days=6))
-    stands = standing(deps, now)
+    stands = budget_standings(deps, now)
     shown = spending(meter_nodes.days(deps.state, deps.name, first, today), today)
     return _Money(stands, msgspec.structs.replace(shown, budgets=tuple(_budgets(deps, stands))))
 

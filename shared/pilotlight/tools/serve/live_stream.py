@@ -69,7 +69,7 @@ class _Streams:
     def _of(self, cluster: str) -> Looks:
         with self._lock:
             if cluster not in self._looks:
-                site = self._app.at(cluster)
+                site = self._app.for_cluster(cluster)
                 self._looks[cluster] = Looks(site, self._app.clusters, site.speed)
             return self._looks[cluster]
 

@@ -19,7 +19,7 @@ def pages(app: "App") -> "dict[str, WSGIApplication]":
     """The pages by their paths."""
     found = {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
     found |= {path: _told(page) for path, page in acknowledging.pages(app).items()}
-    if any(app.at(cluster).policy.queues for cluster in app.clusters):
+    if any(app.for_cluster(cluster).policy.queues for cluster in app.clusters):
         from pilotlight.tools.cli.watch import queue_commands
 
         found |= {path: _told(page) for path, page in queue_commands.pages(app).items()}
@@ -52,7 +52,7 @@ def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
     from pilotlight.state_schema.cluster_records import FENCE
 
     for cluster in app.clusters:
-        deps = app.at(cluster).deps
+        deps = app.for_cluster(cluster).deps
         deps.now()
         FENCE.get(deps.state, deps.name)
     return request_gate.answer(start, 200, {"ok": True, "clusters": list(app.clusters)})
@@ -75,7 +75,7 @@ def _samples(app: "App") -> "Iterator[Sample]":
     from pilotlight.flow import figures
 
     for cluster in app.clusters:
-        yield from figures.of_cluster(app.at(cluster).deps)
+        yield from figures.of_cluster(app.for_cluster(cluster).deps)
     yield from figures.of_alerts(app.alerts)
     yield from figures.of_letters(app.outbox)
 

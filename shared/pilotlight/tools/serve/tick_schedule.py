@@ -41,11 +41,11 @@ def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
 
 
 def _tick_at(app: "App", cluster: str, tick_s: Seconds, what: Ticked) -> bool:
-    return tick_if_due(app.at(cluster), tick_s, what)
+    return tick_if_due(app.for_cluster(cluster), tick_s, what)
 
 
 def _rescue_at(app: "App", cluster: str) -> None:
-    _rescue(app.at(cluster))
+    _rescue(app.for_cluster(cluster))
 
 
 def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> bool:

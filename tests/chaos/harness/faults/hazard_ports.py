@@ -245,9 +245,6 @@ class HazardCluster:
 
         self._call("cluster", f"uncordon {node}", uncordon)
 
-    def close(self, node: str) -> None:
-        self._call("cluster", f"close {node}", lambda: self._cluster.close(node))
-
     def open(self, node: str) -> None:
         self._call("cluster", f"open {node}", lambda: self._cluster.open(node))
 
@@ -260,8 +257,8 @@ class HazardCluster:
     def beat(self) -> None:
         self._call("cluster", "beat", self._cluster.beat)
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
-        return self._call("cluster", f"bound {node}", lambda: self._cluster.bound(node))
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
+        return self._call("cluster", f"bound_pods {node}", lambda: self._cluster.bound_pods(node))
 
     def drain(self, node: str) -> None:
         self._call("cluster", f"drain {node}", lambda: self._cluster.drain(node))

@@ -111,7 +111,7 @@ def outage(rng: Random, port: Port) -> Outage:
 
 def _faults(method: str, conditional: bool) -> list[Fault]:
     lost = Unavailable(f"{method} timed out")
-    if method in ("get", "scan", "observe", "bound"):
+    if method in ("get", "scan", "observe", "bound_pods"):
         return [Fault("before", lost)]
     if method == "describe":
         return [Fault("before", lost), Fault("before", Throttled("too many requests"))]

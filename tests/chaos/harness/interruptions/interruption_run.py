@@ -51,7 +51,7 @@ ENOUGH_S: Seconds = 60.0
 """With so much notice a replacement is asked for before the drain."""
 QUIET_S: Seconds = 1500.0
 
-_FAILING = ("observe", "cordon", "tell", "evict", "grow", "describe", "release", "bound")
+_FAILING = ("observe", "cordon", "tell", "evict", "grow", "describe", "release", "bound_pods")
 """Calls that may fail once."""
 
 

@@ -76,7 +76,7 @@ class SpendInvariants:
         self.due: set[str] = set()
         """Fingerprints of the steps that were reached: people must be told of each."""
 
-    def looked(self, begin_s: Seconds, end_s: Seconds) -> None:
+    def note_look(self, begin_s: Seconds, end_s: Seconds) -> None:
         """A billing tick came through."""
         self._looks.append(_Look(begin_s, end_s))
 

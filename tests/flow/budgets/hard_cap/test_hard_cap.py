@@ -111,7 +111,7 @@ class Undeletable(WorldCluster):
 class Cloud(WorldPools):
     """A cloud that takes an instance back with whatever runs on it, as clouds do."""
 
-    def give_back(self, pool: str, instance: str) -> None:
+    def take_away(self, pool: str, instance: str) -> None:
         """What ran on it is lost."""
         if self.holds(pool, instance):
             self._world.terminate(instance, "released", evict=True)

@@ -13,7 +13,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.utilisation.reclaim_steps import PodOwner, Reclaim, Stage
 from pilotlight.flow.records.ledger import filed_records
-from pilotlight.state_schema.followed_records import RECLAIM
+from pilotlight.state_schema.alert_records import RECLAIM
 from pilotlight.tools.cli.main import build
 
 

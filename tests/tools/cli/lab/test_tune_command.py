@@ -36,7 +36,7 @@ def tune(*words: str) -> str:
 
 def setting(value: int, usd: int, wait_s: float) -> Setting:
     """A run that came to this."""
-    spread = replace(Spread.of([wait_s]), mean=wait_s)
+    spread = replace(Spread.of_waits([wait_s]), mean=wait_s)
     result = Result(
         policy="pilotlight",
         trace="t",

@@ -12,7 +12,7 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.facts.alerts.advice import Advised
-from pilotlight.state_schema.followed_records import ADVICE
+from pilotlight.state_schema.alert_records import ADVICE
 from pilotlight.tools.cli.main import build
 
 

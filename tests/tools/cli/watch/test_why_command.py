@@ -19,7 +19,7 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
-from pilotlight.state_schema.alerts import PROOF
+from pilotlight.state_schema.alert_records import PROOF
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.report.texts.would_change import would_change
 

@@ -1,9 +1,9 @@
-"""Closing of nodes on a real cluster: a Lease that says we are awake, its watchman, and DaemonSets.
+"""Nodes kept on a real cluster: a Lease that says we are awake, its watchman, and DaemonSets.
 
-The Lease lies beside our account (infra/kubernetes/placement): without it nothing is closed. Each look renews it; the
-watchman, a CronJob with an account of its own, notes on it that it looked, and lifts placement taints and homes once
-the Lease is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is
-missing keeps its node open, or has it opened where it was born with a home.
+The Lease lies beside our account (infra/kubernetes/placement): without it nothing is kept closed. Each look renews it;
+the watchman, a CronJob with an account of its own, notes on it that it looked, and takes home taints off once the Lease
+is five minutes old. No DaemonSet's pod is made for a node whose taint it does not tolerate: one that is missing has its
+node opened.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.labels import HOME, NODE_NAME, PLACEMENT, WATCHED_AT
+from pilotlight.facts.labels import HOME, NODE_NAME, WATCHED_AT
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
@@ -82,7 +82,7 @@ def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = Fals
             api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
         if beaten is not None and abs(now - beaten).total_seconds() < silent_s:
             return
-    for name in Reads(api, Policy(version=1)).carrying(PLACEMENT, HOME):
+    for name in Reads(api, Policy(version=1)).carrying(HOME):
         if not dry_run:
             writes.open(api, name)
         yield name
@@ -131,12 +131,12 @@ def _selects(node: KubeNode, pod: Pod) -> bool:
     whose home it tolerates.
     """
     labels = {**node.metadata.labels, NODE_NAME: node.metadata.name}
-    taints = [t for t in node.spec.taints if t.key not in (PLACEMENT, HOME) and not t.key.startswith(_PASSING)]
+    taints = [t for t in node.spec.taints if t.key != HOME and not t.key.startswith(_PASSING)]
     bears = tolerations(pod.spec.tolerations)
     if not selects(labels, pod_terms(pod)) or untolerated_taint(taints, bears) is not None:
         return False
     home = next((t for t in node.spec.taints if t.key == HOME), None)
-    if home is None or any(t.key == PLACEMENT for t in node.spec.taints):
+    if home is None:
         return True
     return not {"*", home.value} & {*homes(pod.spec.tolerations)} and untolerated_taint([home], bears) is not None
 

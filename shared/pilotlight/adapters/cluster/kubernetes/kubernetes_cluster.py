@@ -67,11 +67,11 @@ class KubernetesCluster:
         view = view_of(found.pods, found.nodes, found.objects, policy=self._policy, classify=classify, now=now)
         scalers = self._reads.scalers() if view.pending or view.nodes or self._lights_ahead else ()
         view = msgspec.structs.replace(view, scalers=scalers) if scalers else view
-        placement = self._policy.placement
-        if placement not in ("taint", "homes") and not any(node.closed or node.home for node in view.nodes):
+        homed = bool(self._policy.homed)
+        if not homed and not any(node.home for node in view.nodes):
             return view
         watched = closing_lease.has_watchman(self._api, now)
-        limited = placement != "homes" or self._limit.holds(pod for pod in found.pods if not pod.spec.node_name)
+        limited = not homed or self._limit.holds(pod for pod in found.pods if not pod.spec.node_name)
         sets = self._reads.daemon_sets()
         return closing_lease.view_for_closing(view, found, sets, self._policy, watched=watched, limited=limited)
 
@@ -86,9 +86,6 @@ class KubernetesCluster:
     def uncordon(self, node: str) -> None:
         writes.uncordon(self._api, node)
 
-    def close(self, node: str) -> None:
-        writes.close(self._api, node)
-
     def open(self, node: str) -> None:
         writes.open(self._api, node)
 
@@ -101,7 +98,7 @@ class KubernetesCluster:
     def beat(self) -> None:
         closing_lease.beat(self._api, self._clock.now())
 
-    def bound(self, node: str) -> Sequence[BoundPod]:
+    def bound_pods(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)
         claims = Claimants(self._policy, classify)
         return tuple(bound_pod(asked, Objects(), claims, "") for asked in self._live(node))

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 FEW_NODES = 8
 """Up to so many GPU nodes are asked for their pods one by one; the pods of the rest of the cluster stay unread."""
 
@@ -230,11 +229,11 @@ class Reads(Lists):
         """One node. Raises ``Missing``."""
         return self._api.get(f"{NODES}/{quote(name)}", NODE)
 
-    def carrying(self, *keys: str) -> list[str]:
-        """The names of all nodes that carry a taint of one of these keys."""
+    def carrying(self, key: str) -> list[str]:
+        """The names of all nodes that carry a taint of this key."""
 
         def keep(node: KubeNode) -> KubeNode | None:
-            return node if any(taint.key in keys for taint in node.spec.taints) else None
+            return node if any(taint.key == key for taint in node.spec.taints) else None
 
         return [node.metadata.name for node in self.all(NODES, _NODE_LIST, keep)]
 

@@ -18,7 +18,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, HOME, NEW_HOME, PLACEMENT, STATUS, WARNINGS
+from pilotlight.facts.labels import ANNOTATE, DRAINING, HOME, NEW_HOME, STATUS, WARNINGS
 from pilotlight.units import Seconds
 
 TRIES = 5
@@ -61,15 +61,9 @@ def uncordon(api: Api, node: str) -> None:
     _mark(api, node, lambda m: _others(m, DRAINING))
 
 
-def close(api: Api, node: str) -> None:
-    """Put our placement taint on. Raises ``Missing``."""
-    taint = {"key": PLACEMENT, "value": MARKED, "effect": "NoSchedule"}
-    _mark(api, node, lambda m: m.spec.taints if _has(m, PLACEMENT) else [*m.spec.taints, taint])
-
-
 def open(api: Api, node: str) -> None:
-    """Take our placement and home taints off; a node without them is left as it is. Raises ``Missing``."""
-    _mark(api, node, lambda m: _others(m, PLACEMENT, HOME))
+    """Take our home taint off; a node without it is left as it is. Raises ``Missing``."""
+    _mark(api, node, lambda m: _others(m, HOME))
 
 
 def name_home(api: Api, node: str, home: str) -> None:
@@ -91,8 +85,8 @@ def _has(marks: Marks, key: str) -> bool:
     return any(taint.get("key") == key for taint in marks.spec.taints)
 
 
-def _others(marks: Marks, *keys: str) -> list[Taint]:
-    return [taint for taint in marks.spec.taints if taint.get("key") not in keys]
+def _others(marks: Marks, key: str) -> list[Taint]:
+    return [taint for taint in marks.spec.taints if taint.get("key") != key]
 
 
 def _mark(api: Api, node: str, change: Callable[[Marks], list[Taint]]) -> None:

@@ -85,7 +85,7 @@ class _Rate(msgspec.Struct, frozen=True):
     rate: str = "0"
     properties: tuple[_Property, ...] = ()
 
-    def of(self, name: str) -> str:
+    def property_named(self, name: str) -> str:
         """One of its properties."""
         return next((one.value for one in self.properties if one.name == name), "")
 
@@ -234,7 +234,7 @@ def _rates(plans: RestApi, plan: _Plan, region: str, kind: str = "") -> Mapping[
     while True:
         page = plans.look_up("/DescribeSavingsPlanRates", _Rates, asked | ({"nextToken": token} if token else {}))
         for one in page.searchResults:
-            if (name := one.of("instanceType")) and Decimal(one.rate) > 0:
+            if (name := one.property_named("instanceType")) and Decimal(one.rate) > 0:
                 found[name] = max(Decimal(one.rate), found.get(name, Decimal(0)))
         token = page.nextToken
         if not token:

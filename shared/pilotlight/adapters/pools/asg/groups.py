@@ -2,14 +2,40 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
 from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.pools.asg.warm_pool_config import WarmConfig
 from pilotlight.facts.labels import HANDED_BACK
 from pilotlight.facts.nodes.pool_state import PoolRules
+
+
+class _Reuse(msgspec.Struct, frozen=True):
+    ReuseOnScaleIn: bool = False
+
+
+class WarmConfig(msgspec.Struct, frozen=True):
+    """Its rules. AWS keeps max(``MaxGroupPreparedCapacity`` less the desired capacity, ``MinSize``) instances in it.
+
+    ``MaxGroupPreparedCapacity`` is None, or -1, where the group's max size stands for it.
+    """
+
+    MaxGroupPreparedCapacity: int | None = None
+    MinSize: int = 0
+    PoolState: Literal["Stopped", "Running", "Hibernated"] = "Stopped"
+    Status: str = ""
+    InstanceReusePolicy: _Reuse = _Reuse()
+
+    @property
+    def takes_back(self) -> bool:
+        """True where a node that the group scales in comes to stand by, and AWS fills it up to a number that was
+        set."""
+        most = self.MaxGroupPreparedCapacity
+        reuses = self.InstanceReusePolicy.ReuseOnScaleIn and self.PoolState == "Stopped"
+        return reuses and most is not None and most >= 0 and not self.Status
+
 
 CLUSTER_TAG, NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 """EKS puts them on the group of each of its node groups."""

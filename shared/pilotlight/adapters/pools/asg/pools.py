@@ -19,7 +19,7 @@ from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, describe_instances, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
 from pilotlight.adapters.pools.asg.launch_answers import Launch, client_token, missing
-from pilotlight.adapters.pools.asg.warm_pool import startable, warm
+from pilotlight.adapters.pools.asg.warm_pool import startable, warm_instances
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolState
@@ -92,7 +92,7 @@ class AsgPools:
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A group tells that it terminates an instance, EC2 its state and what is to come of it."""
-        from pilotlight.adapters.pools.asg.instance_words import state_of
+        from pilotlight.adapters.pools.asg.instance_states import state_of
 
         group = self._find(pool)
         found = next((one for one in group.Instances if one.InstanceId == instance), None)
@@ -152,10 +152,10 @@ class AsgPools:
 
     def _out_of_the_warm_pool(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
         if group.takes_back:
-            from pilotlight.adapters.pools.asg.returning import give_back
+            from pilotlight.adapters.pools.asg.returning import release_standby
 
             with Deadline(WRITE_S) as deadline:
-                give_back(self._api, deadline, group, instance, gate)
+                release_standby(self._api, deadline, group, instance, gate)
 
     def _ailment(self, group: ScalingGroup) -> LateRefusal | None:
         """Why a group is short, where its own activities do not tell: EKS may, of its node groups."""
@@ -233,7 +233,7 @@ class AsgPools:
         owed = max(0, group.DesiredCapacity - len(live))
         name = group.AutoScalingGroupName
         refusal = last_refusal(self._api, name, lambda: self._ailment(group)) if owed else None
-        standing = warm(self._api, group)
+        standing = warm_instances(self._api, group)
         return PoolState(
             name=pool,
             desired=group.DesiredCapacity,

@@ -14,7 +14,7 @@ from pilotlight.adapters.aws_api.forms import members
 from pilotlight.adapters.aws_api.query import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
-from pilotlight.adapters.pools.asg.warm_pool import warm
+from pilotlight.adapters.pools.asg.warm_pool import warm_instances
 from pilotlight.errors import Denied, PilotlightError
 from pilotlight.ports.clouds import OPEN, Gate
 
@@ -53,7 +53,7 @@ def put_by(
         sent = True
 
     try:
-        hold(api, deadline, group, size + len(warm(api, group)))
+        hold(api, deadline, group, size + len(warm_instances(api, group)))
         _protect(api, deadline, group, instance, on=False)
     except Denied:  # A role without these rights, or a group that refuses: the instance is ended by its name.
         return False
@@ -107,7 +107,7 @@ def hold(api: QueryApi, deadline: Deadline, group: ScalingGroup, most: int, leas
 def hold_without(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None:
     """Before a node is ended: what stands by stays as it is when the group is smaller by one. Who may not say so at
     AWS gets one launched there in its place, until a person lowers it."""
-    standing = len(warm(api, group))
+    standing = len(warm_instances(api, group))
     most = group.DesiredCapacity - 1 + standing
     config = group.WarmPoolConfiguration
     if config is not None and config.takes_back and (config.MaxGroupPreparedCapacity or 0) > most:
@@ -120,14 +120,14 @@ def before_growing(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> No
     config = group.WarmPoolConfiguration
     if config is not None and config.takes_back and config.MinSize:
         with suppress(Denied):
-            hold(api, deadline, group, group.DesiredCapacity + len(warm(api, group)))
+            hold(api, deadline, group, group.DesiredCapacity + len(warm_instances(api, group)))
 
 
-def give_back(api: QueryApi, deadline: Deadline, group: ScalingGroup, instance: str, gate: Gate) -> None:
+def release_standby(api: QueryApi, deadline: Deadline, group: ScalingGroup, instance: str, gate: Gate) -> None:
     """One less that stands by: AWS ends one of them, all alike. One that does not stand by is no error."""
     config = group.WarmPoolConfiguration
     if config is None or not config.takes_back:
         return
-    standing = [one.InstanceId for one in warm(api, group)]
+    standing = [one.InstanceId for one in warm_instances(api, group)]
     if instance in standing:
         hold(api, deadline, group, group.DesiredCapacity + len(standing) - 1, gate=gate)

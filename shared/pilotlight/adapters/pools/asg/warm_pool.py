@@ -20,7 +20,7 @@ class _Warm(msgspec.Struct, frozen=True):
     NextToken: str = ""
 
 
-def warm(api: QueryApi, group: ScalingGroup) -> Sequence[Instance]:
+def warm_instances(api: QueryApi, group: ScalingGroup) -> Sequence[Instance]:
     """Those that are in it and stay; none where the group has no warm pool, which is not asked for then."""
     if group.WarmPoolConfiguration is None or not group.WarmPoolSize:
         return ()

@@ -55,8 +55,7 @@ def node_of(
     ready_since = _ready_since(node)
     limits = attach_limits(meta.name, objects)
     gpus = _gpus(room, onboard, by_claim)
-    elsewhere = kind == "spot" or policy.placement == "taint"
-    pods = [bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=elsewhere) for a in onboard.live]
+    pods = [bound_pod(a, objects, claims, blocks_drain(a.pod, objects), elsewhere=kind == "spot") for a in onboard.live]
     return Node(
         name=meta.name,
         pool=whole_name(pool),
@@ -71,7 +70,7 @@ def node_of(
         free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
-        taints=tuple(taint for taint in node.spec.taints if taint.key not in (labels.PLACEMENT, labels.HOME)),
+        taints=tuple(taint for taint in node.spec.taints if taint.key != labels.HOME),
         pods=tuple(pods),
         zone=whole_name(meta.labels.get(labels.ZONE, "")),
         instance=whole_name(instance_id(node.spec.provider_id)),
@@ -82,7 +81,6 @@ def node_of(
         gpu_model=whole_name(model),
         ready_since=ready_since,
         room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
-        closed=any(taint.key == labels.PLACEMENT for taint in node.spec.taints),
         home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),

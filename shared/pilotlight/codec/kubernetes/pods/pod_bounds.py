@@ -37,7 +37,7 @@ def seconds(annotations: Mapping[str, str], name: str) -> Seconds:
         raise Unreadable("bad-annotation", f"{name}: {error}: give seconds, as 600") from None
     bound = dict(_SECONDS)[name]
     if not bound.takes(found):
-        raise Unreadable(bounds.CODE, bounds.beyond(name, text, bound))
+        raise Unreadable(bounds.CODE, bounds.beyond_bound(name, text, bound))
     return max(found, bounds.CHECKPOINT_SOONEST) if found and name == labels.CHECKPOINT_S else found
 
 
@@ -60,7 +60,7 @@ def gib(annotations: Mapping[str, str]) -> int:
         raise Unreadable("bad-annotation", f"{labels.MIN_GPU_MEMORY}: {error}: give a quantity, as 40Gi") from None
     found = amount if text.isdigit() else amount / 2**30
     if not bounds.GPU_MEMORY.takes(found):
-        raise Unreadable(bounds.CODE, bounds.beyond(labels.MIN_GPU_MEMORY, text, bounds.GPU_MEMORY))
+        raise Unreadable(bounds.CODE, bounds.beyond_bound(labels.MIN_GPU_MEMORY, text, bounds.GPU_MEMORY))
     return int(found) + (found > int(found))
 
 
@@ -72,7 +72,7 @@ def amounts(request: Mapping[str, Decimal]) -> None:
         bound = bounds.CORES if name == "cpu" else bounds.AMOUNT
         if not bound.takes(amount):
             raise Unreadable(
-                "bad-quantity", bounds.beyond(f"its request for {bounds.quote_value(name)}", amount, bound)
+                "bad-quantity", bounds.beyond_bound(f"its request for {bounds.quote_value(name)}", amount, bound)
             )
 
 
@@ -100,7 +100,7 @@ def told_of(pod: Pod) -> list[str]:
 def _told(pod: Pod) -> Iterator[str]:
     grace = pod.spec.termination_grace_period_seconds
     if not bounds.GRACE.takes(grace) and not grace < 0:
-        yield bounds.beyond("spec.terminationGracePeriodSeconds", f"{grace:.15g}", bounds.GRACE)
+        yield bounds.beyond_bound("spec.terminationGracePeriodSeconds", f"{grace:.15g}", bounds.GRACE)
 
 
 def _counts(pod: Pod) -> Iterator[tuple[str, int, Bound]]:

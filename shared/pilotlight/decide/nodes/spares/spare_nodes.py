@@ -19,7 +19,6 @@ from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import break_even_s
 from pilotlight.decide.nodes.spares.demand_bursts import chance_of, likely_to_follow, smaller_at_s
 from pilotlight.decide.nodes.spares.demand_rates import Outlook, age_history, has_learned, hit_again_per_hour, lead_s
-from pilotlight.decide.nodes.spares.nodes_ahead import with_more_warm
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.facts.capacity import Offering
@@ -285,10 +284,7 @@ def price_spares(work: "Work") -> None:
 
 def buy_spares(work: "Work") -> None:
     """Buy spares, warm nodes and each pool's least number."""
-    guards = work.guards_bought
-    policy = with_more_warm(work.policy, guards) if guards else work.policy
-    ahead = {**work.look.ahead, **guards}
-    work.spare_buys = spare_buys(work.run, work.by_pool, work.spares, policy, work.memory, ahead)
+    work.spare_buys = spare_buys(work.run, work.by_pool, work.spares, work.policy, work.memory, work.look.ahead)
 
 
 def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> Offering:

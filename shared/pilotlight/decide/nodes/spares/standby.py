@@ -124,7 +124,7 @@ def standby(
         if sums is not None:
             pool = _Pool(sums, state, policy, out, clock_seconds(now))
             pool.judge(explain)
-            due += pool.due()
+            due += pool.pays_until()
     return out, min((at for at in due if at > now), default=None)
 
 
@@ -166,7 +166,7 @@ class _Pool:
         for at, instance in enumerate(spare, start=1) if explain else ():
             self.out.append(self._verdict(instance, "keep", f"stopped, and stands by: {self._sum(at)}"))
 
-    def due(self) -> list[datetime]:
+    def pays_until(self) -> list[datetime]:
         """When the last of those that stand by no longer pays, if it is judged by that."""
         if self.fixed is not None or not self.standing:
             return []

@@ -9,7 +9,7 @@ from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reclaim.reclaim_record import file
 from pilotlight.ports.cluster import RestingCluster
-from pilotlight.state_schema.followed_records import RECLAIM
+from pilotlight.state_schema.alert_records import RECLAIM
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 

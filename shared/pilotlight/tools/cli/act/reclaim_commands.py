@@ -47,7 +47,7 @@ def list_(cluster: ClusterName = "", as_json: AsJson = False) -> None:
         typer.echo(json_text({"cluster": name, "owners": found}))
         return
     if not found:
-        rules = any(one.reclaim for one in wired.at(name).policy.classes.values())
+        rules = any(one.reclaim for one in wired.for_cluster(name).policy.classes.values())
         why = (
             "no GPUs were found idle" if rules else "no class of the policy has a rule: write classes.notebook.reclaim"
         )
@@ -75,7 +75,7 @@ def snooze(
         raise BadInput(f"--for {for_!r} {error}") from None
     wired, name = _wired(cluster)
     entry = _entry(wired, name, owner)
-    until = reclaim_by_hand.snooze(wired.at(name).deps, entry, for_s, person() or "a person", dry_run=dry_run)
+    until = reclaim_by_hand.snooze(wired.for_cluster(name).deps, entry, for_s, person() or "a person", dry_run=dry_run)
     one = entry.value.owner
     outcome = {"owner": one.key, "snoozed_until": until, "dry_run": dry_run}
     _say(outcome, as_json, f"{one} is left alone until {_moment(until)}")
@@ -90,13 +90,13 @@ def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_js
 
     wired, name = _wired(cluster)
     entry = _entry(wired, name, owner)
-    count = reclaim_by_hand.wake(wired.at(name).deps, entry, person() or "a person", dry_run=dry_run)
+    count = reclaim_by_hand.wake(wired.for_cluster(name).deps, entry, person() or "a person", dry_run=dry_run)
     one = entry.value.owner
     _say({"owner": one.key, "count": count, "dry_run": dry_run}, as_json, f"{one} is woken to {count}")
 
 
 def _wired(cluster: str) -> "tuple[App, str]":
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -106,7 +106,7 @@ def _wired(cluster: str) -> "tuple[App, str]":
 
 
 def _entries(wired: "App", cluster: str) -> "list[Entry[Reclaim]]":
-    from pilotlight.state_schema.followed_records import RECLAIM
+    from pilotlight.state_schema.alert_records import RECLAIM
 
     return list(RECLAIM.scan(wired.state, f"{cluster}/"))
 

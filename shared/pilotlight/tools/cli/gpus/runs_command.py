@@ -63,7 +63,7 @@ def _of_trace(path: Path) -> "RunGroups":
 
 def _of_use(url: str, since: str, step: str, until: str, auth: str) -> "RunGroups":
     from pilotlight.decide.demand.made_by import made_by
-    from pilotlight.tools.advice.run_groups import use
+    from pilotlight.tools.advice.run_groups import hourly_activity
     from pilotlight.tools.cli.gpus.waste_command import end_of_samples, seconds, telemetry_of
 
     span_s, step_s, end = seconds(since, "since"), seconds(step, "step"), end_of_samples(until)
@@ -77,7 +77,7 @@ def _of_use(url: str, since: str, step: str, until: str, auth: str) -> "RunGroup
         raise Failed(
             f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}"
         )
-    return use(telemetry, made_by)
+    return hourly_activity(telemetry, made_by)
 
 
 def _figures(found: "RunGroups", unit: str) -> dict[str, Any]:

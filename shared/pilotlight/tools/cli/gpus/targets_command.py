@@ -38,7 +38,7 @@ def targets(
     from pilotlight.state_schema.decision_records import MEMORY
     from pilotlight.tools.advice.month import month as report_of
     from pilotlight.tools.advice.targets import PodsUse, card
-    from pilotlight.tools.cli.month_words import chosen_clusters, days_of
+    from pilotlight.tools.cli.month_option import chosen_clusters, days_of
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -60,11 +60,11 @@ def targets(
 def _use(url: str, auth: str, device_gib: float) -> "PodsUse":
     from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
-    from pilotlight.tools.advice.targets import use
+    from pilotlight.tools.advice.targets import pods_use
 
     now = time.time()
     api = PrometheusApi(url, deployed_settings().environ, auth)
-    return use(PrometheusTelemetry(api).read(now - DAY_S, now, STEP_S), device_gib * MIB_PER_GIB)
+    return pods_use(PrometheusTelemetry(api).read(now - DAY_S, now, STEP_S), device_gib * MIB_PER_GIB)
 
 
 def _show(graded: "tuple[Graded, ...]") -> None:

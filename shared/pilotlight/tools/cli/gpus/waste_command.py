@@ -12,9 +12,9 @@ from pilotlight.decide.demand.made_by import made_by
 from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.flow.billing.gpu_telemetry import STEPS_S, on_its_grid
+from pilotlight.flow.billing.waste_alert import STEPS_S, on_its_grid
 from pilotlight.tools.advice.fragmentation import Fragments, fragments
-from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, books, total, weeks
+from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, dollars_by_use, total, weeks
 from pilotlight.tools.report.tables.waste_table import Found, figures, show
 from pilotlight.units import Seconds, human
 
@@ -166,7 +166,7 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.settings import deployed_settings
     from pilotlight.tools.advice.month import month
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -177,7 +177,7 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
         for day in meter_nodes.days(wired.state, name, first, last)
     ]
     told = month(days, [], first, last)
-    return books(total(weeks(telemetry)), float(told.used.gpu_hours), *told.split)
+    return dollars_by_use(total(weeks(telemetry)), float(told.used.gpu_hours), *told.split)
 
 
 def _write(path: Path, found: Found) -> None:

@@ -58,7 +58,7 @@ def takeover(
 
     app = App(settings_for(context, kubeconfig, policy=policy))
     _say(
-        [line for name in app.clusters for line in _taken_over(app.at(name), pool or [], role_arn, dry_run)],
+        [line for name in app.clusters for line in _taken_over(app.for_cluster(name), pool or [], role_arn, dry_run)],
         as_json,
         dry_run,
     )

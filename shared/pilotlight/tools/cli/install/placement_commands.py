@@ -14,14 +14,14 @@ DAY_S = 86_400.0
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Nodes that are closed to work that belongs on a cheaper type.")
+    group = typer.Typer(no_args_is_help=True, help="Nodes that take only the pods that are planned on them.")
     group.callback()(_group)
     group.command("lift")(lift)
     app.add_typer(group, name="placement")
 
 
 def _group() -> None:
-    """Nodes that are closed to work that belongs on a cheaper type."""
+    """Nodes that take only the pods that are planned on them."""
 
 
 def affinity(
@@ -30,7 +30,7 @@ def affinity(
 ) -> None:
     """Print an admission policy that narrows GPU pods to their cheapest types, from the policy's pools and prices.
 
-    For clusters of Kubernetes 1.36 and newer, in place of placement by taint: node affinity is added as a pod is
+    For clusters of Kubernetes 1.36 and newer, in place of homes: node affinity is added as a pod is
     created, in namespaces with the label pilotlight.dev/placement=affinity. Print it again when pools or prices change.
 
     Example: [bold]pilotlight manifests placement --policy policy.yaml | kubectl apply -f -[/bold]
@@ -65,10 +65,10 @@ def lift(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which would be opened; change nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Take our placement taint off every node of a cluster; with --silent only where nobody renews its Lease.
+    """Take our home taint off every node of a cluster; with --silent only where nobody renews its Lease.
 
-    The watchman of infra/kubernetes/placement runs it every two minutes. A Pilotlight that is awake closes them again:
-    pause it first, or take placement out of the policy.
+    The watchman of infra/kubernetes/placement runs it every two minutes. Nodes that come later are
+    born closed as their pool says: take the taint pilotlight.dev/home out of it too.
 
     Example: [bold]pilotlight placement lift --context prod --dry-run[/bold]
     """
@@ -81,7 +81,7 @@ def lift(
     try:
         opened = tuple(closing_lease.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
     except Missing as error:
-        raise BadInput(f"{error}; without the Lease of infra/kubernetes/placement no node is closed") from None
+        raise BadInput(f"{error}; without the Lease of infra/kubernetes/placement no node is kept closed") from None
     if as_json:
         typer.echo(msgspec.json.encode({"opened": opened, "dry_run": dry_run}).decode())
         return

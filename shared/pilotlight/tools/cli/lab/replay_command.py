@@ -71,7 +71,7 @@ def replay(
     catalog: CatalogFile = None,
     against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
     capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
-    placement: Placement = Shaping.TAINT,
+    placement: Placement = Shaping.HOMES,
     boot_seconds: BootSeconds = None,
     scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     join_spread: JoinSpread = 0.0,

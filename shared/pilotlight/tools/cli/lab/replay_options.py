@@ -27,9 +27,8 @@ class CapacityType(StrEnum):
 class Shaping(StrEnum):
     """Ways in which Pilotlight shapes where jobs run."""
 
-    NONE = "none"
-    TAINT = "taint"
     HOMES = "homes"
+    NONE = "none"
     AFFINITY = "affinity"
     GATED = "gated"
 

@@ -62,7 +62,7 @@ def tune(
     within: Annotated[
         float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
     ] = None,
-    placement: Placement = Shaping.AFFINITY,
+    placement: Placement = Shaping.HOMES,
     scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     boot_seconds: BootSeconds = None,
     standby_boot_seconds: Annotated[

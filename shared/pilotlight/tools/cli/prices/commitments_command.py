@@ -34,7 +34,7 @@ def commitments(
 
     Example: [bold]pilotlight commitments --rate p5.48xlarge:one-year=65.93 --rate p5.48xlarge:three-years=45.66[/bold]
     """
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -66,7 +66,7 @@ def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]")
     from pilotlight.flow.billing import cost_anomalies
     from pilotlight.tools.advice.commitments import advice, nodes, together
 
-    sold = [one for name in clusters for one in wired.at(name).price_offerings()[0]]
+    sold = [one for name in clusters for one in wired.for_cluster(name).price_offerings()[0]]
     hours = together({name: list(cost_anomalies.hours(wired.state, name)) for name in clusters})
     out = []
     for machine, term in terms:

@@ -152,7 +152,7 @@ def _until(text: str, now: datetime) -> datetime:
 
 def _zone(name: str, tick_s: Seconds) -> tuple[bool, ...]:
     """A file's ticks, cut or joined to ours."""
-    found: Availability = read_availability(read(name), name).thinned(tick_s)
+    found: Availability = read_availability(read(name), name).thin_out(tick_s)
     times = max(1, round(found.gap_s / tick_s))
     return tuple(up for up in found.up for _ in range(times))
 

@@ -55,11 +55,11 @@ def spot(
     records = [_read(name) for name in zones or ()]
     settings = settings_for(context, kubeconfig) if context or kubeconfig else deployed_settings()
     app = App(settings)
-    found = {name: _rows(app.at(name), records, region, job) for name in app.clusters}
+    found = {name: _rows(app.for_cluster(name), records, region, job) for name in app.clusters}
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
-        shares = {name: _shares(app.at(name)) for name in found}
+        shares = {name: _shares(app.for_cluster(name)) for name in found}
         typer.echo(json_text({"job": job, "clusters": found, "shares": shares}))
         return
     from pilotlight.tools.cli.printing import console
@@ -67,7 +67,7 @@ def spot(
 
     for name, rows in found.items():
         console().print(table(name, rows, job))
-        for share in _shares(app.at(name)):
+        for share in _shares(app.for_cluster(name)):
             console().print(share_line(share))
 
 

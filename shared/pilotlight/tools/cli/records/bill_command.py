@@ -30,7 +30,7 @@ def bill(
 
     Example: [bold]pilotlight bill --month 2026-10 --json[/bold]
     """
-    from pilotlight.tools.cli.month_words import chosen_clusters, days_of
+    from pilotlight.tools.cli.month_option import chosen_clusters, days_of
     from pilotlight.tools.cli.printing import console, json_text
     from pilotlight.tools.report.tables.bill_table import plain, render
     from pilotlight.wiring import app
@@ -48,11 +48,11 @@ def bill(
 
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
     from pilotlight.decide.money.reconciliation import awaited_bills, compare_with_bill, corrections
-    from pilotlight.decide.money.spend import books
+    from pilotlight.decide.money.spend import counted_days
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.report.tables.bill_table import Held
 
-    known = books(
+    known = counted_days(
         meter_nodes.days(state, cluster, first - LEARN, last),
         billed_days.days(state, cluster, first - LEARN, last),
     )

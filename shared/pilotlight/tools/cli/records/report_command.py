@@ -69,7 +69,7 @@ def report(
 def _month(text: str, team: str | None, cluster: str) -> "Month":
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.advice.month import month
-    from pilotlight.tools.cli.month_words import chosen_clusters, days_of
+    from pilotlight.tools.cli.month_option import chosen_clusters, days_of
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -94,7 +94,7 @@ def _beside(
 ) -> "tuple[tuple[tuple[str, Correction], ...], tuple[tuple[str, Anomaly], ...]]":
     """Corrections learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
     from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
-    from pilotlight.decide.money.spend import books
+    from pilotlight.decide.money.spend import counted_days
     from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes
     from pilotlight.tools.cli.records.bill_command import LEARN
 
@@ -103,7 +103,7 @@ def _beside(
     for name in clusters:
         said = name if len(clusters) > 1 else ""
         since = first - LEARN
-        known = books(meter_nodes.days(state, name, since, last), billed_days.days(state, name, since, last))
+        known = counted_days(meter_nodes.days(state, name, since, last), billed_days.days(state, name, since, last))
         learnt += [(said, one) for one in corrections(compare_with_bill(known.metered, known.billed))]
         odd += [(said, one) for one in cost_anomalies.anomalies_between(state, name, first, last)]
     return tuple(learnt), tuple(odd)

@@ -6,22 +6,14 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import Corrupt
-from pilotlight.state_schema import (
-    alerts,
-    billing_records,
-    cluster_records,
-    decision_records,
-    followed_records,
-    interruptions,
-    marks,
-)
+from pilotlight.state_schema import alert_records, billing_records, cluster_records, decision_records, marks
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Parted, Table
 
 
 def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
-    for area in (alerts, billing_records, cluster_records, decision_records, followed_records, interruptions, marks):
+    for area in (alert_records, billing_records, cluster_records, decision_records, marks):
         for value in vars(area).values():
             table = value.table if isinstance(value, Parted | Rows) else value
             if isinstance(table, Table):

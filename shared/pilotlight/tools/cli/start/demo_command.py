@@ -135,7 +135,7 @@ class _Screen:
         if self._quiet or not self.out.is_terminal or time.monotonic() < self._looked + LOOK_S:
             return
         self._looked = time.monotonic()
-        spent = story.spent()
+        spent = story.budget_spent()
         limit = spent.meter.limit
         self._bar.update(
             self._task,
@@ -155,11 +155,11 @@ class _Screen:
 
     def end(self, story: "Story") -> None:
         """The month's report, where the budget stands, and that all came."""
-        from pilotlight.tools.report.tables.budget_table import Standing, table
+        from pilotlight.tools.report.tables.budget_table import BudgetRow, table
         from pilotlight.tools.report.tables.month_table import render
 
-        spent = story.spent()
-        row = Standing(cluster="local", meter=spent.meter, held=spent.held, spent=spent, rung=story.rung())
+        spent = story.budget_spent()
+        row = BudgetRow(cluster="local", meter=spent.meter, held=spent.held, spent=spent, rung=story.rung())
         self.out.print("", render(story.report()), "", table([row]), "")
         self.out.print(f"[bold green]all {len(story.lines)} steps came, each within its time[/]", highlight=False)
 
@@ -196,6 +196,6 @@ def _json(story: "Story", problem: str, home: Path | None) -> dict[str, Any]:
         "steps": story.lines,
         "alerts": story.stage.told,
         "cloud": {"usd": found.cost_usd, "launches": found.launches, "terminations": found.terminations},
-        "budget": story.spent(),
+        "budget": story.budget_spent(),
         "report": plain(story.report()),
     }

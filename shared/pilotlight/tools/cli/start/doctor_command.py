@@ -45,7 +45,7 @@ def doctor(
     from pilotlight.wiring import App
 
     app = App(settings_for(context, kubeconfig, policy=policy))
-    sites = {name: app.at(name) for name in app.clusters}
+    sites = {name: app.for_cluster(name) for name in app.clusters}
     found = abreast({name: partial(examine, site, ready=ready) for name, site in sites.items()}, app.settings.wait_s)
     checks: dict[str, Sequence[Check]] = {}
     for name, each in found.items():

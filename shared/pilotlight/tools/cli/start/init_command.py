@@ -87,7 +87,7 @@ def _from_cluster(context: str, kubeconfig: str) -> "tuple[ClusterView, Catalog,
     settings = settings_for(context, kubeconfig)
     site = App(msgspec.structs.replace(settings, policy="", catalog=""), policy=Policy(version=1))
     [name] = site.clusters or ("",)
-    return site.at(name).deps.cluster.observe(), site.catalog, f"cluster {name}"
+    return site.for_cluster(name).deps.cluster.observe(), site.catalog, f"cluster {name}"
 
 
 def _write(output: str, text: str) -> None:

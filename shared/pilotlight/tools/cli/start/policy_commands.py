@@ -91,8 +91,8 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
     for name in tuple(settings.clusters) or (settings.cluster_name,):
         try:
             state = state_at(settings.state, None, settings.environ)
-            books = SimpleNamespace(name=name, state=state, policy=found)
-            gone, _ = vanished_budgets(books, recall(state, name).memory.periods, state.now())
+            site = SimpleNamespace(name=name, state=state, policy=found)
+            gone, _ = vanished_budgets(site, recall(state, name).memory.periods, state.now())
         except PilotlightError:
             continue
         notes += [f"{one.subject} is not in it any more: {one.message}" for one in gone]

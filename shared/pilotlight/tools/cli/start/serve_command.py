@@ -98,7 +98,9 @@ def _alone(host: str, port: int, tick: float) -> None:
     from pilotlight.wiring import app
 
     wired = app()
-    _ = [wired.at(cluster).deps for cluster in wired.clusters]  # What is set up wrongly stops here, not at a request.
+    _ = [
+        wired.for_cluster(cluster).deps for cluster in wired.clusters
+    ]  # What is set up wrongly stops here, not at a request.
     listener = _listener(host, port)
     server, stop = HttpServer(site(wired), listener), threading.Event()
     # In order, and 0; Ctrl-C is answered for every command in one place.
@@ -119,7 +121,7 @@ def _together(host: str, port: int, tick: float, count: int) -> None:
         share("PILOTLIGHT_WORLD", own.url)
     # What is set up wrongly stops here. Workers begin without this one's connections: those survive no fork.
     tried = App(deployed_settings())
-    _ = [tried.at(cluster).deps for cluster in tried.clusters]
+    _ = [tried.for_cluster(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
     routes, listener = site(wired), _listener(host, port)
     _announce(host, port, settings)

@@ -61,7 +61,7 @@ def list_(
 
     Example: [bold]pilotlight alerts list --channel ops[/bold]
     """
-    from pilotlight.state_schema.alerts import PROOF, WAITING
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     wired = _wired()
     if channel:
@@ -122,7 +122,7 @@ def ack(
     """
     from pilotlight.flow.delivery.desk import acknowledged_by
     from pilotlight.flow.delivery.escalation import acknowledge
-    from pilotlight.state_schema.alerts import PROOF, WAITING
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     wired, who = _wired(), by or getpass.getuser()
     known = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))

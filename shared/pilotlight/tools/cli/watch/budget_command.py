@@ -14,13 +14,13 @@ from pilotlight.settings import deployed_settings
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
-    from pilotlight.tools.report.tables.budget_table import Standing
+    from pilotlight.tools.report.tables.budget_table import BudgetRow
     from pilotlight.wiring import App
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A cluster's books, read without reaching the cluster."""
+    """Budgets of a cluster, read without reaching the cluster."""
 
     name: str
     state: State
@@ -50,7 +50,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
     wired = app(deployed_settings())
     now = wired.clock.now()
-    rows = [row for cluster in wired.clusters for row in _standings(wired.at(cluster), now)]
+    rows = [row for cluster in wired.clusters for row in _standings(wired.for_cluster(cluster), now)]
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -65,18 +65,18 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     console().print(table(rows))
 
 
-def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
+def _standings(wired: "App", now: datetime) -> Iterator["BudgetRow"]:
     """Every limit of a cluster's budgets."""
     from pilotlight.decide.money.budget_limits import meters
-    from pilotlight.flow.billing.billing_tick import standing
+    from pilotlight.flow.billing.billing_tick import budget_standings
     from pilotlight.flow.budgets import budget_accounts, ladder_steps
-    from pilotlight.tools.report.tables.budget_table import Standing
+    from pilotlight.tools.report.tables.budget_table import BudgetRow
 
     kept = _Kept(wired.settings.cluster_name, wired.state, wired.policy)
-    spent = {one.meter.key: one for one in standing(kept, now)}
+    spent = {one.meter.key: one for one in budget_standings(kept, now)}
     rungs = ladder_steps.read(kept.state, kept.name).rungs
     for meter in meters(kept.policy.budgets, now):
-        yield Standing(
+        yield BudgetRow(
             cluster=kept.name,
             meter=meter,
             held=budget_accounts.total(kept, meter),
@@ -85,7 +85,7 @@ def _standings(wired: "App", now: datetime) -> Iterator["Standing"]:
         )
 
 
-def _as_json(row: "Standing") -> dict[str, Any]:
+def _as_json(row: "BudgetRow") -> dict[str, Any]:
     meter, spent = row.meter, row.spent
     in_period = row.rung is not None and row.rung.start == meter.start
     return {

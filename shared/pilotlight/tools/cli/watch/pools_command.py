@@ -34,7 +34,7 @@ def pools(
     from pilotlight.wiring import App
 
     app = App(_settings(context, kubeconfig))
-    found = abreast({name: partial(_rows, app.at(name)) for name in app.clusters}, app.settings.wait_s)
+    found = abreast({name: partial(_rows, app.for_cluster(name)) for name in app.clusters}, app.settings.wait_s)
     for each in found.values():
         if isinstance(each, Exception):
             raise each
@@ -57,7 +57,7 @@ def _settings(context: str, kubeconfig: str) -> Settings:
 
 
 def _rows(site: "App") -> tuple[PoolRow, ...]:
-    from pilotlight.decide.nodes.other_autoscalers import rivals
+    from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
     from pilotlight.flow.records import ledger
     from pilotlight.tools.glance.pool_lookup import pool_rows
 
@@ -68,5 +68,5 @@ def _rows(site: "App") -> tuple[PoolRow, ...]:
     flights = [entry for _, entry in ledger.in_flight(state, name)]
     memory = ledger.recall(state, name).memory
     now, view, clouds = state.now(), deps.cluster.observe(), deps.pools.describe()
-    others = rivals(deps.policy, view, clouds, now)
+    others = other_autoscalers(deps.policy, view, clouds, now)
     return pool_rows(deps.policy, deps.offerings, clouds, memory, flights, others, mode=deps.mode, now=now)

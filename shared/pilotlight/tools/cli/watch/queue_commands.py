@@ -30,7 +30,7 @@ def queues(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     from pilotlight.wiring import App
 
     app = App(deployed_settings())
-    rows = [row for cluster in app.clusters for row in _rows(app.at(cluster).deps)]
+    rows = [row for cluster in app.clusters for row in _rows(app.for_cluster(cluster).deps)]
     if not rows:
         raise BadInput("the policy names no queues; docs/guides/queues.md says how")
     if as_json:
@@ -77,7 +77,7 @@ def pages(app: "App") -> "dict[str, WSGIApplication]":
     """``/keda/<queue>`` of every queue. Raises ``BadInput`` where two clusters have a queue of one name."""
     found: dict[str, WSGIApplication] = {}
     for cluster in app.clusters:
-        for name in app.at(cluster).policy.queues:
+        for name in app.for_cluster(cluster).policy.queues:
             if f"/keda/{name}" in found:
                 raise BadInput(f"queue {name} is in two clusters' policies: KEDA asks by its name, so give it two")
             found[f"/keda/{name}"] = _page(app, cluster, name)
@@ -86,7 +86,7 @@ def pages(app: "App") -> "dict[str, WSGIApplication]":
 
 def _page(app: "App", cluster: str, name: str) -> "WSGIApplication":
     def answer(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-        found = _asked(app.at(cluster).deps, name)
+        found = _asked(app.for_cluster(cluster).deps, name)
         if found is None:
             raise Unavailable(f"queue {name} cannot be read: KEDA keeps what runs, or takes its fallback")
         return request_gate.answer(start, 200, {"value": found.count, "why": found.why})

@@ -38,7 +38,7 @@ def report(
     from pilotlight.decide.alerts.advice_outcomes import compare_with_advice
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.records.advice_records import advice_since
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
@@ -49,7 +49,7 @@ def report(
     since = now - timedelta(days=days)
     advice = advice_since(wired.state, name, since)
     metered = meter_nodes.days(wired.state, name, since.date(), now.date())
-    rows = compare_with_advice(advice, metered, wired.at(name).deps.policy.value_of_wait, now)
+    rows = compare_with_advice(advice, metered, wired.for_cluster(name).deps.policy.value_of_wait, now)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -76,14 +76,14 @@ def canary(
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.flow.billing.canary_check import DAYS, sides
     from pilotlight.flow.records import brake_records
-    from pilotlight.tools.cli.month_words import chosen_clusters
+    from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     name = cluster or wired.settings.cluster_name
     if cluster:
         chosen_clusters(cluster, wired.clusters)
-    deps, now = wired.at(name).deps, wired.state.now()
+    deps, now = wired.for_cluster(name).deps, wired.state.now()
     days = meter_nodes.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
     found: list[dict[str, Any]] = []
     for pool, rules in deps.policy.pools.items():

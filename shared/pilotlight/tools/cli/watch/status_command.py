@@ -64,7 +64,7 @@ def _glances(app: "App") -> "list[Glance]":
     from pilotlight.flow.abreast import abreast
     from pilotlight.tools.glance.look_at_cluster import glance
 
-    found = abreast({name: partial(glance, app.at(name)) for name in app.clusters}, app.settings.wait_s)
+    found = abreast({name: partial(glance, app.for_cluster(name)) for name in app.clusters}, app.settings.wait_s)
     for each in found.values():
         if isinstance(each, Exception):
             raise each

@@ -3,24 +3,20 @@
 Nothing is decided about a node that stays, so there is no record of it: the cluster is looked at instead.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from pilotlight.errors import BadInput, Failed, PilotlightError
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.bill import NodeCost
-from pilotlight.facts.place.pod_verdicts import PodGroup
-from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.flow.alerts.wording import line
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.report.texts.interruption_text import about, lines
-from pilotlight.tools.report.texts.would_change import would_change
-from pilotlight.units import an_hour, cents
+from pilotlight.tools.report.texts.interruption_text import is_about, lines
+from pilotlight.tools.report.texts.why_text import cost_lines, decision_lines, groups_about, is_subject_of, node_lines
 
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
@@ -109,9 +105,9 @@ def _known(wired: "App", asked: Asked) -> Known:
     costs = _costs(state, cluster)
     bought = _bought(costs, subject)
     covered = [record for record in records(state, cluster) if asked.covers(record)]
-    found = [record for record in covered if not subject or record.id in bought or _about(record, subject)]
+    found = [record for record in covered if not subject or record.id in bought or is_subject_of(record, subject)]
     shown = {record.id for record in found}
-    named = any(True for record in found for _ in _groups(record, subject))
+    named = any(True for record in found for _ in groups_about(record, subject))
     return Known(
         interrupted=_interruptions(state, cluster, subject) if subject else [],
         now=_now(wired, subject) if subject and not named else [],
@@ -129,7 +125,7 @@ def _bought(costs: Sequence[NodeCost], node: str) -> set[str]:
 def _show(known: Known, asked: Asked) -> None:
     """Answers as people read them."""
     for node in known.now:
-        typer.echo("\n".join(("now", *_node_lines(node))))
+        typer.echo("\n".join(("now", *node_lines(node))))
     if known.ways:
         from pilotlight.tools.report.texts.give_way_text import SHOWN as PAIRS
         from pilotlight.tools.report.texts.give_way_text import section
@@ -138,7 +134,7 @@ def _show(known: Known, asked: Asked) -> None:
     for interruption in known.interrupted:
         typer.echo("\n".join(lines(interruption)))
     for record in known.records[:SHOWN]:
-        typer.echo("\n".join((*_lines(record, asked), *_cost_lines(record, known.costs))))
+        typer.echo("\n".join((*decision_lines(record, asked.subject, asked.team), *cost_lines(record, known.costs))))
     if len(known.records) > SHOWN:
         typer.echo(f"and {len(known.records) - SHOWN} earlier; --json shows all")
 
@@ -160,7 +156,7 @@ def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
     if seen is None:
         return []
     snapshot, plan = seen
-    policy = wired.at(wired.settings.cluster_name).deps.policy
+    policy = wired.for_cluster(wired.settings.cluster_name).deps.policy
     return give_way(plan, snapshot.view, snapshot.memory, policy, snapshot.now, named=subject)
 
 
@@ -172,7 +168,7 @@ def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
         return None
     try:
-        return preview(wired.at(settings.cluster_name).deps, releases=True)
+        return preview(wired.for_cluster(settings.cluster_name).deps, releases=True)
     except PilotlightError as error:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
         return None
@@ -192,7 +188,7 @@ def _moment(text: str, now: datetime) -> datetime:
 
 def _of_alert(wired: "App", subject: str) -> str:
     """The decision of an alert with that fingerprint; else the subject as it is."""
-    from pilotlight.state_schema.alerts import PROOF, WAITING
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     if "/" not in subject:
         return subject
@@ -203,7 +199,7 @@ def _of_alert(wired: "App", subject: str) -> str:
 def _interruptions(state: State, cluster: str, subject: str) -> list[Interruption]:
     from pilotlight.flow.budgets.interruption_records import every
 
-    return [found for found in every(state, cluster) if about(found, subject)]
+    return [found for found in every(state, cluster) if is_about(found, subject)]
 
 
 def records(state: State, cluster: str) -> list[Record]:
@@ -217,101 +213,3 @@ def _costs(state: State, cluster: str) -> list[NodeCost]:
     from pilotlight.flow.billing.node_costs import every
 
     return list(every(state, cluster))
-
-
-def _about(record: Record, subject: str) -> bool:
-    return (
-        record.id == subject
-        or any(True for _ in _groups(record, subject))
-        or any(True for _ in _nodes(record, subject))
-    )
-
-
-def _groups(record: Record, subject: str) -> Iterator[PodGroup]:
-    """Those of a subject, or all of them where there is none."""
-    for group in record.plan.pods:
-        if not subject:
-            yield group
-            continue
-        names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
-        if subject in (record.id, group.where) or subject in names:
-            yield group
-
-
-def _nodes(record: Record, subject: str) -> Iterator[NodeVerdict]:
-    for node in record.plan.nodes:
-        if (
-            (not subject and node.verdict == "release")
-            or subject == node.node
-            or subject == node.instance
-            or (subject == record.id and node.verdict == "release")
-        ):
-            yield node
-
-
-def _lines(record: Record, asked: Asked) -> Iterator[str]:
-    """One decision as people read it."""
-    yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
-    for group in _groups(record, asked.subject):
-        if asked.team in ("", group.team):
-            yield from _group_lines(record, group)
-    for unused in record.plan.paid_idle:
-        yield f"    paid for and unused then: {unused}"
-    for node in _nodes(record, asked.subject):
-        yield from _node_lines(node)
-    for call, step in record.calls_with_steps:
-        price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
-        yield f"  {line(step)}{price}"
-    for held in record.plan.held:
-        yield f"  would {held.call} {held.target}: {held.why}"
-    if record.flow == "reclaim":
-        return  # It buys nothing and releases nothing.
-    before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
-    yield f"  ${before}/h before, ${after}/h after; {record.status}"
-
-
-def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
-    """Pods alike: the verdict, what it became, and what else there was."""
-    more = len(group.pods) + group.unnamed - 3
-    pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
-    verdict, why = record.became(group)
-    yield f"  {pods}: {verdict} {group.where}".rstrip()
-    yield f"    because {why}"
-    if group.workload_class:
-        reason = f": {group.class_reason}" if group.class_reason else ""
-        yield f"    as {group.workload_class}{reason}"
-    for idle in group.idle:
-        yield f"    not on idle node {idle.node}: {idle.why}"
-    for option in group.rejected:
-        price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
-        yield f"    not {option.offering}{price}: {option.why}"
-    for line_ in would_change(group):
-        yield f"    would have changed it: {line_}"
-    for claim in _refused_claims(record, group):
-        yield f"    {claim.subject} {claim.message}"
-
-
-def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:
-    """Findings on claims that pods of the group's namespaces made and may not."""
-    spaces = {pod.partition("/")[0] for pod in group.pods}
-    found = (one for one in record.plan.findings if one.code == CLAIM_REFUSED)
-    return [one for one in found if one.subject.partition("/")[0] in spaces]
-
-
-def _node_lines(node: NodeVerdict) -> Iterator[str]:
-    yield f"  node {node.node}: {node.verdict}, {an_hour(node.usd_per_hour)}"
-    yield f"    because {node.why}"
-    for blocker in node.blockers:
-        yield f"    blocked by {blocker}"
-
-
-def _cost_lines(record: Record, came_to: Sequence[NodeCost]) -> Iterator[str]:
-    """Lines on the true cost of the nodes that a decision bought, once they are over; a bill's word comes last."""
-    for cost in came_to:
-        if cost.decision != record.id:
-            continue
-        if cost.billed_usd is not None:
-            yield f"  node {cost.node} was billed {cents(cost.billed_usd)} ({cost.source})"
-        else:
-            lived = f"{cost.since:%Y-%m-%d %H:%M} to {cost.ended_at:%Y-%m-%d %H:%M} UTC"
-            yield f"  node {cost.node} came to {cents(cost.usd)}, metered from {lived}"

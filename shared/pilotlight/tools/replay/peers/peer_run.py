@@ -98,7 +98,7 @@ def drive(world: World, policy: Peer, jobs: Sequence[Job], catalog: Catalog, sam
     arrivals = Arrivals(world, jobs, catalog, pinned=policy.pinned)
     moved_s = world.now_s
     while (at_s := _soonest(arrivals.next_s(), world.next_event_s(), policy.wake_s(world))) is not None:
-        if arrivals.over() and (not world.nodes or at_s > arrivals.last_done_s() + LINGER_S):
+        if arrivals.is_over() and (not world.nodes or at_s > arrivals.last_done_s() + LINGER_S):
             break
         if world.running or arrivals.next_s() is not None:
             moved_s = world.now_s
@@ -109,7 +109,7 @@ def drive(world: World, policy: Peer, jobs: Sequence[Job], catalog: Catalog, sam
         wake_s = policy.wake_s(world)
         if wake_s is not None and wake_s <= world.now_s:
             policy.act(world)
-    if world.nodes and arrivals.over():
+    if world.nodes and arrivals.is_over():
         _pass(world, arrivals.last_done_s() + LINGER_S, sampler)
     world.shut_down()
 
@@ -148,7 +148,7 @@ class Arrivals:
             self.count += 1
             self._world.submit(self._pods(job), job.duration_s, job=job.job_id)
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True once every job has come and gone."""
         return self.count == len(self._jobs) == len(self._world.finished)
 

@@ -25,7 +25,7 @@ class Availability(msgspec.Struct, frozen=True):
     gap_s: Seconds
     up: tuple[bool, ...]
 
-    def thinned(self, tick_s: Seconds) -> "Availability":
+    def thin_out(self, tick_s: Seconds) -> "Availability":
         """With ticks of about ``tick_s``, each up where all that it is made of were."""
         k = max(1, round(tick_s / self.gap_s))
         up = tuple(all(self.up[n : n + k]) for n in range(0, len(self.up) - k + 1, k))

@@ -39,7 +39,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     max: float
 
     @staticmethod
-    def of(waits: list[float]) -> "Spread":
+    def of_waits(waits: list[float]) -> "Spread":
         """Of no waits: all 0."""
         if not waits:
             return Spread(mean=0, p50=0, p95=0, p99=0, max=0)

@@ -13,7 +13,7 @@ from pilotlight.units import cents
 WARM, HOT = Decimal("0.5"), Decimal("0.8")
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetRow(msgspec.Struct, frozen=True, kw_only=True):
     """One limit of one budget. ``spent`` is None for a rate, of which only ``held`` counts."""
 
     cluster: str
@@ -36,7 +36,7 @@ _COLUMNS = (
 )
 
 
-def table(rows: Iterable[Standing]) -> Sheet:
+def table(rows: Iterable[BudgetRow]) -> Sheet:
     """The table; the cluster's name only where there are several."""
     found = list(rows)
     many = len({row.cluster for row in found}) > 1
@@ -46,7 +46,7 @@ def table(rows: Iterable[Standing]) -> Sheet:
     return made
 
 
-def _cells(row: Standing) -> list[str | Text]:
+def _cells(row: BudgetRow) -> list[str | Text]:
     meter, spent = row.meter, row.spent
     name = f"{meter.budget.name} ({meter.budget.scope})"
     limit = f"{_amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
@@ -82,7 +82,7 @@ def _share(used: Decimal, limit: Decimal) -> Text:
     return Text(f"{float(share):.0%}".replace("%", " %"), style=style)
 
 
-def _step(row: Standing) -> Text:
+def _step(row: BudgetRow) -> Text:
     """The step in force. In a dry run it is what would be."""
     if row.rung is None or not row.rung.at or row.rung.start != row.meter.start:
         return Text("-", style="dim")

@@ -27,7 +27,7 @@ def lines(found: Interruption) -> list[str]:
     return [*out, f"  {found.outcome or 'goes on'}; {found.loss} lost in all"]
 
 
-def about(found: Interruption, subject: str) -> bool:
+def is_about(found: Interruption, subject: str) -> bool:
     """True where it concerns an instance, a node, a decision or a pod."""
     pods = {name for uid, lost in found.lost.items() for name in (uid, lost.pod, lost.pod.partition("/")[2])}
     return subject in pods | ({found.instance, found.node, found.decision} - {""})

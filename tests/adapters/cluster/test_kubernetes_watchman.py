@@ -1,10 +1,9 @@
-"""What closing nodes takes of an API server: DaemonSets first, pods without GPUs seen, a Lease and its watchman."""
+"""What keeping nodes takes of an API server: DaemonSets first, pods without GPUs seen, a Lease and its watchman."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import msgspec
 import pytest
 from api_server import ApiServer, api_server
 from api_store import Json
@@ -15,18 +14,18 @@ from pilotlight.adapters.cluster.kubernetes import closing_lease
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.facts.labels import HOME
 from pilotlight.tools.cli.main import build
 from pilotlight.world.world_clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-TAINT = {"key": "pilotlight.dev/placement", "value": "marked", "effect": "NoSchedule"}
+TAINT = {"key": HOME, "value": "h-0", "effect": "NoSchedule"}
 OTHER = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-STEERED = msgspec.structs.replace(POLICY, placement="taint")
 
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    """A cluster with a GPU node, closed by us, and a Lease that its watchman looked at a minute ago."""
+    """A cluster with a GPU node that has a home, and a Lease that its watchman looked at a minute ago."""
     with api_server() as made:
         made.add(closed("n", "t4"), lease(watched=NOW - timedelta(minutes=1)))
         yield made
@@ -40,12 +39,12 @@ def api(server: ApiServer) -> Api:
 
 @pytest.fixture
 def cluster(api: Api) -> KubernetesCluster:
-    """The adapter over it, with a policy that closes nodes."""
-    return KubernetesCluster(api, STEERED, VirtualClock(NOW))
+    """The adapter over it."""
+    return KubernetesCluster(api, POLICY, VirtualClock(NOW))
 
 
 def closed(name: str, pool: str = "t4") -> Json:
-    """A GPU node with our placement taint beside its own."""
+    """A GPU node with our home taint beside its own."""
     made = node(name)
     made["metadata"]["labels"] = {"pilotlight.dev/pool": pool}
     made["spec"]["taints"] = [OTHER, TAINT]
@@ -76,7 +75,7 @@ SETS = {
         daemon_set("d", tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
         ("kube-system/d",),
     ),
-    "one that tolerates everything": (daemon_set("d", tolerations=ANY), ("kube-system/d",)),
+    "one that tolerates everything": (daemon_set("d", tolerations=ANY), ()),
     "one that does not tolerate the pool's taint": (daemon_set("d"), ()),
     "one for other nodes": (daemon_set("d", tolerations=ANY, nodeSelector={"gpu": "a100"}), ()),
 }
@@ -103,9 +102,9 @@ def test_daemon_sets_that_may_not_be_listed_keep_nodes_open(server: ApiServer, c
 
 
 def test_our_taint_is_told_apart(cluster: KubernetesCluster) -> None:
-    """A closed node is schedulable and carries only the taints of its pool, as fit and doctor read them."""
+    """A node with a home is schedulable and carries only the taints of its pool, as fit and doctor read them."""
     (seen,) = cluster.observe().nodes
-    assert (seen.closed, seen.schedulable, seen.marked) == (True, True, False)
+    assert (seen.home, seen.schedulable, seen.marked) == ("h-0", True, False)
     assert [taint.key for taint in seen.taints] == ["nvidia.com/gpu"]
 
 
@@ -145,16 +144,13 @@ def test_no_lease_no_watchman(server: ApiServer, cluster: KubernetesCluster) -> 
     assert not cluster.observe().watched
 
 
-def test_closing_and_opening_leave_other_taints(server: ApiServer, cluster: KubernetesCluster) -> None:
-    """Our key alone comes and goes, and never a cordon; repeating it writes nothing."""
+def test_opening_leaves_other_taints(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """Our key alone goes, and never a cordon; repeating it writes nothing."""
     cluster.open("n")
-    cluster.open("n")
-    assert server.store.get("nodes", "n")["spec"]["taints"] == [OTHER]
-    cluster.close("n")
     version = server.store.get("nodes", "n")["metadata"]["resourceVersion"]
-    cluster.close("n")
+    cluster.open("n")
     after = server.store.get("nodes", "n")
-    assert (after["spec"]["taints"], after["metadata"]["resourceVersion"]) == ([OTHER, TAINT], version)
+    assert (after["spec"]["taints"], after["metadata"]["resourceVersion"]) == ([OTHER], version)
     assert not after["spec"].get("unschedulable")
 
 

@@ -1,7 +1,8 @@
-"""Chaos around the taint that places work: one seed drawn and run, with faults and deaths at every call, and its judge.
+"""Chaos around homes: one seed drawn and run, with faults and deaths at every call, and its judge.
 
-Nodes are closed and opened by workers that die, calls that fail before or after their effect, outages, a person who
-pauses, and a watchman who is away now and then. The judge looks at the world alone, not at what was planned.
+Homes are named and tolerated by workers that die between purchase and patch and between node and patch, calls that
+fail or are refused before or after their effect, outages, pods that are deleted, a person who pauses and one who takes
+the taint off by hand, and a watchman who is away now and then. The judge looks at the world alone, not at plans.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +16,15 @@ from random import Random
 import msgspec
 
 from harness.faults.hazard_ports import HazardChannel, HazardCluster, HazardOutbox, HazardState
-from harness.faults.luck import Fault, Luck, Port
+from harness.faults.refused_patches import NotedLuck
 from harness.scene import ALERTS, CATALOG, CHANNEL, START, Job, Scene, Skew
 from harness.setting import HEADERS, Setting, SkewedClock
 from pilotlight.doorway import Function
 from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.money.money_policy import ApproveOver, Caps
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.records import brake_records
@@ -30,14 +33,17 @@ from pilotlight.units import Seconds
 from pilotlight.wiring import App, app
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
+from pilotlight.world.scheduling.scheduler import Need
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_events import Change
+from pilotlight.world.world_nodes import WorldNode
 
 RUN_S: Seconds = 3600.0
 CALM_S: Seconds = 900.0
 """So long faults and pauses go on, and so long it goes on without them."""
-OPEN_S, LOOKS = 15.0, 2
-"""A pod that nothing comes for is let in within 15 s of so many looks: one may find that its purchase is refused."""
+LET_IN_S, LOOKS = 15.0, 3
+"""A pod that nothing comes for is let in within 15 s of so many looks: one may find that its purchase is refused, and
+one that a node which another pod was given is not on its way to anybody any more."""
 SILENT_S, WATCHED_S = 300.0, 900.0
 """The watchman opens all where nobody was awake for so long, and counts as there for so long."""
 
@@ -46,20 +52,8 @@ class Died(BaseException):
     """The worker is dead: nothing of it goes on."""
 
 
-class NotedLuck(Luck):
-    """Luck that counts the calls that went wrong."""
-
-    failed = 0
-
-    def fault(self, port: Port, method: str, conditional: bool, now_s: Seconds) -> Fault | None:
-        """What befalls this call."""
-        found = super().fault(port, method, conditional, now_s)
-        self.failed += found is not None
-        return found
-
-
 class Judge:
-    """What must hold of the taint. ``said`` are what was broken, in words."""
+    """What must hold of homes. ``said`` is what was broken, in words."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting, self._world = setting, setting.world
@@ -67,21 +61,27 @@ class Judge:
         self._looks: dict[str, list[Seconds]] = {}
         self.paused: dict[str, Seconds] = {}
         self.said: list[str] = []
-        self.ever_closed: set[str] = set()
+        self.ever_homed: set[str] = set()
+        self.let_in = 0
+        """Pods that run on a node that they were given."""
+        self._started: set[str] = set()
+        self._joined_s: dict[str, Seconds] = {}
 
     def watch(self) -> None:
-        """Whom the taint keeps out now, and for how long since the looks that should have let it in."""
+        """Whom homes keep out now, and for how long since the looks that should have let it in; who runs where."""
         now_s = self._world.now_s
-        self.ever_closed |= {n.id for n in self._world.nodes.values() if n.steered}
+        self.ever_homed |= {n.id for n in self._world.nodes.values() if n.home not in ("", NEW_HOME)}
+        self._joined_s = {n.id: self._joined_s.get(n.id, now_s) for n in self._world.nodes.values() if n.joined}
+        self._runs_where_it_may()
         out = {job: node for job in self._world.pending if (node := self._shut_out(job))}
         self._out = {job: self._out.get(job, now_s) for job in out}
         self._looks = {job: self._looks.get(job, []) for job in out}
         for job, ends in self._looks.items():
-            if len(ends) >= LOOKS and now_s > ends[LOOKS - 1] + OPEN_S:
+            if len(ends) >= LOOKS and now_s > ends[LOOKS - 1] + LET_IN_S:
                 self.said.append(f"{now_s:.0f}: {job} fits {out[job]} and is kept out of it since {self._out[job]:.0f}")
                 ends.clear()
 
-    def looked(self, began_s: Seconds, watched: bool) -> None:
+    def note_look(self, began_s: Seconds, watched: bool) -> None:
         """A look that began then is over, and no call of it failed."""
         self.watch()
         for job, since_s in self._out.items():
@@ -89,14 +89,15 @@ class Judge:
                 self._looks[job].append(self._world.now_s)
         for node in self._world.nodes.values():
             since_s = min(self.paused.get(name, self._world.now_s) for name in (ALL, node.pool))
-            if node.steered and since_s <= began_s and since_s < self._world.now_s:
+            kept = node.home and self._joined_s.get(node.id, self._world.now_s) <= began_s
+            if kept and since_s <= began_s and since_s < self._world.now_s:
                 self.said.append(f"{self._world.now_s:.0f}: {node.id} is closed, {node.pool} is paused: {since_s:.0f}")
-            if node.steered and not watched:
+            if kept and not watched:
                 self.said.append(f"{self._world.now_s:.0f}: {node.id} is closed, and nobody would open it in our place")
 
     def silent(self, since_s: Seconds) -> None:
         """The watchman was there, and found nobody awake."""
-        closed = [node.id for node in self._world.nodes.values() if node.steered]
+        closed = [node.id for node in self._world.nodes.values() if node.joined and node.home]
         if closed:
             self.said.append(f"{self._world.now_s:.0f}: {closed} closed, nobody awake since {since_s:.0f}")
 
@@ -107,16 +108,30 @@ class Judge:
         if len(demands) > 1 or any(need.allows(node.machine) for node in self._world.nodes.values() if not node.ready):
             return ""
         for node in self._world.nodes.values():
-            open_but_for_it = node.steered and not (node.cordoned or node.shut) and node.doomed_s is None
-            if node.ready and open_but_for_it and need.allows(node.machine) and need.fits(node.room):
+            open_but_for_it = node.home and not (node.cordoned or node.shut) and node.doomed_s is None
+            if node.ready and open_but_for_it and need.allows(node.machine) and self._is_free(node, need):
                 return node.id
         return ""
+
+    def _is_free(self, node: WorldNode, need: Need) -> bool:
+        """True where a node has room for one more pod beside all that wait with its toleration."""
+        waiting = [demand for job in self._world.pending.values() for demand in job.demands]
+        return need.fits(node.room) and not any(node.home in demand.homes for demand in waiting)
+
+    def _runs_where_it_may(self) -> None:
+        """Each pod that started is on a node that it tolerated then, or that somebody opened."""
+        for name, job in self._world.running.items():
+            for placed in () if name in self._started else job.placement:
+                self.let_in += bool(placed.node.home)
+                if placed.node.home not in ("", *placed.demand.homes):
+                    self.said.append(f"{self._world.now_s:.0f}: {placed.demand.uid} runs on {placed.node.id} uninvited")
+        self._started = set(self._world.running)
 
 
 class LeasedCluster(HazardCluster):
     """A cluster with the Lease that is renewed at every look, and that says whether a watchman is there."""
 
-    run: "TaintRun"
+    run: "HomesRun"
 
     def observe(self) -> ClusterView:
         """One read."""
@@ -132,7 +147,7 @@ class LeasedCluster(HazardCluster):
 
 
 @dataclass
-class TaintRun:
+class HomesRun:
     """One seed. ``look`` is when the last look began, and whether it found a watchman."""
 
     seed: int
@@ -145,7 +160,7 @@ class TaintRun:
     _agenda: list[tuple[Seconds, int, Callable[[], None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rng = Random(f"taint/{self.seed}")
+        self.rng = Random(f"homes/{self.seed}")
         self.luck = NotedLuck(self.rng)
         self.setting = Setting(self.seed, _scene(self.rng), self.luck, self.folder / "state.db")
         self.judge = Judge(self.setting)
@@ -214,7 +229,7 @@ class TaintRun:
             self.judge.said.append(f"{function} answered {answer.body}")
         if answer.status == 200 and self.look is not None and not self.luck.failed:
             self.clean += 1
-            self.judge.looked(*self.look)
+            self.judge.note_look(*self.look)
 
     def _new(self) -> App:
         setting, world = self.setting, self.setting.world
@@ -250,6 +265,17 @@ class TaintRun:
             name = self.rng.choice((ALL, *self.setting.scene.policy.pools))
             brake_records.pause(state, cluster, name, "a person said so", state.now())
             self.judge.paused.setdefault(name, self.setting.world.now_s)
+        if self.setting.world.now_s < RUN_S and self.rng.random() < 0.05:
+            self._meddle()
+
+    def _meddle(self) -> None:
+        """Takes the taint off a node by hand, or deletes a pod that waits."""
+        world = self.setting.world
+        nodes = [node.id for node in world.nodes.values() if node.joined and node.home]
+        if nodes and self.rng.random() < 0.5:
+            world.set_home(self.rng.choice(nodes), "")
+        elif world.pending:
+            world.delete(world.pending[self.rng.choice(sorted(world.pending))])
 
     def _watchman(self) -> None:
         now_s, (from_s, for_s) = self.setting.world.now_s, self.away
@@ -259,8 +285,8 @@ class TaintRun:
         if now_s - self.awake_s < SILENT_S:
             return
         for node in list(self.setting.world.nodes.values()):
-            if node.steered:
-                self.setting.world.steer(node.id, on=False)
+            if node.joined and node.home:
+                self.setting.world.set_home(node.id, "")
         self.judge.silent(self.awake_s)
 
     def _calm(self) -> None:
@@ -271,29 +297,32 @@ def _scene(rng: Random) -> Scene:
     """Cheap nodes for one GPU and dear ones for four and eight, few enough that caps bind, and pods for both."""
     pools = {"one": PoolPolicy(instance_type="one", max=rng.randint(1, 3))}
     for name in rng.choice((("four",), ("eight",), ("four", "eight"))):
-        pools[name] = PoolPolicy(instance_type=name, max=rng.randint(1, 2))
-    either = ClassPolicy(gpu_models="any", idle_timeout=rng.choice((120.0, 600.0)), max_runtime=4 * 3600)
+        pools[name] = PoolPolicy(instance_type=name, max=rng.randint(1, 4), taints=(BIRTH_TAINT,))
+    either = ClassPolicy(gpu_models="any", idle_timeout=rng.choice((30.0, 120.0, 600.0)), max_runtime=4 * 3600)
     policy = Policy(
         version=1,
         pools=pools,
-        caps=Caps(nodes=rng.choice((None, 1, 2, 3)), usd_per_hour=rng.choice((None, Decimal(36)))),
+        caps=Caps(nodes=rng.choice((None, None, 2, 4)), usd_per_hour=rng.choice((None, None, Decimal(36)))),
         classes={"batch": either, "training": either},
         approve_over=ApproveOver(nodes=rng.choice((None, None, 1))),
         alerts=ALERTS,
-        placement="taint",
     )
     faults = Faults(
-        boot_s=rng.choice((60.0, 150.0)), shortage=rng.choice((0.0, 0.3)), bind_s=rng.choice((0.0, 2.0)), reclaim=False
+        boot_s=rng.choice((60.0, 150.0)),
+        registered_s=rng.choice((0.0, 20.0)),
+        shortage=rng.choice((0.0, 0.3)),
+        bind_s=rng.choice((0.0, 2.0)),
+        reclaim=False,
     )
-    jobs = sorted((_job(rng, n, rng.uniform(0, RUN_S)) for n in range(40)), key=lambda job: job.at_s)
+    jobs = sorted((_job(rng, n, rng.uniform(0, RUN_S)) for n in range(60)), key=lambda job: job.at_s)
     machines = tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items())
     return Scene(policy, machines, faults, tuple(jobs), (Skew(rng.uniform(-2, 2)),))
 
 
 def _job(rng: Random, n: int, at_s: Seconds) -> Job:
     """Most want one GPU or a share of one; some want a dear node, and stay for a while."""
-    gpu = rng.choice((GpuRequest(count=1), GpuRequest(count=1, milli=500), GpuRequest(count=rng.choice((2, 4, 8)))))
-    run_s = rng.uniform(60, 1200)
+    gpu = rng.choice((GpuRequest(count=1), GpuRequest(count=1, milli=500), GpuRequest(count=rng.choice((2, 3, 4, 8)))))
+    run_s = rng.uniform(60, 600)
     pod = shape(gpu=gpu, max_run_s=run_s, priority=rng.choice((0, 0, 10)), workload_class="batch")
     made = PodDemand(uid=f"p{n}", namespace="default", name=f"p{n}", shape=pod, created_at=START)
     return Job(at_s, (made,), run_s, True)

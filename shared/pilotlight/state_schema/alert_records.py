@@ -1,6 +1,10 @@
-"""Families of alerts on their way to a channel, and of those that have arrived."""
+"""Families of what people are told, and of what comes of it: alerts on their way to a channel and those that have
+arrived, advice until its end is known, and owners of idle GPUs on their way to rest.
+"""
 
+from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.alerts.delivery_records import Burst, Rest, Telling
+from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.state_schema.table import MARK, Format, Table
 from pilotlight.units import HOUR
 
@@ -19,3 +23,15 @@ BURST = Table("burst", Format(Burst), HOUR)
 
 REST = Table("rest", Format(Rest), HOUR)
 """``<channel>``: one that fails, and is left alone for a while."""
+
+FOLLOWED = Table("shadow", Format(OpenAdvice))
+"""``<cluster>``: advice whose end is not known yet."""
+
+ADVICE = Table("advice", Format(Advised), 40 * 24 * HOUR)
+"""``<cluster>/<when it ended>/<call>/<target>``: advice whose end is known."""
+
+RECLAIM = Table("reclaim", Format(Reclaim))
+"""``<cluster>/<namespace>/<kind>/<name>``."""
+
+RECLAIM_LOOK = Table("reclaim-look", MARK, 60.0)
+"""``<cluster>``: idle GPUs were looked for lately."""

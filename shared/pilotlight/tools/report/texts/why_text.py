@@ -1,0 +1,112 @@
+"""Text of ``pilotlight why``: pods with the options rejected, nodes, calls, and what a decision came to."""
+
+from collections.abc import Iterator, Sequence
+
+from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.money.bill import NodeCost
+from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.workload import CLAIM_REFUSED, Finding
+from pilotlight.flow.alerts.wording import line
+from pilotlight.tools.report.texts.would_change import would_change
+from pilotlight.units import an_hour, cents
+
+
+def is_subject_of(record: Record, subject: str) -> bool:
+    """True of a decision that is, or names, a subject: a pod, a node, an instance, an offering."""
+    return (
+        record.id == subject
+        or any(True for _ in groups_about(record, subject))
+        or any(True for _ in nodes_about(record, subject))
+    )
+
+
+def groups_about(record: Record, subject: str) -> Iterator[PodGroup]:
+    """Those of a subject, or all of them where there is none."""
+    for group in record.plan.pods:
+        if not subject:
+            yield group
+            continue
+        names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
+        if subject in (record.id, group.where) or subject in names:
+            yield group
+
+
+def nodes_about(record: Record, subject: str) -> Iterator[NodeVerdict]:
+    """Verdicts on nodes of a subject; without one, and of a whole decision, the releases."""
+    for node in record.plan.nodes:
+        if (
+            (not subject and node.verdict == "release")
+            or subject == node.node
+            or subject == node.instance
+            or (subject == record.id and node.verdict == "release")
+        ):
+            yield node
+
+
+def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
+    """One decision as people read it: of a subject and a team, where they are given."""
+    yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
+    for group in groups_about(record, subject):
+        if team in ("", group.team):
+            yield from _group_lines(record, group)
+    for unused in record.plan.paid_idle:
+        yield f"    paid for and unused then: {unused}"
+    for node in nodes_about(record, subject):
+        yield from node_lines(node)
+    for call, step in record.calls_with_steps:
+        price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
+        yield f"  {line(step)}{price}"
+    for held in record.plan.held:
+        yield f"  would {held.call} {held.target}: {held.why}"
+    if record.flow == "reclaim":
+        return  # It buys nothing and releases nothing.
+    before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
+    yield f"  ${before}/h before, ${after}/h after; {record.status}"
+
+
+def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
+    """Pods alike: the verdict, what it became, and what else there was."""
+    more = len(group.pods) + group.unnamed - 3
+    pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
+    verdict, why = record.became(group)
+    yield f"  {pods}: {verdict} {group.where}".rstrip()
+    yield f"    because {why}"
+    if group.workload_class:
+        reason = f": {group.class_reason}" if group.class_reason else ""
+        yield f"    as {group.workload_class}{reason}"
+    for idle in group.idle:
+        yield f"    not on idle node {idle.node}: {idle.why}"
+    for option in group.rejected:
+        price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
+        yield f"    not {option.offering}{price}: {option.why}"
+    for line_ in would_change(group):
+        yield f"    would have changed it: {line_}"
+    for claim in _refused_claims(record, group):
+        yield f"    {claim.subject} {claim.message}"
+
+
+def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:
+    """Findings on claims that pods of the group's namespaces made and may not."""
+    spaces = {pod.partition("/")[0] for pod in group.pods}
+    found = (one for one in record.plan.findings if one.code == CLAIM_REFUSED)
+    return [one for one in found if one.subject.partition("/")[0] in spaces]
+
+
+def node_lines(node: NodeVerdict) -> Iterator[str]:
+    """A node: its verdict, its price, and what blocks its drain."""
+    yield f"  node {node.node}: {node.verdict}, {an_hour(node.usd_per_hour)}"
+    yield f"    because {node.why}"
+    for blocker in node.blockers:
+        yield f"    blocked by {blocker}"
+
+
+def cost_lines(record: Record, came_to: Sequence[NodeCost]) -> Iterator[str]:
+    """Lines on the true cost of the nodes that a decision bought, once they are over; a bill's word comes last."""
+    for cost in came_to:
+        if cost.decision != record.id:
+            continue
+        if cost.billed_usd is not None:
+            yield f"  node {cost.node} was billed {cents(cost.billed_usd)} ({cost.source})"
+        else:
+            lived = f"{cost.since:%Y-%m-%d %H:%M} to {cost.ended_at:%Y-%m-%d %H:%M} UTC"
+            yield f"  node {cost.node} came to {cents(cost.usd)}, metered from {lived}"
