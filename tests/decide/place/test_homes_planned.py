@@ -146,6 +146,17 @@ def test_many_small_pods_that_fill_a_dear_node_belong_there() -> None:
     assert bought(made) == {"a100": 1}
 
 
+@pytest.mark.parametrize(
+    ("count", "buys"),
+    [(8, {"a100": 1}), (9, {"a100": 1, "t4": 1}), (16, {"a100": 2})],
+    ids=["they fill one", "one is left over", "they fill two"],
+)
+def test_the_last_of_many_get_what_costs_them_least(count: int, buys: dict[str, int]) -> None:
+    """Pods that fill dear nodes belong there, and those left over are not bought one that they would not fill."""
+    dear = msgspec.structs.replace(A100, usd_per_hour=T4.usd_per_hour * 4)
+    assert bought(homed(pods(count), offerings=(T4, dear), rules=born_closed(T4, dear, of=(T4, dear)))) == buys
+
+
 def test_a_pod_that_nothing_is_bought_for_gets_any_room_that_it_fits() -> None:
     """At a cap small work is given a dear node's free room: nobody is locked out."""
     rules = born_closed(V100X4, A100, caps=Caps(nodes=1))
