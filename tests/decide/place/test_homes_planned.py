@@ -71,6 +71,13 @@ def test_which_pools_are_to_be_born_closed(waiting: tuple[PodDemand, ...], homed
     assert found.keys() == homed_
 
 
+def test_a_type_that_is_cheaper_alone_and_dearer_by_the_gpu_is_closed() -> None:
+    """One pod belongs on the small type and eight on the large one: neither is open to pods of the other's plan."""
+    dear = msgspec.structs.replace(A100, usd_per_hour=T4.usd_per_hour * 4)
+    found = homed_pools([pod("p").shape], (T4, dear), policy((T4, dear)), SAME_SPEED, NOW)
+    assert found == {"a100": "a pod of 1 GPU costs less on t4", "t4": "many pods of 1 GPU cost less on a100"}
+
+
 def test_one_pool_alone_is_open() -> None:
     """Where there is nothing else to be bought every pod is at home."""
     assert homed_pools([pod("p").shape], [A100], policy([A100]), SAME_SPEED, NOW) == {}
@@ -89,7 +96,7 @@ def test_no_number_where_nodes_are_open() -> None:
 
 
 def test_pods_of_open_nodes_are_given_none() -> None:
-    """In a plan that buys nodes of both kinds only the pods of those that are born closed are numbered, and given one."""
+    """Where nodes of both kinds are bought, only the pods of those that are born closed are numbered, and given one."""
     made = homed((*pods(2), pod("large", gpus=8)))
     assert {buy.pool: buy.homes for buy in made.buys} == {"t4": (), "a100": (0,)}
     waits = pod("p")
