@@ -252,7 +252,7 @@ def account(api: Api, access: Access, pools: Sequence[str], folder: Path) -> Ite
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     where = "/api/v1/namespaces/pilotlight/serviceaccounts/pilotlight/token"
     token = api.ask("POST", where, ANY, body, JSON)["status"]["token"]
-    path = folder / "account.kubeconfig"
+    file = folder / "account.kubeconfig"
     authority = folder / "ca.crt"
     authority.write_text(access.ca)
     config = {
@@ -263,12 +263,12 @@ def account(api: Api, access: Access, pools: Sequence[str], folder: Path) -> Ite
         "users": [{"name": "it", "user": {"token": token}}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
     }
-    path.touch(0o600)
-    path.write_text(json.dumps(config))
+    file.touch(0o600)
+    file.write_text(json.dumps(config))
     try:
-        ours = Api(of_file(path))
+        ours = Api(of_file(file))
         eventually(partial(_limited, ours, api))
-        yield str(path)
+        yield str(file)
     finally:
         for each in reversed(made):
             with suppress(Missing):
@@ -294,13 +294,8 @@ def _create(api: Api, path: str, found: Object) -> bool:
 
 def _limited(ours: Api, admin: Api) -> None:
     """Raises while the account may do what its policies refuse, or may not do what they let it."""
-    probe = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "probe"},
-        "spec": {"containers": [{"name": "c", "image": "x"}]},
-    }
-    probe["spec"]["schedulerName"] = "nobody"
+    spec = {"containers": [{"name": "c", "image": "x"}], "schedulerName": "nobody"}
+    probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
     path = "/api/v1/namespaces/default/pods"
     admin.ask("POST", path, NOTHING, probe, JSON)
     try:

@@ -39,8 +39,10 @@ from pilotlight.settings import Settings
 from pilotlight.wiring import App
 
 CATALOG = Path(__file__).resolve().parents[2] / "data" / "catalogs" / "aws-us-east-1.yaml"
-TYPES = ("g4dn.xlarge", "g4dn.12xlarge", "g4dn.metal", "g5.xlarge", "g5.12xlarge", "g5.48xlarge", "p3.2xlarge")
-TYPES += ("p3.8xlarge", "p3.16xlarge", "p4d.24xlarge")
+TYPES = (
+    *("g4dn.xlarge", "g4dn.12xlarge", "g4dn.metal", "g5.xlarge", "g5.12xlarge", "g5.48xlarge"),
+    *("p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "p4d.24xlarge"),
+)
 MOST_RATIO, MOST_AFTER_S = 1.02, 5.0
 CREATORS, DELIVERERS = 16, 4
 WAITED_S = 240.0

@@ -71,6 +71,13 @@ def test_which_pools_are_to_be_born_closed(waiting: tuple[PodDemand, ...], homed
     assert found.keys() == homed_
 
 
+def test_a_type_that_is_cheaper_alone_and_dearer_by_the_gpu_is_closed() -> None:
+    """One pod belongs on the small type and eight on the large one: neither is open to pods of the other's plan."""
+    dear = msgspec.structs.replace(A100, usd_per_hour=T4.usd_per_hour * 4)
+    found = homed_pools([pod("p").shape], (T4, dear), policy((T4, dear)), SAME_SPEED, NOW)
+    assert found == {"a100": "a pod of 1 GPU costs less on t4", "t4": "many pods of 1 GPU cost less on a100"}
+
+
 def test_one_pool_alone_is_open() -> None:
     """Where there is nothing else to be bought every pod is at home."""
     assert homed_pools([pod("p").shape], [A100], policy([A100]), SAME_SPEED, NOW) == {}
@@ -144,6 +151,17 @@ def test_many_small_pods_that_fill_a_dear_node_belong_there() -> None:
     cheap = msgspec.structs.replace(A100, usd_per_hour=T4.usd_per_hour * 4)
     made = homed(pods(8), offerings=(T4, cheap), rules=born_closed(cheap, of=(T4, cheap)))
     assert bought(made) == {"a100": 1}
+
+
+@pytest.mark.parametrize(
+    ("count", "buys"),
+    [(8, {"a100": 1}), (9, {"a100": 1, "t4": 1}), (16, {"a100": 2})],
+    ids=["they fill one", "one is left over", "they fill two"],
+)
+def test_the_last_of_many_get_what_costs_them_least(count: int, buys: dict[str, int]) -> None:
+    """Pods that fill dear nodes belong there, and those left over are not bought one that they would not fill."""
+    dear = msgspec.structs.replace(A100, usd_per_hour=T4.usd_per_hour * 4)
+    assert bought(homed(pods(count), offerings=(T4, dear), rules=born_closed(T4, dear, of=(T4, dear)))) == buys
 
 
 def test_a_pod_that_nothing_is_bought_for_gets_any_room_that_it_fits() -> None:

@@ -193,8 +193,8 @@ def test_a_daemon_set_that_a_home_keeps_off_opens_its_node(scenes: Callable[...,
     scene = scenes([pod("large", 8, ANYWHERE), pod("small", 1, ANYWHERE)])
     labels = {"matchLabels": {"app": "plugin"}}
     container = {"name": "c", "image": "example.invalid/x"}
-    template = {"metadata": {"labels": {"app": "plugin"}}, "spec": {"containers": [container]}}
-    template["spec"]["nodeSelector"] = {"homes-live": scene.mark}
+    spec = {"containers": [container], "nodeSelector": {"homes-live": scene.mark}}
+    template = {"metadata": {"labels": {"app": "plugin"}}, "spec": spec}
     body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "plugin"}}
     sets = f"/apis/apps/v1/namespaces/{scene.mark}/daemonsets"
     scene.api.ask("POST", sets, NOTHING, {**body, "spec": {"selector": labels, "template": template}}, JSON)

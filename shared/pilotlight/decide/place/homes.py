@@ -8,6 +8,7 @@ scheduler binds them there by its other rules. Nothing is opened and closed agai
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,14 +50,21 @@ def homed_pools(
     now: datetime,
 ) -> dict[str, str]:
     """The pools whose nodes are to be born closed, each with the reason: one of these shapes may run there and costs
-    less elsewhere. A pool where every shape is at home needs no taint.
+    less elsewhere, alone or where many fill a node. A pool where every shape is at home either way needs no taint.
     """
-    homes = Homes(policy, lambda s: eligible(s, offerings, policy, throughput, Memory(), now), (), ())
+    ask = partial(eligible, offerings=offerings, policy=policy, throughput=throughput, memory=Memory(), now=now)
+    homes = Homes(policy, ask, (), ())
     found: dict[str, str] = {}
     for one in shapes:
+        gpus = f"{one.gpu.count} GPU{'s' * (one.gpu.count != 1)}"
         for pool in sorted(homes.stray_in(one)):
             best = ", ".join(sorted(homes.pools_for(one) or ()))
-            found.setdefault(pool, f"a pod of {one.gpu.count} GPU{'s' * (one.gpu.count != 1)} costs less on {best}")
+            found.setdefault(pool, f"a pod of {gpus} costs less on {best}")
+        candidates = ask(one).candidates
+        least = min((c.rate for c in candidates), default=None)
+        cheap = ", ".join(sorted({c.offering.pool for c in candidates if c.rate == least}))
+        for pool in (c.offering.pool for c in candidates if c.rate != least):
+            found.setdefault(pool, f"many pods of {gpus} cost less on {cheap}")
     return found
 
 

@@ -60,7 +60,8 @@ def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames
     order = rank_candidates(able, group.shape, len(group.pods), run.policy)
     blocked: list[Rejected] = []
     for index, (usd, candidate) in enumerate(order):
-        if homes is not None and candidate.offering.pool not in homes:
+        # The last pods of many may cost less on a smaller type than on a node of theirs that they do not fill.
+        if homes is not None and candidate.offering.pool not in homes and (index or run.may_wait):
             continue
         together = -(-len(group.pods) // candidate.per_node) if group.shape.gang else 1
         terms, (room, figures, code) = _afforded(run, candidate, group, together)
