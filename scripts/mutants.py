@@ -213,7 +213,7 @@ def main() -> int:
     files = [file for file in files if file not in TOLD]
     rows: list[Row] = []
     records = None if args.named else args.kept / "entered"
-    runner = Runner(files, records, lambda ready: rows.extend(Judge(ready, args).rows()), args.stale)
+    runner = Runner(files, records, lambda ready: rows.extend(Judge(ready, args).rows()), args.stale, args.jobs)
     tests = sorted({one.test.partition("::")[0] for one in table()}) if args.named else args.tests
     quietly = ("-s", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal")
     code = pytest.main([*quietly, *tests], plugins=[runner])
