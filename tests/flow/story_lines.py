@@ -85,6 +85,14 @@ def _memory(memory: Memory) -> Iterator[str]:
         yield f"size {name}: {size}"
     for name, at in (*memory.last_buy.items(), *memory.floors.items(), *memory.rests.items()):
         yield f"when {name}: {_at(at)}"
+    for name, hits in memory.hits.items():
+        rates = [f"{rate:.3f}" for each in hits.rates for rate in each]
+        yield f"hits {name}: {hits.count} {hits.out} {hits.spells} {hits.worth:.3f} {hits.spare_s:.0f} {rates}"
+    for job, due in memory.due.items():
+        yield f"due {job}: {due.saved_s:.0f} {due.base_s:.0f} {_at(due.began)}"
+    for name, opening in memory.openings.items():
+        yield f"open {name}: {opening.pods} {_at(opening.until)}"
+    yield f"rest: {memory.pool_class} {memory.lost} {sorted(memory.misfits)} {_at(memory.counted_to)}"
     yield f"turns: {[(_at(t.at), t.added, t.removed) for t in memory.turns]}"
     yield f"periods: {memory.periods}"
     calls = memory.tally
