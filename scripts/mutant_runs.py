@@ -16,12 +16,12 @@ import sys
 import time
 import types
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -54,10 +54,10 @@ class Runner:
     """A pytest plugin that takes the place of the ordinary run. ``work`` is done with the tests collected."""
 
     def __init__(
-        self, files: Sequence[str], records: Path | None, work: "Callable[[Runner], None]", stale: bool
+        self, files: Sequence[str], records: Path | None, work: "Callable[[Runner], None]", stale: bool, jobs: int = 1
     ) -> None:
         self.modules = {file: Module(file, PACKAGE) for file in files}
-        self.records, self.work, self.stale = records, work, stale
+        self.records, self.work, self.stale, self.jobs = records, work, stale, jobs
         self.tests: dict[str, Known] = {}
 
     def pytest_configure(self) -> None:
@@ -89,14 +89,13 @@ class Runner:
         by_file: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in self.items.values():
             by_file[item.nodeid.partition("::")[0]].append(item)
-        for n, (file, items) in enumerate(by_file.items()):
-            kept = records / (file.replace("/", ".") + ".json")
-            if not self._is_fresh(file, kept):
-                said = f"\rrecording what each test enters: {n + 1} of {len(by_file)} files, {file}"
-                print(said.ljust(110), end="", file=sys.stderr, flush=True)
-                self._wait(self._fork(partial(self._record, items, kept, self._of(file))))
-            self._read(kept)
-        print(file=sys.stderr)
+        kept = {file: records / (file.replace("/", ".") + ".json") for file in by_file}
+        due = [file for file in by_file if not self._is_fresh(file, kept[file])]
+        print(f"what {len(due)} of {len(by_file)} files of tests enter is recorded", file=sys.stderr)
+        if due:
+            self._wait(self._fork(lambda: self._record_all({file: (by_file[file], kept[file]) for file in due})))
+        for path in kept.values():
+            self._read(path)
 
     @cached_property
     def entered(self) -> dict[str, list[str]]:
@@ -175,7 +174,7 @@ class Runner:
     def _run(self, mutant: Mutant, tests: Sequence[str]) -> Outcome:
         began = time.process_time()
         module = self.modules[mutant.file]
-        _plant(module, mutant.applied(module.source), {mutant.function})
+        _plant({module: mutant.applied(module.source)}, {mutant.function})
         for n, test in enumerate(tests):
             following = self.items[tests[n + 1]] if n + 1 < len(tests) else None
             if not self._passes(test, following):
@@ -183,13 +182,13 @@ class Runner:
         return Outcome("", len(tests), time.process_time() - began)
 
     def _is_fresh(self, file: str, kept: Path) -> bool:
-        found = json.loads(kept.read_text("utf-8"))["of"] if kept.is_file() else ["", ""]
-        return found[0] == self._of(file)[0] and (self.stale or found == self._of(file))
+        """True where neither the tests nor the code that they entered changed since."""
+        found = json.loads(kept.read_text("utf-8")) if kept.is_file() else {"of": "", "code": {}}
+        return found["of"] == _digest((ROOT / file).read_bytes()) and (self.stale or found["code"] == self._code(found))
 
-    def _of(self, file: str) -> list[str]:
-        """The tests, and the code that they entered."""
-        code = b"".join(module.source for module in self.modules.values())
-        return [hashlib.sha256(read).hexdigest() for read in ((ROOT / file).read_bytes(), code)]
+    def _code(self, found: dict[str, Any]) -> dict[str, str]:
+        entered = {place.partition(":")[0] for place in found.get("places", ())}
+        return {file: _digest(module.source) for file, module in self.modules.items() if file in entered}
 
     def _read(self, kept: Path) -> None:
         if kept.is_file():
@@ -198,12 +197,24 @@ class Runner:
                 if test in self.items:
                     self.tests[test] = Known(seconds, frozenset(found["places"][n] for n in places))
 
-    def _record(self, items: Sequence[pytest.Item], kept: Path, of: list[str]) -> None:
-        """Left out are tests that fail by themselves."""
+    def _record_all(self, due: Mapping[str, tuple[list[pytest.Item], Path]]) -> None:
+        """A file of tests is a process, of several at a time; functions are marked before all of them."""
         seen: set[int] = set()
         places: list[list[str]] = []
-        for module in self.modules.values():
-            _plant(module, _marked(module, places), None, seen.add)
+        _plant({module: _marked(module, places) for module in self.modules.values()}, None, seen.add)
+        waiting, running = iter(due.items()), dict[int, int]()
+        for _ in due:
+            while len(running) < self.jobs and (one := next(waiting, None)) is not None:
+                file, (items, kept) = one
+                pid, pipe = self._fork(partial(self._record, items, kept, file, seen, places))
+                running[pipe] = pid
+            ready = select.select(list(running), [], [])[0][0]
+            self._wait((running.pop(ready), ready))
+
+    def _record(
+        self, items: Sequence[pytest.Item], kept: Path, file: str, seen: set[int], places: Sequence[list[str]]
+    ) -> None:
+        """Left out are tests that fail by themselves."""
         tests = {}
         for n, item in enumerate(items):
             seen.clear()
@@ -215,8 +226,14 @@ class Runner:
             test: (seconds, [names.setdefault(place, len(names)) for n in hits for place in places[n]])
             for test, (seconds, hits) in tests.items()
         }
+        found: dict[str, Any] = {"tests": numbers, "places": list(names)}
+        found |= {"of": _digest((ROOT / file).read_bytes()), "code": self._code(found)}
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps({"of": of, "tests": numbers, "places": list(names)}), "utf-8")
+        kept.write_text(json.dumps(found), "utf-8")
+
+
+def _digest(read: bytes) -> str:
+    return hashlib.sha256(read).hexdigest()
 
 
 def _marked(module: Module, places: list[list[str]]) -> ast.Module:
@@ -241,21 +258,20 @@ def _mark(node: ast.stmt, function: str, module: Module, places: list[list[str]]
 
 
 def _plant(
-    module: Module, source: bytes | ast.Module, names: set[str] | None, seen: Callable[[int], None] | None = None
-) -> int:
-    """Give functions their code of another source; how many there were."""
-    path = str(PACKAGE / module.file)
-    codes = dict(_codes(compile(source, path, "exec", dont_inherit=True)))
-    planted = 0
+    sources: Mapping[Module, bytes | ast.Module], names: set[str] | None, seen: Callable[[int], None] | None = None
+) -> None:
+    """Give functions their code of other sources: of all of them, or of those that are named."""
+    codes = {
+        path: dict(_codes(compile(source, path, "exec", dont_inherit=True)))
+        for path, source in ((str(PACKAGE / module.file), source) for module, source in sources.items())
+    }
     for live in gc.get_objects():
-        if type(live) is types.FunctionType and live.__code__.co_filename == path:
-            code = codes.get((live.__code__.co_qualname, live.__code__.co_firstlineno))
+        if type(live) is types.FunctionType and (known := codes.get(live.__code__.co_filename)) is not None:
+            code = known.get((live.__code__.co_qualname, live.__code__.co_firstlineno))
             if code is not None and (names is None or code.co_qualname in names):
                 if seen is not None:
                     live.__globals__["__seen__"] = seen
                 live.__code__ = code
-                planted += 1
-    return planted
 
 
 def fits(module: Module, mutant: Mutant) -> bool:

@@ -200,7 +200,7 @@ class _Changes:
 def _says(node: ast.Expr) -> bool:
     """A docstring, or a line of a log."""
     called = ast.unparse(node.value)
-    return isinstance(node.value, ast.Constant) or called.startswith(("log.", "logger.", "LOGGER."))
+    return isinstance(node.value, ast.Constant) or called.startswith(("log.", "_log.", "logger.", "LOGGER."))
 
 
 def _is_now(node: ast.expr) -> bool:

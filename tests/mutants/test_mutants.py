@@ -35,6 +35,7 @@ NOTICES = "tests/decide/interruption/test_verify_notice.py"
         ("c = b", set()),
         ('return f"{a - b} left"', set()),
         ("assert a", set()),
+        ("_log.info(a - b)", set()),
         ("return zip(a, b, strict=True)", set()),
     ],
 )

@@ -370,6 +370,8 @@ def test_nodes_are_closed_and_opened_by_instance() -> None:
     assert told == [("a", False), ("b", True)]
     assert [n.schedulable for n in frozen_nodes([on, off], {})] == [True, False]
     booting = (Booting(instance="i-a", requested_at=NOW), Booting(instance="i-c", requested_at=NOW))
+    also = node("c", instance="")
+    assert [one.instance for one in lit_instances([off, also], [])] == ["b", "c"]
     lit = lit_instances([on, off], [PoolState(name="t4", desired=3, booting=booting)])
     assert [(one.instance, one.pool, one.node is not None, one.since == NOW) for one in lit] == [
         ("i-a", "t4", True, False),

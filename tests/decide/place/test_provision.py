@@ -26,7 +26,7 @@ from pilotlight.facts.capacity import BoundPod, Node, Resources, Taint
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.memory import Backoff, FitMismatch, Memory, Quarantine
 from pilotlight.facts.money.money_policy import Caps
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, Requirement
 
 
@@ -333,3 +333,14 @@ def test_a_new_node_takes_as_many_volumes_as_those_of_its_pool(limit: dict[str, 
     wanted = pod("p", other=((EBS, 2),))
     made = plan([wanted], [node("n", T4, used=1, attachable=limit)], offerings=[T4])
     assert [g.verdict for g in made.pods] == [verdict]
+
+
+def test_what_waits_is_worth_what_its_class_says() -> None:
+    """Demand counts each job by its class's scale, and a gang as one job; what an earlier look counted not."""
+    rules = policy([T4], classes={"batch": ClassPolicy(gpu_models="any", wait_scale=Decimal(3))})
+    plain = plan(pods(2), offerings=[T4], rules=rules)
+    assert [(each.nodes, each.jobs) for each in plain.demands] == [(2, 6.0)]
+    whole = plan(gang("g", 4, gpus=1), offerings=[T4], rules=rules)
+    assert [(each.nodes, each.jobs) for each in whole.demands] == [(4, 3.0)]
+    told = plan(pods(2), offerings=[T4], rules=rules, memory=Memory(counted_to=NOW))
+    assert told.demands == ()

@@ -12,11 +12,13 @@ from test_call_steps import Cloud, on_cloud, states
 from pilotlight.errors import Denied, NoCapacity, Unsure
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.money.money_policy import Limits
-from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import ledger
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.faults import Faults
+from pilotlight.world.world_pools import WorldPools
 
 ZONES = {"one": PoolPolicy(instance_type="one", zones=("a", "b"))}
 
@@ -34,6 +36,31 @@ def test_what_one_zone_has_not_is_not_asked_of_another() -> None:
     stage.event(stage.submit("a", terms=of_zone("a")))
     assert stage.world.launches == 1
     assert not stage.failures_left
+
+
+class LastOfZone(WorldPools):
+    """A cloud whose zone a has one node fewer than it is asked for, each time."""
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+        """Raise the pool; in zone a by one less, which is said."""
+        if zone != "a":
+            return super().grow(pool, to, zone, gate=gate, token=token)
+        super().grow(pool, to - 1, zone, gate=gate, token=token)
+        raise NoCapacity("one less than that is left in zone a")
+
+
+def test_of_what_one_zone_has_in_part_only_the_rest_is_not_asked_of_another() -> None:
+    """Two of three nodes came of zone a: the call for zone b raises the pool by its own one, and no more."""
+    stage = Stage(pools=ZONES)
+    stage.deps = dataclasses.replace(stage.deps, pools=LastOfZone(stage.world))
+    stage.submit("b", terms=of_zone("b"))
+    for name in ("a1", "a2", "a3"):
+        pod = stage.submit(name, terms=of_zone("a"))
+    stage.event(pod)
+    zones = sorted(node.zone for node in stage.world.nodes.values())
+    assert zones[:3] == ["a", "a", "b"]
+    first = ledger.filed_records(stage.deps.state, "c")[0]
+    assert [(step.state, step.count) for step in first.steps] == [("denied", 2), ("done", 1)]
 
 
 def test_a_part_of_a_gang_that_could_not_be_given_back_at_once_goes_at_the_next_look() -> None:

@@ -159,3 +159,21 @@ def test_one_write_more_is_all_that_it_costs(clock: VirtualClock) -> None:
     for n in range(1, 2 * LINKS_AT_HEAD + 1):
         file(state, n)
     assert state.puts == 3 * 2 * LINKS_AT_HEAD + 1  # Each is written open, linked, filed.
+
+
+@pytest.mark.parametrize("before", [1, 15, 16, 17, 20, 32, 33, 40])
+def test_a_cost_that_is_filed_again_is_in_the_chain_once(before: int) -> None:
+    """Two ticks file the same: it is looked for in the links at the head and in those that left it last."""
+    state = MemoryState(VirtualClock(NOON))
+    names = [f"cost{n}" for n in range(before)]
+    for name in names:
+        ledger.chain(state, "c", "cost", name, NOON, f"digest of {name}")
+    for name in names[-LINKS_AT_HEAD:]:
+        ledger.chain(state, "c", "cost", name, NOON, f"digest of {name}")
+    head = HEAD.get(state, "c")
+    assert head is not None
+    assert head.value.links[-1].seq == before
+    ledger.chain(state, "c", "cost", names[-1], NOON, "another digest")
+    after = HEAD.get(state, "c")
+    assert after is not None
+    assert after.value.links[-1].seq == before + 1
