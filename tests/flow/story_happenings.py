@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+from pilotlight.state_schema.interruptions import RESCUE
 
 from pilotlight.decide.money import account as moves
 from pilotlight.errors import (
@@ -33,7 +34,6 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.flow.refusal import refusal
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.interruptions import RESCUE
 from pilotlight.world.residents import Resident
 
 CLASSES: tuple[Any, ...] = ("batch", "training", "serving")

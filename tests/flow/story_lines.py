@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from stage import START
 from state_tables import minutes
 
@@ -16,7 +17,6 @@ from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.billing_records import CAP, CHARGED, HELD_PRICE, HOLD, LADDER, PricePart
 from pilotlight.state_schema.cluster_records import APPROVED, FENCE, NODE_MARK, PAUSE, NodeMark
 from pilotlight.state_schema.decision_records import DECISION, IN_FLIGHT, MEMORY, OPEN
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from pilotlight.state_schema.table import Table
 
 BEGIN = START + timedelta(hours=9)

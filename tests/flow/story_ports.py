@@ -57,7 +57,7 @@ class Store(MemoryState):
         """When a look last began."""
         return self.seen.get(cluster)
 
-    def looked(self, cluster: str, at: datetime) -> None:
+    def note_look(self, cluster: str, at: datetime) -> None:
         """A look begins."""
         self.seen[cluster] = at
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from pilotlight.state_schema.interruptions import RESCUE
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
@@ -21,7 +22,6 @@ from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.budgets import holds_apart
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.billing_records import CAP, HOLD
-from pilotlight.state_schema.interruptions import RESCUE
 
 CHOICES: dict[str, Any] = {
     "apart": (("h0",), (), ("h0", "h1"), ("seen.n1", "seen.n2"), ("h1",)),

@@ -16,7 +16,7 @@ from pilotlight.facts.interruption.interruption import Confirmed, Interruption, 
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.workload import Due, Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.interruption.departing_node import node_of, without
+from pilotlight.flow.interruption.departing_node import node_of, without_node
 from pilotlight.flow.interruption.interrupt import news
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import look
@@ -97,7 +97,7 @@ def test_a_look_without_a_node_that_goes_is_that_of_the_table() -> None:
         fields = {name: getattr(bare, name) for name in bare.__struct_fields__}
         snapshot = type(bare)(**fields | {"view": view, "moving": frozenset({"m"})})
         gone, move, onto = draw.random() < 0.3, draw.random() < 0.8, draw.choice(((), ("a", "c")))
-        seen = without(snapshot, nodes[0], gone=gone, move=move, onto=onto)
+        seen = without_node(snapshot, nodes[0], gone=gone, move=move, onto=onto)
         left = [f"{n.name} {n.schedulable}" for n in seen.view.nodes]
         asks = [
             f"{d.uid} {d.shape.workload_class} {d.shape.gang is not None} {d.shape.due is not None} "

@@ -12,7 +12,7 @@ from state_tables import differing, line, minutes, states
 from pilotlight.errors import Denied, Unavailable
 from pilotlight.facts.interruption.interruption import Confirmed, Interruption
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
-from pilotlight.flow.interruption.drain_one import Rescue
+from pilotlight.flow.interruption.drain_one import NodeDrain
 from pilotlight.flow.records import brake_records
 from pilotlight.state_schema.cluster_records import NODE_MARK
 from pilotlight.world.residents import Resident
@@ -87,7 +87,7 @@ def _look(state: dict[str, Any]) -> str:
         deps.observe(), nodes=(msgspec.structs.replace(node, pods=(pod, *others), schedulable=not state["cordoned"]),)
     )
     found = _found(state, node.name, now)
-    run = Rescue(deps, found, view)
+    run = NodeDrain(deps, found, view)
     room = f"{run.needs_room()} {run.holds_room}"
     if state["evict"]:
         stage.fail("evict", FAILS[state["evict"]])

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from pilotlight.state_schema.interruptions import RESCUE
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
@@ -13,7 +14,6 @@ from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
 from pilotlight.state_schema.decision_records import DECISION
-from pilotlight.state_schema.interruptions import RESCUE
 
 OWNER: tuple[Any, ...] = (None, -1, -0.4, -0.5, -20)
 CHOICES: dict[str, Any] = {
@@ -98,7 +98,7 @@ def test_what_becomes_of_marks_is_that_of_the_table() -> None:
         seen = [each for each in stage.deps.cluster.observe().nodes if state["there"]]
         fields = {name: getattr(each, name) for each in seen for name in each.__struct_fields__}
         nodes = [type(each)(**fields | {"created_at": now + timedelta(minutes=state["born"])}) for each in seen]
-        back = sorted(node_marks.given_back([mark], nodes, now))
+        back = sorted(node_marks.released_nodes([mark], nodes, now))
         doubts = sorted(node_marks.in_doubt([mark]))
         rests, told = node_marks.settle(stage.deps, nodes, [node] if state["leaving"] else [], now)
         settled = _after(stage, node, now)
@@ -111,7 +111,7 @@ def test_what_becomes_of_marks_is_that_of_the_table() -> None:
         lifted = _after(stage, node, now)
         if state["down"]:
             stage.fail("cordon", Unavailable("it does not answer"))
-        node_marks.give_back(stage.deps, node, "idle", by=state["by"])
+        node_marks.mark_released(stage.deps, node, "idle", by=state["by"])
         answer = (
             f"back {back} doubt {doubts} rests {[minutes(at, now) for at in rests.values()]} {len(told)}: {settled}; "
             f"held {held}; lifted {lifted}; back {_after(stage, node, now)}"
