@@ -11,8 +11,10 @@ from pilotlight.errors import Denied, Forbidden, Unavailable
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL
 from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.place.closed_nodes import Opening
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
+from pilotlight.flow.cycle import placement_taints
 from pilotlight.flow.records import brake_records
 from pilotlight.world.world_cluster import WorldCluster
 
@@ -213,3 +215,31 @@ def test_a_pool_that_another_scales_is_left_open() -> None:
     stage.deps = dataclasses.replace(stage.deps, cluster=Shared(stage.world))
     stage.minutes(1)
     assert closed(stage) == []
+
+
+def test_open_nodes_are_watched_until_their_pods_are_bound() -> None:
+    """Bound: closed. Gone: nothing is waited for. No answer: looked at again. Once the time is over that is said."""
+    stage = Stage(placement="taint")
+    pod = stage.submit("a", run_s=9000)
+    stage.event(pod)
+    stage.minutes(5)
+    (node,) = stage.world.nodes
+    waits = Opening(pods=("uid-late",), until=stage.deps.now())
+    bound = Opening(pods=(pod.uid,), until=stage.deps.now())
+    assert not placement_taints.tend(stage.deps, {node: waits}, 10), "time stands still: looked at once"
+    assert not stage.world.nodes[node].steered
+    assert not placement_taints.tend(stage.deps, {"gone": waits}, 10)
+    paused = list[float]()
+
+    def passes(seconds: float) -> None:
+        paused.append(seconds)
+        stage.wait(seconds)
+
+    stage.deps = dataclasses.replace(stage.deps, pause=passes)
+    assert placement_taints.tend(stage.deps, {node: waits}, 5)
+    assert paused == [2, 2, 2]
+    stage.fail("bound", Unavailable("no answer"))
+    paused.clear()
+    assert not placement_taints.tend(stage.deps, {node: bound}, 5)
+    assert stage.world.nodes[node].steered
+    assert paused == [2, 0]
