@@ -212,7 +212,7 @@ def _rules(draw: Random) -> Rules:
 
 
 def _budgets(draw: Random) -> tuple[Budget, ...]:
-    ladder = tuple(LadderStep(at=Decimal(at), do=do) for at, do in (("0.3", "notify"), ("0.9", "no-new-buys")))
+    ladder = (LadderStep(at=Decimal("0.3"), do="notify"), LadderStep(at=Decimal("0.9"), do="no-new-buys"))
     made = []
     for n in range(draw.choice((1, 1, 2, 3))):
         measure = draw.choice(("usd", "usd", "usd", "gpu_hours", "usd_per_hour"))

@@ -111,7 +111,7 @@ def _resident(on: Any) -> None:
 
 
 def _node(on: Any) -> str:
-    return on.draw.choice(sorted(on.world.nodes))
+    return str(on.draw.choice(sorted(on.world.nodes)))
 
 
 def _notice(on: Any) -> None:

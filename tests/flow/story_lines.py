@@ -92,7 +92,7 @@ def _memory(memory: Memory) -> Iterator[str]:
         yield f"due {job}: {due.saved_s:.0f} {due.base_s:.0f} {_at(due.began)}"
     for name, opening in memory.openings.items():
         yield f"open {name}: {opening.pods} {_at(opening.until)}"
-    yield f"rest: {memory.pool_class} {memory.lost} {sorted(memory.misfits)} {_at(memory.counted_to)}"
+    yield f"rest: {memory.pool_class} {memory.lost} {[one.node for one in memory.misfits]} {_at(memory.counted_to)}"
     yield f"turns: {[(_at(t.at), t.added, t.removed) for t in memory.turns]}"
     yield f"periods: {memory.periods}"
     calls = memory.tally

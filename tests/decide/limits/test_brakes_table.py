@@ -67,7 +67,7 @@ def _plan(state: dict[str, Any]) -> Plan:
         for n, pool in enumerate("abc"[: state["buys"]])
         if state["counts"][n]
     )  # fmt: skip
-    kind = {state["kind"]: True} if state["kind"] else {}
+    kind: dict[str, Any] = {state["kind"]: True} if state["kind"] else {}
     nodes = tuple(
         NodeVerdict(
             node=f"n{n}", pool="a", instance=f"i{n}", verdict="release" if n < state["releases"] else "keep",

@@ -276,8 +276,7 @@ def test_ladders_are_climbed_as_in_the_table() -> None:
     found = []
     for state in states(400, LADDERS, seed=4):
         ladder: Any = tuple(
-            LadderStep(at=Decimal(at), do=do)  # type: ignore[arg-type]
-            for at, do in (each.split(" ") for each in state["steps"])
+            LadderStep(at=Decimal(at), do=do) for at, do in (each.split(" ") for each in state["steps"])
         )
         limits: Any = {state["measure"]: Decimal(100)}
         budget = Budget(

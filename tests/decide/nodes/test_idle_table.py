@@ -30,7 +30,7 @@ CHOICES: dict[str, Any] = {
     "idle": ((5, 10, 20), (5, 5, 5), (4.99, 5, 5.01), (0, 0, 30), (58, 59, 118)),
     "age": (60, 57.99, 58, 117, 118, 119.5),
     "ready": (True, True, False),
-    "ready since": (None, 3, 0),
+    "ready since": (None, 3, 0, 0.01),
     "busy": (0, 0, 1),
     "blockers": (0, 1, 5, 6, 7),
     "timeout": (300, None, 0, 1200),

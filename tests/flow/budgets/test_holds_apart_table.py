@@ -82,7 +82,7 @@ def test_what_becomes_of_holds_that_are_set_apart_is_that_of_the_table() -> None
     for state in states(360, CHOICES):
         store, now = stage.deps.state, stage.deps.now()
         for table in (RESCUE, HOLD, CAP):
-            for entry in list(table.scan(store, "c/")):  # type: ignore[attr-defined]
+            for entry in list(table.scan(store, "c/")):
                 table.delete(store, entry.name)  # type: ignore[attr-defined]
         limits: Any = {state["measure"]: Decimal(state["limit"])}
         policy = Policy(

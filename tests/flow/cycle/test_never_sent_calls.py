@@ -6,6 +6,7 @@ import pytest
 from stage import MINUTE, Stage
 
 from pilotlight.errors import NoCapacity
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger
 from pilotlight.ports.clouds import OPEN, Gate
@@ -19,7 +20,7 @@ class Died(BaseException):
 class Deadly(WorldPools):
     """A cloud whose next call its worker does not live to send."""
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> None:  # type: ignore[override]
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         """It dies before."""
         raise Died
 

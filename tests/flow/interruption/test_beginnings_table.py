@@ -84,7 +84,7 @@ def _view(real: ClusterView, state: dict[str, Any], now: Any) -> ClusterView:
 
 def _records(stage: Stage, state: dict[str, Any], now: Any) -> None:
     for table in (RESCUE, INTERRUPTION, NODE_MARK):
-        for entry in list(table.scan(stage.deps.state, "c/")):  # type: ignore[attr-defined]
+        for entry in list(table.scan(stage.deps.state, "c/")):
             table.delete(stage.deps.state, entry.name)  # type: ignore[attr-defined]
     for name in state["closed"]:
         owners: Any = {"sick": Ownership(why="XID 79", since=now - timedelta(minutes=5))}

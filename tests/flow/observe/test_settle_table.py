@@ -93,7 +93,7 @@ def test_how_a_look_is_settled_is_that_of_the_table() -> None:
     for state in states(420, CHOICES):
         now = stage.deps.now()
         for table in (IN_FLIGHT, MEMORY, IDLE.table):
-            for entry in list(table.scan(store, "c")):  # type: ignore[attr-defined]
+            for entry in list(table.scan(store, "c")):
                 table.delete(store, entry.name)  # type: ignore[attr-defined]
         memory, flight = _memory(state, now, 180.0), _entry(state, now)
         if state["flight"]:

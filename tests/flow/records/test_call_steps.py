@@ -103,7 +103,7 @@ def test_no_pool_is_grown_while_an_earlier_call_may_land() -> None:
     stage.wait(10)
     answer = stage.tick()
     assert cloud.sent == ["grow one to 1"]
-    assert "may still land" in answer.why
+    assert "may still land, until 12:00:27" in answer.why
 
 
 def test_a_hand_that_raises_a_pool_is_not_taken_for_a_call_that_may_still_land() -> None:

@@ -2,16 +2,22 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from stage import MINUTE, Stage
 
+from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy
+from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.flow.cycle.cycle import GATHER_S
 from pilotlight.flow.records import lease
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.state import State, Stored
-from pilotlight.state_schema.cluster_records import LEASE_S
+from pilotlight.state_schema.cluster_records import LEASE, LEASE_S
+from pilotlight.state_schema.marks import LOOK_AGAIN
+from pilotlight.world.world_cluster import WorldCluster
 
 
 def acquire(stage: Stage, holder: str = "me") -> Lease | None:
@@ -135,3 +141,35 @@ def test_a_failed_walk_gives_the_lease_back() -> None:
     with suppress(Busy):
         stage.event(pod)
     assert acquire(stage) is not None
+
+
+def test_a_lease_that_is_fresh_is_asked_after_only_where_that_must_be_sure() -> None:
+    """Another took it in the same second: who must be sure hears of it, who need not goes on from what was recorded."""
+    stage = Stage()
+    held = acquire(stage)
+    assert held is not None
+    LEASE.delete(stage.deps.state, "c")
+    assert acquire(stage, "another") is not None
+    held.keep()
+    with pytest.raises(Busy):
+        held.keep(sure=True)
+
+
+def test_a_holder_that_is_asked_to_look_again_lets_the_rest_of_a_burst_come_first() -> None:
+    """It looks twice, and pauses for a moment in between."""
+    paused = list[float]()
+    stage = Stage()
+
+    class Marking(WorldCluster):
+        looks = 0
+
+        def observe(self) -> ClusterView:
+            self.looks += 1
+            if self.looks == 1:
+                LOOK_AGAIN.put(stage.deps.state, "c", Mark())
+            return super().observe()
+
+    cluster = Marking(stage.world)
+    stage.deps = replace(stage.deps, cluster=cluster, pause=paused.append)
+    stage.tick()
+    assert (cluster.looks, paused) == (2, [GATHER_S])
