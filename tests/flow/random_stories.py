@@ -22,7 +22,7 @@ from story_happenings import HAPPENINGS
 from story_lines import BEGIN, alert_line, lines_of
 from story_ports import Cloud, Cluster, Died, Fate, Store
 
-from pilotlight.decide.money import account as moves
+from pilotlight.decide.money import budget_balance as moves
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps, LadderStep, Limits

@@ -9,9 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from pilotlight.state_schema.interruptions import RESCUE
 
-from pilotlight.decide.money import account as moves
+from pilotlight.decide.money import budget_balance as moves
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -34,6 +33,7 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.flow.refusal import refusal
 from pilotlight.state_schema.billing_records import HOLD
+from pilotlight.state_schema.cluster_records import RESCUE
 from pilotlight.world.residents import Resident
 
 CLASSES: tuple[Any, ...] = ("batch", "training", "serving")

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from stage import START
 from state_tables import minutes
 
@@ -15,7 +14,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Account, Hold, Ladder
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.billing_records import CAP, CHARGED, HELD_PRICE, HOLD, LADDER, PricePart
-from pilotlight.state_schema.cluster_records import APPROVED, FENCE, NODE_MARK, PAUSE, NodeMark
+from pilotlight.state_schema.cluster_records import APPROVED, FENCE, INTERRUPTION, NODE_MARK, PAUSE, RESCUE, NodeMark
 from pilotlight.state_schema.decision_records import DECISION, IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.table import Table
 
@@ -90,9 +89,7 @@ def _memory(memory: Memory) -> Iterator[str]:
         yield f"hits {name}: {hits.count} {hits.out} {hits.spells} {hits.worth:.3f} {hits.spare_s:.0f} {rates}"
     for job, due in memory.due.items():
         yield f"due {job}: {due.saved_s:.0f} {due.base_s:.0f} {_at(due.began)}"
-    for name, opening in memory.openings.items():
-        yield f"open {name}: {opening.pods} {_at(opening.until)}"
-    yield f"rest: {memory.pool_class} {memory.lost} {[one.node for one in memory.misfits]} {_at(memory.counted_to)}"
+    yield f"rest: {memory.pool_class} {[one.node for one in memory.misfits]} {_at(memory.counted_to)}"
     yield f"turns: {[(_at(t.at), t.added, t.removed) for t in memory.turns]}"
     yield f"periods: {memory.periods}"
     calls = memory.tally

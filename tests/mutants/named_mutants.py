@@ -459,7 +459,7 @@ NAMED = (
         "tests/flow/records/test_lost_purchases.py::test_only_what_goes_after_a_purchase_was_sent_lowers_its_size",
     ),
     Named(
-        "flow/budgets/hold_ends.py",
+        "flow/budgets/budget_holds.py",
         "settle",
         " and not found.value.instance",
         "",

@@ -14,7 +14,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.forecast import forecast
 from pilotlight.decide.money.passed_limits import HeldNode, comes_to
 from pilotlight.decide.money.reconciliation import Compared, awaited_bills, compare_with_bill, corrections
-from pilotlight.decide.money.spend import books, budget_spend, drift
+from pilotlight.decide.money.spend import budget_spend, counted_days, drift
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Forecast, Rung, Spent, StepInForce
@@ -172,7 +172,7 @@ def test_what_is_spent_of_a_budget_is_that_of_the_table() -> None:
         draw = Random(number)
         now = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=state["hour"])
         metered, billed = _books(draw, state, now.date())
-        known = books(metered, billed)
+        known = counted_days(metered, billed)
         limits: Any = {state["measure"]: Decimal(state["limit"])}
         budget = Budget(
             name="b", scope=_scoped(state["scope"]), period=state["period"], timezone=state["zone"], **limits

@@ -94,14 +94,18 @@ def test_whose_node_a_pod_may_share() -> None:
         "typical_s": 1,
     }
 
-    def terms(run: int, stop: int, team: str, name: str) -> Terms:
-        return Terms(run_s=run, stop_s=stop, team=team, workload_class=name, **own)
+    held = Terms(run_s=60, stop_s=30, team="red", workload_class="batch", **own)
+    policy = Policy(version=1)
 
-    held = terms(60, 30, "red", "batch")
+    def group(run_s: int, grace_s: int, team: str, name: str) -> Group:
+        made = shape(gpu=GpuRequest(count=1), team=team, workload_class=name, max_run_s=run_s)
+        waits = PodDemand(uid="u", namespace="ml", name="p", shape=made, created_at=NOW, grace_s=grace_s)
+        return Group(made, [waits])
+
     asked = product((59, 60, 61), (29, 30, 31), ("red", "blue"), ("batch", "serving"))
-    allowed = [each for each in asked if covers(held, terms(*each))]
-    assert allowed == [(run, stop, "red", "batch") for run in (59, 60) for stop in (29, 30)]
-    assert covers(held, None)
+    allowed = [each for each in asked if covers(held, group(*each), policy)]
+    stops = [grace for grace in (29, 30, 31) if group(60, grace, "red", "batch").stop_s <= 30]
+    assert allowed == [(run, grace, "red", "batch") for run in (59, 60) for grace in stops]
 
 
 ORDERS: dict[str, Any] = {
@@ -165,7 +169,7 @@ def test_a_purchase_is_for_all_who_were_charged_to_it() -> None:
     for own in (plain, ganged, plain):
         purchase.charge(own, pods[:1])
     purchase.bins += [of_offering(of, "new", of.name) for _ in range(2)]
-    made = purchase.buy()
+    made = purchase.buy({})
     assert (made.count, made.demands, made.gangs, made.zone) == (2, ("u0", "u0", "u0"), ("g",), "z1")
     assert made.shapes == tuple(sorted({plain.key, ganged.key}))
     assert (made.why, made.usd_per_hour, made.boot_s) == ("3 waiting pods without room", of.usd_per_hour, of.boot_s)

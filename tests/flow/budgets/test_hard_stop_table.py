@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
@@ -14,6 +13,7 @@ from pilotlight.decide.money.node_end import Ending
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.budgets import hard_stop
+from pilotlight.state_schema.cluster_records import INTERRUPTION, RESCUE
 
 CHOICES: dict[str, Any] = {
     "known": ("", "open", "open", "over", "filed"),

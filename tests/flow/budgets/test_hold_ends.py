@@ -7,7 +7,7 @@ from stage import MINUTE, Stage
 
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.flow.budgets import hold_ends
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
@@ -45,6 +45,6 @@ def test_only_what_was_given_back_or_never_bought_is_settled() -> None:
     lit = {entry.value.instance: entry.value for entry in HOLD.scan(on.deps.state, "c/")}
     fresh = replace(lit["n1"], id="d.0.0", instance="", accounts=())
     HOLD.put(on.deps.state, "c/d.0.0", fresh)
-    hold_ends.settle(on.deps, ["n1"], ["d.0.0", lit["n2"].id])
+    budget_holds.settle(on.deps, ["n1"], ["d.0.0", lit["n2"].id])
     assert {entry.value.instance for entry in HOLD.scan(on.deps.state, "c/")} == {"n2"}
     assert sum(cap.value.settled for cap in CAP.scan(on.deps.state)) > 0

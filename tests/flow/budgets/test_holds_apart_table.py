@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pilotlight.state_schema.interruptions import RESCUE
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
@@ -22,6 +21,7 @@ from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.budgets import holds_apart
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.billing_records import CAP, HOLD
+from pilotlight.state_schema.cluster_records import RESCUE
 
 CHOICES: dict[str, Any] = {
     "apart": (("h0",), (), ("h0", "h1"), ("seen.n1", "seen.n2"), ("h1",)),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pilotlight.state_schema.interruptions import INTERRUPTION, RESCUE
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
@@ -19,7 +18,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption import gpu_health, old_nodes
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.flow.records import brake_records, node_marks
-from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import INTERRUPTION, NODE_MARK, RESCUE, NodeMark, Ownership
 from pilotlight.world.world_cluster import WorldCluster
 
 CHOICES: dict[str, Any] = {

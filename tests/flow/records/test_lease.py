@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from stage import MINUTE, Stage
 
-from pilotlight.codec.record_format import Mark
 from pilotlight.errors import Busy
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.flow.cycle.cycle import GATHER_S
@@ -17,6 +16,7 @@ from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.state import State, Stored
 from pilotlight.state_schema.cluster_records import LEASE, LEASE_S
 from pilotlight.state_schema.marks import LOOK_AGAIN
+from pilotlight.state_schema.table import Mark
 from pilotlight.world.world_cluster import WorldCluster
 
 

@@ -4,7 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pilotlight.state_schema.interruptions import RESCUE
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
@@ -12,7 +11,7 @@ from pilotlight.errors import PilotlightError, Unavailable
 from pilotlight.facts.decisions import CallStep, Plan, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.records import node_marks
-from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import NODE_MARK, RESCUE, NodeMark, Ownership
 from pilotlight.state_schema.decision_records import DECISION
 
 OWNER: tuple[Any, ...] = (None, -1, -0.4, -0.5, -20)
