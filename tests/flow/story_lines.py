@@ -89,7 +89,7 @@ def _memory(memory: Memory) -> Iterator[str]:
         yield f"hits {name}: {hits.count} {hits.out} {hits.spells} {hits.worth:.3f} {hits.spare_s:.0f} {rates}"
     for job, due in memory.due.items():
         yield f"due {job}: {due.saved_s:.0f} {due.base_s:.0f} {_at(due.began)}"
-    yield f"rest: {memory.pool_class} {[one.node for one in memory.misfits]} {_at(memory.counted_to)}"
+    yield f"rest: {memory.pool_class} {{}} {[one.node for one in memory.misfits]} {_at(memory.counted_to)}"
     yield f"turns: {[(_at(t.at), t.added, t.removed) for t in memory.turns]}"
     yield f"periods: {memory.periods}"
     calls = memory.tally

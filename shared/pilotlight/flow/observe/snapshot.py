@@ -229,13 +229,14 @@ def _with_flights(
 
 
 def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:
-    """Seconds for which the last of the nodes that the entry asked for is ready without work; None when none is.
+    """Seconds for which what the entry asked for is known to be ready without work; None when nothing is.
 
-    A purchase of which a part has come keeps its grace for each node: the oldest nodes since are its own.
+    Its own nodes are the oldest since. The last of them counts, so that each keeps its grace; where all of them work,
+    the first of the others.
     """
-    own = sorted(
-        (node for node in nodes if node.pool == entry.pool and node.created_at >= entry.requested_at - CLOUD_SKEW),
-        key=lambda node: (node.created_at, node.name),
-    )[: entry.count]
-    since = [memory.idle_since.get(n.name, now) for n in own if n.ready and n.schedulable and not n.gpu_pods]
-    return (now - max(since)).total_seconds() if since else None
+    later = (node for node in nodes if node.pool == entry.pool and node.created_at >= entry.requested_at - CLOUD_SKEW)
+    ranked = sorted(later, key=lambda node: (node.created_at, node.name))
+    idle = [n for n in ranked if n.ready and n.schedulable and not n.gpu_pods]
+    own = [now - memory.idle_since.get(n.name, now) for n in idle if n in ranked[: entry.count]]
+    others = [now - memory.idle_since.get(n.name, now) for n in idle]
+    return (min(own) if own else max(others)).total_seconds() if idle else None
