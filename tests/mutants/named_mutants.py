@@ -449,7 +449,7 @@ NAMED = (
         "_settle_calls",
         "_undo(deps, record, sending.step)",
         "pass",
-        "tests/flow/cycle/test_never_sent_calls.py::test_a_purchase_that_was_never_sent_is_on_its_way_to_nobody",
+        "tests/flow/cycle/test_never_sent_calls.py::test_a_node_whose_release_was_never_sent_is_open_again",
     ),
     Named(
         "flow/records/call_steps.py",

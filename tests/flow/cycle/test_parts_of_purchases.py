@@ -60,7 +60,7 @@ def test_of_what_one_zone_has_in_part_only_the_rest_is_not_asked_of_another() ->
     zones = sorted(node.zone for node in stage.world.nodes.values())
     assert zones[:3] == ["a", "a", "b"]
     first = ledger.filed_records(stage.deps.state, "c")[0]
-    assert [(step.state, step.count) for step in first.steps] == [("denied", 2), ("done", 1)]
+    assert [(step.state, step.count, step.to) for step in first.steps] == [("denied", 2, 3), ("done", 1, 3)]
 
 
 def test_a_part_of_a_gang_that_could_not_be_given_back_at_once_goes_at_the_next_look() -> None:
