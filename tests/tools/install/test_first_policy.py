@@ -12,6 +12,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Taint
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, shape
 from pilotlight.tools.install.first_policy import FirstPolicy, first_policy
 from pilotlight.tools.report.texts.first_policy_text import policy_text
@@ -147,3 +148,10 @@ def test_whatever_names_are_it_is_a_policy(pools: dict[str, tuple[str, str, str]
     first = found(*nodes)
     policy = read_policy(policy_text(first, source), "policy.yaml")
     assert policy.pools == {one.name: one.pool for one in first.pools}
+
+
+def test_a_pool_whose_nodes_have_homes_is_homed() -> None:
+    """Where every node carries the home taint the pool is born with it, whatever its value became; else it is not."""
+    [(_, homed, *_)] = found(node("a", home="d1-0-0"), node("b", home="new")).pools
+    [(_, opened, *_)] = found(node("a", home="d1-0-0"), node("b")).pools
+    assert (homed.taints, opened.taints) == ((GPU, BIRTH_TAINT), (GPU,))

@@ -12,6 +12,7 @@ from pilotlight.facts.capacity import CapacityType, Node, Taint
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.matching import holds
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import milli, whole
@@ -135,9 +136,10 @@ def _common(nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def _taints(nodes: Sequence[Node]) -> tuple[Taint, ...]:
-    """The taints that all nodes carry and are born with."""
+    """The taints that all nodes carry and are born with; that of a home, whatever home each of them has by now."""
     shared = [taint for taint in nodes[0].taints if all(taint in node.taints for node in nodes)]
-    return tuple(taint for taint in shared if not _PASSING_TAINT.search(taint.key))
+    home = (BIRTH_TAINT,) if all(node.home for node in nodes) else ()
+    return (*(taint for taint in shared if not _PASSING_TAINT.search(taint.key)), *home)
 
 
 def _price(pool: PoolPolicy, catalog: Catalog) -> Decimal | None:
