@@ -24,7 +24,7 @@ from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import PodDemand, Requirement, Toleration
+from pilotlight.facts.workload import PodDemand, Queued, QueuedSet, Requirement, Toleration
 
 
 def born_closed(*offerings: Offering, of: Sequence[Offering] = FLEET, **fields: Any) -> Policy:
@@ -264,3 +264,24 @@ def test_homes_are_refused_where_nothing_limits_us(limited: bool | None, opens: 
         view, [PoolState(name="a100", desired=1)], FLEET, HOMED, Memory(), NOW, brakes=ACTS, throughput=SAME_SPEED
     )
     assert plan_cluster(look).homes.open == opens
+
+
+def test_a_pod_whose_room_was_taken_goes_to_its_other_home() -> None:
+    """A pod that tolerates two nodes, the first of which others filled, keeps its room on the second."""
+    other = msgspec.structs.replace(pod("p", gpus=8), homes=("h-full", HOME))
+    nodes = [node("full", A100, used=4, home="h-full"), node("free", A100, home=HOME)]
+    made = homed([pod("a", gpus=8, priority=9), other], nodes)
+    assert bought(made) == {"a100": 1}
+    [kept] = [group for group in made.pods if "uid-p" in group.uids]
+    assert (kept.verdict, kept.where) == ("fits", "free")
+
+
+def test_queued_work_without_pods_is_given_no_toleration() -> None:
+    """Pods that Kueue's work will make once it is let in are planned for, and there is nothing to write to yet."""
+    lit, waits = node("n", A100, home=HOME), pod("p", gpus=8)
+    sets = (QueuedSet(name="main", uids=(waits.uid,)),)
+    queued = Queued(namespace="ml", name="w", version="1", check="dollars", sets=sets)
+    view = ClusterView(pending=(waits,), nodes=(lit,), queued=(queued,))
+    states = [PoolState(name="a100", desired=1)]
+    made = plan_cluster(Look(view, states, FLEET, HOMED, Memory(), NOW, brakes=ACTS, throughput=SAME_SPEED))
+    assert ([group.verdict for group in made.pods], made.homes.tolerate) == (["fits"], ())

@@ -112,30 +112,46 @@ def keep_homes(run: "Provisioner", pending: Sequence[PodDemand]) -> dict[str, st
     bins = {bin_.home: bin_ for bin_ in (*run.ready, *run.booting) if bin_.home}
     if not bins:
         return {}
+    homes = _homes_of(run, pending, bins)
+    turn = [pod for pod in sorted(pending, key=by_age) if homes[pod.uid]]
+    kept: dict[str, str] = {}
+    while turn:
+        by_bin: dict[tuple[str, str], Group] = {}
+        for pod in turn:
+            by_bin.setdefault((pod.shape.key, homes[pod.uid].pop(0)), Group(pod.shape, [])).pods.append(pod)
+        for (_, home), group in sorted(by_bin.items(), key=lambda item: (in_order(item[1]), item[0])):
+            kept |= _keep(run, bins[home], group)
+        turn = [pod for pod in turn if pod.uid not in kept and homes[pod.uid]]
+    return kept
+
+
+def _homes_of(run: "Provisioner", pending: Sequence[PodDemand], bins: Mapping[str, Bin]) -> dict[str, list[str]]:
+    """The homes that are there of each pod, by uid: those that it tolerates, then the one that was bought for it."""
     bought: dict[str, str] = {}
     for entry in (*run.memory.in_flight, *run.memory.came):
         for uid, k in zip(entry.demands, entry.homes, strict=False):
             bought[uid] = home_id(entry.decision, entry.n, k)
-    by_bin: dict[tuple[str, str], Group] = {}
-    for pod in sorted(pending, key=by_age):
-        for home in (*pod.homes, bought.get(pod.uid, "")):
-            if home in bins and not run.memory.has_mismatch(pod.shape.key, bins[home].where, run.now):
-                by_bin.setdefault((pod.shape.key, home), Group(pod.shape, [])).pods.append(pod)
-                break
-    kept: dict[str, str] = {}
-    for (_, home), group in sorted(by_bin.items(), key=lambda item: (in_order(item[1]), item[0])):
-        bin_ = bins[home]
-        here = sum(count for _, count in fill(group.shape, len(group.pods), [bin_], run.allowed))
-        if not here:
-            continue
-        pods = group.pods[:here]
-        ready = bin_.kind == "ready"
-        why = "its node is ready; the scheduler will bind it" if ready else "its node is on its way"
-        run.tell("fits" if ready else "booting", Group(group.shape, pods), bin_.where, why)
-        run.take_spot_share(bin_.pool, group.shape, here)
-        run.house(bin_, pods)
-        kept |= {pod.uid: bin_.pool for pod in pods}
-    return kept
+    return {
+        pod.uid: [
+            home
+            for home in dict.fromkeys((*pod.homes, bought.get(pod.uid, "")))
+            if home in bins and not run.memory.has_mismatch(pod.shape.key, bins[home].where, run.now)
+        ]
+        for pod in pending
+    }
+
+
+def _keep(run: "Provisioner", bin_: Bin, group: Group) -> dict[str, str]:
+    """Pods of a group that find room at home; its pool for each, by uid."""
+    here = sum(count for _, count in fill(group.shape, len(group.pods), [bin_], run.allowed))
+    if not here:
+        return {}
+    pods, ready = group.pods[:here], bin_.kind == "ready"
+    why = "its node is ready; the scheduler will bind it" if ready else "its node is on its way"
+    run.tell("fits" if ready else "booting", Group(group.shape, pods), bin_.where, why)
+    run.take_spot_share(bin_.pool, group.shape, here)
+    run.house(bin_, pods)
+    return {pod.uid: bin_.pool for pod in pods}
 
 
 def place_homes(work: "Work") -> None:
@@ -146,12 +162,13 @@ def place_homes(work: "Work") -> None:
     opened = tuple(sorted(n.name for n in kept if n.pool not in work.steered or n.unserved))
     new = (node.name for node in kept if node.home == NEW_HOME and node.name in bins)
     names = {name: bins[name].home for name in new if name not in opened}
+    unmade = {uid for work_ in view.queued for pods in work_.sets for uid in pods.uids}  # Queued: no pods yet.
     given = (
         Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=housed.bin.home)
         for housed in (*run.housed, *_for_the_unhelped(work, opened))
         if housed.bin.home and housed.bin.kind != "new" and housed.bin.where not in opened
         for pod in housed.pods
-        if housed.bin.home not in pod.homes
+        if housed.bin.home not in pod.homes and pod.uid not in unmade
     )
     plan = HomePlan(tolerate=(*given, *_for_others(work, kept)), name=names, open=opened)
     if plan != NO_HOMES:
