@@ -60,7 +60,9 @@ def run_peer(
         pools,
         seed=scenario.seed,
         zones=scenario.zones,
-        faults=scenario.faults(),
+        faults=msgspec.structs.replace(
+            scenario.faults(), registered_s=0.0
+        ),  # No peer looks at a node before it is ready.
         scoring=scoring_of(policy, scenario.scoring),
         log=log,
     )
