@@ -65,8 +65,7 @@ class Stage:
                 name=n,
                 instance_type=p.instance_type,
                 capacity_type=p.capacity_type,
-                taints=p.taints,
-                **(on_cloud or {}),
+                **{"taints": p.taints, **(on_cloud or {})},
             )
             for n, p in pools.items()
         ]

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from pilotlight.decide.limits.plan_brakes import hold_back
 from pilotlight.decide.nodes.spares.demand_rates import count_demand, has_learned
 from pilotlight.decide.offers.offerings import tell_stale_prices
-from pilotlight.decide.place.homes import has_homes
 from pilotlight.decide.place.room import find_room, place_pods
 from pilotlight.decide.work import (
     Look,
@@ -20,6 +19,7 @@ from pilotlight.decide.work import (
     doubts_fit,
     doubts_quotas,
     has_deadlines,
+    has_homes,
     has_unhealthy,
     late,
     order_purchases,

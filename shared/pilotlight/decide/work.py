@@ -198,6 +198,11 @@ def has_deadlines(work: Work) -> bool:
     return any(pod.shape.due for pod in work.view.pending) or any(shape is not None and shape.due for shape in running)
 
 
+def has_homes(work: Work) -> bool:
+    """True where nodes are born closed, or one still is."""
+    return bool(work.policy.homed) or any(node.home for node in work.view.nodes)
+
+
 def order_purchases(work: Work) -> None:
     """Purchases for pods, then spares; where no limit cuts them, the cheapest nodes are launched first, so that small
     pods find them ready before dear ones.

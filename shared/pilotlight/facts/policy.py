@@ -229,7 +229,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def homed(self) -> frozenset[str]:
         """The pools whose nodes are born closed, and take only the pods that they are given."""
         pools = self.pools.items() if self.placement == "homes" else ()
-        return frozenset(name for name, rules in pools if has_home_taint(rules.taints))
+        return frozenset(name for name, rules in pools if rules.taints and has_home_taint(rules.taints))
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

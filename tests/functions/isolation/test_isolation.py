@@ -215,7 +215,7 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
     on = DoorStage("6")
     on.pod("one", run_s=20 * HOUR)
     on.pod("two", run_s=20 * HOUR)
-    with planted("n1", "pilotlight.decide.interruption.drain_plan:rescue") as met:
+    with planted("n1", "pilotlight.decide.interruption.drain_plan:drain_moves") as met:
         on.play(4 * 60)
     assert met
     assert "uid-two" not in on.world.running
@@ -225,7 +225,7 @@ def test_a_rescue_that_fails_keeps_no_other_from_being_carried_on() -> None:
 
 
 OF_A_STOP = {
-    "its steps are planned": "pilotlight.decide.interruption.drain_plan:rescue",
+    "its steps are planned": "pilotlight.decide.interruption.drain_plan:drain_moves",
     "its end is planned": "pilotlight.decide.interruption.drain_plan:_last",
     "who leaves together is worked out": "pilotlight.decide.interruption.drain_plan:groups",
     "what is lost is worked out": "pilotlight.decide.interruption.drain_plan:unsaved_work",

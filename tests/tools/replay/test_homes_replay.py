@@ -8,6 +8,7 @@ import pytest
 
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
+from pilotlight.facts.capacity import Taint
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.place.homes import BIRTH_TAINT
@@ -74,3 +75,18 @@ def test_nodes_join_within_the_spread(catalog: Catalog) -> None:
     first = [r["t"] for r in log if r["event"] == "ready"][:6]
     assert len(set(first)) == 6
     assert 190 <= min(first) < max(first) < 230
+
+
+def test_pools_with_taints_of_their_own_are_born_closed_too(catalog: Catalog) -> None:
+    """The jobs of a trace tolerate the pools' own taints: those keep no pool from being homed."""
+    own = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
+    policy = policy_for(example_policy(), catalog, Scenario(placement="homes"))
+    tainted = {name: msgspec.structs.replace(pool, taints=(own,)) for name, pool in policy.pools.items()}
+    jobs = [Job(job_id="j", submit_s=0, duration_s=100, gpus=1)]
+    closed = born_closed(msgspec.structs.replace(policy, pools=tainted), catalog, jobs).pools
+    assert {name for name, pool in closed.items() if pool.taints == (own, BIRTH_TAINT)} == {
+        "g5.xlarge",
+        "p3.2xlarge",
+        "p3.8xlarge",
+        "p4d.24xlarge",
+    }

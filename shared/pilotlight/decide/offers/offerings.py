@@ -202,7 +202,7 @@ def _offering(
         whole_gpus=whole_gpus,
         slices=slices,
         labels=_labels(name, pool, machine, zone),
-        taints=but_home(pool.taints),
+        taints=but_home(pool.taints) if pool.taints else (),
         interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,
         on_demand_usd_per_hour=price_of(policy, pool.instance_type, machine, "on-demand"),
         priced_at=_priced_at(policy, pool, machine),

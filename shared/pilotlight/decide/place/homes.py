@@ -178,11 +178,6 @@ def place_homes(work: "Work") -> None:
         work.plan = replace(work.plan, findings=(*work.plan.findings, *strangers))
 
 
-def has_homes(work: "Work") -> bool:
-    """True where nodes are born closed, or one still is."""
-    return bool(work.policy.homed) or any(node.home for node in work.view.nodes)
-
-
 def _for_the_unhelped(work: "Work", opened: Collection[str]) -> Iterator[Housed]:
     """Free room for pods that nothing is bought for after all, as by a pause, while nobody else is planned there.
 

@@ -103,7 +103,8 @@ class Provisioner:
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
-        kept = keep_homes(self, pending)
+        homed = any(bin_.home for bin_ in (*self.ready, *self.booting))
+        kept = keep_homes(self, pending) if homed else {}
         if kept:
             pending = [pod for pod in pending if pod.uid not in kept]
         if any(pod.shape.due for pod in pending):

@@ -9,10 +9,10 @@ import msgspec
 from pilotlight.decide.fit.fit import Bin, of_node, of_offering
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.place.gangs import place_gang
-from pilotlight.decide.place.homes import has_homes, name_bins
+from pilotlight.decide.place.homes import name_bins
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.place.purchase import Group, Headroom, in_units
-from pilotlight.decide.work import Work
+from pilotlight.decide.work import Work, has_homes
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState

@@ -102,7 +102,8 @@ class Cycle:
         snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
-        give_homes(self.deps, plan.homes, self.held.keep)
+        if plan.homes != NO_HOMES or self.deps.has_watchmen:
+            give_homes(self.deps, plan.homes, self.held.keep)
         self.tend_gpus(snapshot, plan)
         again = carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
@@ -214,7 +215,8 @@ class Cycle:
         act = Act(deps, snapshot, record, self.held, call_steps.write_planned(deps, record), self.ran, lost)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         done = act.make_calls()
-        move_in(deps, done, snapshot.view.pending, self.held.keep)
+        if any(buy.homes for buy in done.plan.buys):
+            move_in(deps, done, snapshot.view.pending, self.held.keep)
         self.unfinished, self.elsewhere = act.unfinished, act.elsewhere
         done = with_messages(deps, done, act.flapping, {node.name for node in snapshot.view.nodes})
         answer = answer_of(done)

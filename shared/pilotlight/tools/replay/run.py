@@ -15,7 +15,7 @@ from pilotlight.decide.place.homes import homed_pools
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import WorkloadClass
+from pilotlight.facts.workload import Toleration, WorkloadClass
 from pilotlight.ports.cluster import Cluster
 from pilotlight.ports.state import State
 from pilotlight.settings import Settings
@@ -128,7 +128,9 @@ def run(
 def born_closed(policy: Policy, catalog: Catalog, jobs: Sequence[Job]) -> Policy:
     """The policy with the birth taint at the pools that some job may use and costs less elsewhere."""
     seen = {(job.gpus, job.gpu_milli, job.models): job for job in jobs}.values()
-    shapes = (demand.shape for job in seen for demand in demands_of(job, catalog)[:1])
+    keys = sorted({taint.key for pool in policy.pools.values() for taint in pool.taints})
+    bear = tuple(Toleration(key=key, operator="Exists") for key in keys)
+    shapes = (demand.shape for job in seen for demand in demands_of(job, catalog, tolerations=bear)[:1])
     sold = offerings(policy, catalog)[0]
     speeds = {str(name): models for name, models in catalog.throughput.items()}
     homed = homed_pools(shapes, sold, policy, speeds, catalog.as_of)
