@@ -127,7 +127,7 @@ STEPS: tuple[Step, ...] = (
     step("brakes", always, lambda: hold_back,
          "policy", "plan"),
     step("homes", has_homes, late("place.homes", "place_homes"),
-         "memory policy run steered view", "plan"),
+         "by_pool memory no_room policy run standing steered view", "plan"),
     # Questions last: one new plan is made where their answers change anything.
     step("doubt about fit", doubts_fit, lambda: ask_about_fit, "memory plan", "again"),
     step("account quotas", doubts_quotas, lambda: ask_for_quotas, "plan", "again"),

@@ -111,8 +111,8 @@ class Bin:
         self.taken.append((shape, count))
         self.full = not any(self.devices) and not any(self.slices.values())
 
-    def _take(self, shape: PodShape, count: int) -> None:
-        gpu = shape.gpu
+    def take_beside_gpus(self, shape: PodShape, count: int = 1) -> None:
+        """Use the room of pods but for their GPUs."""
         self.cpu_milli -= shape.cpu_milli * count
         self.memory -= shape.memory * count
         self.ephemeral -= shape.ephemeral * count
@@ -121,6 +121,10 @@ class Bin:
             self.other[name] = self.other.get(name, unlisted_amount(name)) - amount * count
         if shape.near is not None and shape.near.ports:
             self.ports = (*self.ports, *shape.near.ports)
+
+    def _take(self, shape: PodShape, count: int) -> None:
+        gpu = shape.gpu
+        self.take_beside_gpus(shape, count)
         if gpu.resource != self.resource:
             self.slices[gpu.resource] -= gpu.count * count
             return

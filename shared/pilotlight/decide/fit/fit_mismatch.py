@@ -51,6 +51,14 @@ def not_due(
     return frozenset(moving).union(waiting, (uid for uid, key in gangs.items() if key in lacking))
 
 
+def untold(plan: Plan, pending: Iterable[PodDemand], nodes: Iterable[Node]) -> frozenset[str]:
+    """The pods that were not seen yet with the toleration of their node's home: no scheduler would bind them."""
+    kept = {node.name: node.home for node in nodes if node.home}
+    homes = {pod.uid: pod.homes for pod in pending}
+    fits = (group for group in plan.pods if group.verdict == "fits" and group.where in kept)
+    return frozenset(uid for g in fits for uid in g.uids if not {kept[g.where], "*"} & {*homes.get(uid, ())})
+
+
 def believed_fits(
     plan: Plan, nodes: Iterable[Node], was: Beliefs, now: datetime, but: Collection[str] = ()
 ) -> dict[str, datetime]:

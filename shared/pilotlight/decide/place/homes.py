@@ -5,7 +5,7 @@ home: that of the purchase it came of, else one of its own. Which pods a node ta
 scheduler binds them there by its other rules. Nothing is opened and closed again.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from pilotlight.decide.fit.fit import Bin, fill, model_allowed, pods_that_fit
+from pilotlight.decide.fit.fit import Bin, fill, model_allowed
 from pilotlight.decide.offers.selection import eligible
 from pilotlight.decide.place.belonging import Homes, acting_pools
 from pilotlight.decide.place.purchase import Group, by_age, in_order
@@ -30,6 +30,9 @@ from pilotlight.facts.workload import Finding, PodDemand, PodShape
 if TYPE_CHECKING:
     from pilotlight.decide.place.provision import Provisioner
     from pilotlight.decide.work import Work
+
+MOST_TRIED = 8
+"""A pod without GPUs that is bound to none of so many nodes is kept off for a reason of its own."""
 
 ANY_HOME = "*"
 """A pod's homes where it tolerates the taint whatever its value."""
@@ -105,7 +108,7 @@ def own_home(node: str) -> str:
 
 
 def keep_homes(run: "Provisioner", pending: Sequence[PodDemand]) -> dict[str, str]:
-    """Put pods on the nodes whose toleration they have, or that were bought for them; the pool of each, by uid.
+    """Put pods on the nodes whose toleration they have, or that were bought for them; the offering of each, by uid.
 
     A home that the scheduler does not bind its pod to is no home of it any more: it is planned anew.
     """
@@ -135,14 +138,16 @@ def _homes_of(run: "Provisioner", pending: Sequence[PodDemand], bins: Mapping[st
         pod.uid: [
             home
             for home in dict.fromkeys((*pod.homes, bought.get(pod.uid, "")))
-            if home in bins and not run.memory.has_mismatch(pod.shape.key, bins[home].where, run.now)
+            if home in bins
+            and not run.memory.has_mismatch(pod.shape.key, bins[home].where, run.now)
+            and not run.too_risky(pod.shape, bins[home].pool)
         ]
         for pod in pending
     }
 
 
 def _keep(run: "Provisioner", bin_: Bin, group: Group) -> dict[str, str]:
-    """Pods of a group that find room at home; its pool for each, by uid."""
+    """Pods of a group that find room at home; the offering of its node for each, by uid."""
     here = sum(count for _, count in fill(group.shape, len(group.pods), [bin_], run.allowed))
     if not here:
         return {}
@@ -151,7 +156,8 @@ def _keep(run: "Provisioner", bin_: Bin, group: Group) -> dict[str, str]:
     run.tell("fits" if ready else "booting", Group(group.shape, pods), bin_.where, why)
     run.take_spot_share(bin_.pool, group.shape, here)
     run.house(bin_, pods)
-    return {pod.uid: bin_.pool for pod in pods}
+    offering = next((o.name for o in run.offerings if bin_.in_pool_of(o)), bin_.pool)
+    return {pod.uid: offering for pod in pods}
 
 
 def place_homes(work: "Work") -> None:
@@ -162,20 +168,27 @@ def place_homes(work: "Work") -> None:
     opened = tuple(sorted(n.name for n in kept if n.pool not in work.steered or n.unserved))
     new = (node.name for node in kept if node.home == NEW_HOME and node.name in bins)
     names = {name: bins[name].home for name in new if name not in opened}
-    unmade = {uid for work_ in view.queued for pods in work_.sets for uid in pods.uids}  # Queued: no pods yet.
-    given = (
-        Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=housed.bin.home)
-        for housed in (*run.housed, *_for_the_unhelped(work, opened))
-        if housed.bin.home and housed.bin.kind != "new" and housed.bin.where not in opened
-        for pod in housed.pods
-        if housed.bin.home not in pod.homes and pod.uid not in unmade
-    )
-    plan = HomePlan(tolerate=(*given, *_for_others(work, kept)), name=names, open=opened)
+    closed = {*opened, *(node.node for node in work.plan.releases)}
+    given = [*_given(work, run.housed, opened), *_given(work, _for_the_unhelped(work, closed), opened)]
+    given += [*_given(work, _beside(work, closed), opened), *_next_in_line(work, closed), *_for_others(work, closed)]
+    plan = HomePlan(tolerate=tuple(given), name=names, open=opened)
     if plan != NO_HOMES:
         work.plan = replace(work.plan, homes=plan)
     strangers = tuple(_strangers(work))
     if strangers:
         work.plan = replace(work.plan, findings=(*work.plan.findings, *strangers))
+
+
+def _given(work: "Work", houses: Iterable[Housed], opened: Collection[str]) -> Iterator[Tolerate]:
+    """Tolerations that pods lack of the nodes that they are put on, there or on their way."""
+    to_come = {uid for queued in work.view.queued for each in queued.sets for uid in each.uids}  # No pods yet.
+    for bin_, pods in houses:
+        if not bin_.home or bin_.kind == "new" or bin_.where in opened:
+            continue
+        node = bin_.where if bin_.kind == "ready" else ""
+        for pod in pods:
+            if bin_.home not in pod.homes and pod.uid not in to_come:
+                yield Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=bin_.home, node=node)
 
 
 def _for_the_unhelped(work: "Work", opened: Collection[str]) -> Iterator[Housed]:
@@ -196,22 +209,71 @@ def _for_the_unhelped(work: "Work", opened: Collection[str]) -> Iterator[Housed]
             left = left[count:]
 
 
-def _for_others(work: "Work", nodes: Sequence[Node]) -> Iterator[Tolerate]:
-    """Tolerations for pods without GPUs that wait: of the first node that each fits, while nobody else needs them."""
-    for pod in work.view.others:
-        node = next((n for n in nodes if n.ready and n.home != NEW_HOME and _fits(n, pod.shape)), None)
-        if node is not None and node.home not in pod.homes:
+def _next_in_line(work: "Work", closed: Collection[str]) -> Iterator[Tolerate]:
+    """Tolerations for pods at a cap, of nodes that are full: whoever is next takes room when it frees, not at a look.
+
+    So many a node as it has devices, each pod of one; only where they belong.
+    """
+    away = {*closed, *work.no_room}
+    nodes = [n for n in work.standing if n.ready and n.schedulable and n.home not in ("", NEW_HOME)]
+    nodes = [n for n in nodes if n.name not in away]
+    has = Counter(home for pod in work.view.pending for home in pod.homes)
+    for pod in _at_cap(work) if nodes else ():
+        own = work.run.homes_of(pod.shape)
+        able = (n for n in nodes if (own is None or n.pool in own) and has[n.home] < len(n.devices))
+        node = next((n for n in able if _may_run(n, pod.shape)), None)
+        if node is not None and not any(n.home in pod.homes for n in nodes):
+            has[node.home] += 1
             yield Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=node.home)
 
 
-def _fits(node: Node, shape: PodShape) -> bool:
-    """True where the scheduler would bind such a pod to a node, its home taint ignored."""
+def _at_cap(work: "Work") -> Iterator[PodDemand]:
+    """Pods, of no gang, for which a cap alone lets nothing be bought."""
+    pods = {pod.uid: pod for pod in work.view.pending}
+    capped = (group for group in work.plan.pods if group.verdict == "refused" and group.code == "cap")
+    return (pods[uid] for group in capped for uid in group.uids if uid in pods and pods[uid].shape.gang is None)
+
+
+def _may_run(n: Node, shape: PodShape) -> bool:
+    """True where the scheduler would bind such a pod to a node once it is empty, by all but its cores and memory."""
+    room = shape.gpu.resource == n.resource and len(n.devices) >= shape.gpu.count
+    room = room or n.slices.get(shape.gpu.resource, 0) >= shape.gpu.count
     return (
-        bool(pods_that_fit(shape, node.resource, node.devices, node.slices, node.free))
-        and selects(node.labels, shape.terms)
-        and untolerated_taint(node.taints, shape.tolerations) is None
-        and model_allowed(shape, node.labels.get(GPU_MODEL, ""))
+        room
+        and selects(n.labels, shape.terms)
+        and untolerated_taint(n.taints, shape.tolerations) is None
+        and model_allowed(shape, n.labels.get(GPU_MODEL, ""))
     )
+
+
+def _beside(work: "Work", closed: Collection[str]) -> Iterator[Housed]:
+    """Free room of their pool for pods whose node was seen and is not ready: it may be dead, and replaced."""
+    run = work.run
+    for housed in list(run.housed):
+        shape, left, own = housed.pods[0].shape if housed.pods else None, list(housed.pods), housed.bin
+        if shape is None or own.kind != "booting" or own.coming:
+            continue
+        free = [b for b in run.ready if b.home and b.where not in closed and b.pool == own.pool]
+        free = [b for b in free if b.labels.get(ZONE) == own.labels.get(ZONE) or shape.gang is None]
+        free = [b for b in free if not run.memory.has_mismatch(shape.key, b.where, run.now)]
+        for bin_, count in fill(shape, len(left), free, run.allowed):
+            yield Housed(bin_, left[:count])
+            left = left[count:]
+
+
+def _for_others(work: "Work", closed: Collection[str]) -> Iterator[Tolerate]:
+    """Tolerations for pods without GPUs that wait: of a node with room that nobody is planned on, another at each look
+    while they are not bound.
+    """
+    run = work.run
+    bins = [bin_ for bin_ in run.ready if bin_.home not in ("", NEW_HOME) and bin_.where not in closed]
+    there = {bin_.home for bin_ in bins}
+    for pod in work.view.others if bins else ():
+        free = [bin_ for bin_ in bins if bin_.home not in pod.homes and bin_.room_for(pod.shape)]
+        bin_ = next((b for b in free if run.allowed(pod.shape, b)), None)
+        if bin_ is not None and len(there.intersection(pod.homes)) < MOST_TRIED:
+            bin_.take_beside_gpus(pod.shape)
+            yield Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=bin_.home)
 
 
 def _strangers(work: "Work") -> Iterator[Finding]:

@@ -131,6 +131,10 @@ class Provisioner:
             return False
         return all(self._is_spot(entry.pool) for entry in self.memory.in_flight if pod.uid in entry.demands)
 
+    def too_risky(self, shape: PodShape, pool: str) -> bool:
+        """True where a pool is spot and a shape's deadline leaves no time for that."""
+        return shape.due is not None and self._is_spot(pool) and bool(self.able(self.offerings, shape).sure)
+
     def take_spot_share(self, pool: str, shape: PodShape, pods: int) -> None:
         """Count pods that get spot against their team's and class's share of it."""
         if self.headroom.spot_shares is not None and self._is_spot(pool):

@@ -15,6 +15,7 @@ class Tolerate(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     uid: str
     home: str
+    node: str = ""  # The ready node that has it; empty: on its way.
 
 
 class HomePlan(msgspec.Struct, frozen=True, kw_only=True):

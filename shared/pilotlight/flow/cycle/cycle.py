@@ -141,7 +141,7 @@ class Cycle:
 
     def remember(self, snapshot: Snapshot, plan: Plan) -> Answer:
         """The answer where nothing is done or told: demand and promises are remembered."""
-        if plan.demands or snapshot.memory.due != snapshot.was.memory.due:
+        if plan.demands or plan.homes.tolerate or snapshot.memory.due != snapshot.was.memory.due:
             ledger.remember(self.deps.state, self.deps.name, snapshot.was, snapshot.memory)
         return Answer(decision="", did=(), why=summary(plan, ()), outcome=_without_record(plan))
 

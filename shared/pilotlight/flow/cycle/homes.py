@@ -48,7 +48,16 @@ def _of_purchases(done: Record, pods: dict[str, PodDemand]) -> Iterator[Tolerate
 
 
 def _tolerate(deps: Deps, these: Iterable[Tolerate], keep: Keep) -> None:
-    _write(deps, (partial(deps.cluster.tolerate, o.namespace, o.pod, o.uid, o.home) for o in these), keep)
+    _write(deps, (partial(_let_in, deps, one) for one in these), keep)
+
+
+def _let_in(deps: Deps, one: Tolerate) -> None:
+    """Where a pod may be given none, as by another's policy, its node is opened once ready: else it waits for ever."""
+    try:
+        deps.cluster.tolerate(one.namespace, one.pod, one.uid, one.home)
+    except Denied:
+        if one.node:
+            deps.cluster.open(one.node)
 
 
 def _write(deps: Deps, calls: Iterable[Callable[[], None]], keep: Keep) -> None:

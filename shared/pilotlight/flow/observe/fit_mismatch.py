@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.decide.fit.fit_mismatch import believed_fits, findings, fit_mismatches, given_up, not_due
+from pilotlight.decide.fit.fit_mismatch import believed_fits, findings, fit_mismatches, given_up, not_due, untold
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
@@ -27,6 +27,7 @@ def drop_mismatches(
     """
     was = BELIEFS.read(deps.state, deps.name)
     but = not_due(plan, snapshot.view.pending, snapshot.moving, snapshot.doubted)
+    but |= untold(plan, snapshot.view.pending, snapshot.view.nodes)
     now = believed_fits(plan, snapshot.view.nodes, was.values, snapshot.now, but)
     found = fit_mismatches(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
     try:

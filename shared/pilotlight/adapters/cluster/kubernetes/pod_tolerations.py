@@ -112,11 +112,14 @@ class TolerationLimit:
         """
         if time.monotonic() < self._until:
             return True
-        for pod in list(pods)[:TRIED]:
+        others: PilotlightError | None = None  # Refusal by who is no proof of ours, as a webhook of one namespace.
+        for pod in list({pod.metadata.namespace: pod for pod in pods}.values())[:TRIED]:
             said = refusal(self._api, pod)
-            if said is not None:
+            if isinstance(said, PilotlightError) and LIMIT not in str(said):
+                others = said
+            elif said is not None:
                 return self._noted(said)
-        return None
+        return self._noted(others) if others is not None else None
 
     def _noted(self, said: str | PilotlightError) -> bool | None:
         holds = LIMIT in str(said)
