@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from pilotlight.decide.fit.fit import Bin, fill, model_allowed
+from pilotlight.decide.fit.fit import Bin, fill, of_node
 from pilotlight.decide.offers.selection import eligible
 from pilotlight.decide.place.belonging import Homes, acting_pools
 from pilotlight.decide.place.purchase import Group, by_age, in_order
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ZONE
+from pilotlight.facts.labels import NEW_HOME, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, home_id
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED
@@ -221,7 +220,8 @@ def _next_in_line(work: "Work", closed: Collection[str]) -> Iterator[Tolerate]:
     for pod in _at_cap(work) if nodes else ():
         own = work.run.homes_of(pod.shape)
         able = (n for n in nodes if (own is None or n.pool in own) and has[n.home] < len(n.devices))
-        node = next((n for n in able if _may_run(n, pod.shape)), None)
+        able = (n for n in able if _has_devices(n, pod.shape) and work.run.allowed(pod.shape, of_node(n)))
+        node = next(able, None)
         if node is not None and not any(n.home in pod.homes for n in nodes):
             has[node.home] += 1
             yield Tolerate(namespace=pod.namespace, pod=pod.name, uid=pod.uid, home=node.home)
@@ -234,16 +234,10 @@ def _at_cap(work: "Work") -> Iterator[PodDemand]:
     return (pods[uid] for group in capped for uid in group.uids if uid in pods and pods[uid].shape.gang is None)
 
 
-def _may_run(n: Node, shape: PodShape) -> bool:
-    """True where the scheduler would bind such a pod to a node once it is empty, by all but its cores and memory."""
-    room = shape.gpu.resource == n.resource and len(n.devices) >= shape.gpu.count
-    room = room or n.slices.get(shape.gpu.resource, 0) >= shape.gpu.count
-    return (
-        room
-        and selects(n.labels, shape.terms)
-        and untolerated_taint(n.taints, shape.tolerations) is None
-        and model_allowed(shape, n.labels.get(GPU_MODEL, ""))
-    )
+def _has_devices(node: Node, shape: PodShape) -> bool:
+    """True where a node has what a pod asks for of GPUs, once it is empty."""
+    whole = shape.gpu.resource == node.resource and len(node.devices) >= shape.gpu.count
+    return whole or node.slices.get(shape.gpu.resource, 0) >= shape.gpu.count
 
 
 def _beside(work: "Work", closed: Collection[str]) -> Iterator[Housed]:
