@@ -1,10 +1,10 @@
 """Dependencies of a flow: one cluster's ports and policy; and the answer that a flow gives."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Pools
     from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
     from pilotlight.ports.delivery import Outbox
+
+T = TypeVar("T")
 
 _log = logging.getLogger("pilotlight.events")
 
@@ -143,10 +145,21 @@ class Deps:
             return False
         return True
 
-    @property
-    def at_once(self) -> int:
-        """Writes that the cluster takes at once."""
-        return self.cluster.at_once if isinstance(self.cluster, WideCluster) else 1
+    def write_in_rows(
+        self, calls: Iterable[Callable[[], T]], before: Callable[[], None] = lambda: None
+    ) -> Iterator[list[T]]:
+        """What writes to the cluster give, as many at once as it takes; ``before`` is called before each row."""
+        at_once = self.cluster.at_once if isinstance(self.cluster, WideCluster) else 1
+        if at_once == 1:
+            for call in calls:
+                before()
+                yield [call()]
+            return
+        from pilotlight.flow.abreast import rows, together
+
+        for row in rows(calls, at_once):
+            before()
+            yield together(row)
 
     @property
     def acts(self) -> bool:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Record
 from pilotlight.facts.labels import KEPT, NO_GPU_NODE, NODE_BOUGHT, RELEASED, WAITS
 from pilotlight.facts.place.pod_verdicts import PodGroup
-from pilotlight.flow.abreast import rows, together
 from pilotlight.flow.alerts.wording import mark
 from pilotlight.flow.deps import Deps
 from pilotlight.units import an_hour
@@ -34,8 +33,9 @@ def on_objects(deps: Deps, record: Record) -> None:
     """Write the Events of a decision whose steps are known; once some cannot be written no more are tried."""
     if deps.policy.events == "none":
         return
-    for row in rows((*_on_pods(deps, record), *_on_nodes(record)), deps.at_once):
-        if not all(together([partial(_tell, deps, said) for said in row])):
+    told = (partial(_tell, deps, said) for said in (*_on_pods(deps, record), *_on_nodes(record)))
+    for row in deps.write_in_rows(told):
+        if not all(row):
             return
 
 

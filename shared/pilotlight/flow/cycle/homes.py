@@ -12,7 +12,6 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Record
 from pilotlight.facts.place.homes import HomePlan, Tolerate, home_id
 from pilotlight.facts.workload import PodDemand
-from pilotlight.flow.abreast import rows, together
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.clouds import CALL_S
 
@@ -62,9 +61,8 @@ def _let_in(deps: Deps, one: Tolerate) -> None:
 
 def _write(deps: Deps, calls: Iterable[Callable[[], None]], keep: Keep) -> None:
     """Make calls, as many at once as the cluster takes: pods wait for them, and nodes cost meanwhile."""
-    for row in rows(calls, deps.at_once):
-        keep(for_s=CALL_S)
-        together([partial(_unless_refused, call) for call in row])
+    for _ in deps.write_in_rows((partial(_unless_refused, call) for call in calls), partial(keep, for_s=CALL_S)):
+        pass
 
 
 def _unless_refused(call: Callable[[], None]) -> None:
