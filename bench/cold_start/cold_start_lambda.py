@@ -33,7 +33,7 @@ import bundle  # noqa: E402
 import lambda_layers  # noqa: E402
 from emulators import MOTO  # noqa: E402
 from fleet import free_port  # noqa: E402
-from pilotlight.adapters.state.dynamodb_table import create_table  # noqa: E402
+from pilotlight.tools.install.state_store import create_table  # noqa: E402
 
 OF_LAMBDA = ("awslambdaric", "simplejson", "snapshot-restore-py")
 """Modules that Lambda's Python brings for its own client."""

@@ -54,28 +54,6 @@ def state_at(address: str, clock: "Clock | None", environ: Mapping[str, str]) ->
     )
 
 
-def state_ready(address: str, environ: Mapping[str, str], *, dry_run: bool) -> Sequence[str]:
-    """Make the place of a state ready, or say what that takes, a line each. Raises what opening it does."""
-    kind, _, where = address.partition(":")
-    would = "would make" if dry_run else "made"
-    if kind == "sqlite" and where:
-        if Path(where).exists():
-            state_at(address, None, environ).get("fence/init")
-            return [f"the file {where} is there already"]
-        if not dry_run:
-            state_at(address, None, environ).get("fence/init")
-        return [f"{would} the file {where}"]
-    if kind == "dynamodb" and where:
-        from pilotlight.adapters.state.dynamodb_table import ready
-
-        return ready(where, environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", ""), dry_run)
-    if kind == "firestore":
-        state_at(address, None, environ).get("fence/init")
-        return [f"the database of {where} answers; its collection is made by the first record"]
-    state_at(address, None, environ)
-    return [f"{address} needs nothing made"]
-
-
 def _dynamodb(table: str, clock: "Clock | None", environ: Mapping[str, str]) -> "State":
     from pilotlight.adapters.state.dynamodb import DynamoDBState
 

@@ -16,13 +16,13 @@ from harness.setting import HEADERS
 from mortal_worker import Where, work
 
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool

@@ -18,10 +18,10 @@ from lambda_runtime import Failed, Lambda, polled, running
 
 import cold_start
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.state_schema.billing_records import HOLD
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 

@@ -19,10 +19,10 @@ from pilotlight.adapters.logs import LOGGER
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state import sqlite
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.codec.events import encode
 from pilotlight.facts.messages import CapacityFailed, InterruptionNotice, Message, PodPending, Tick
 from pilotlight.settings import Settings
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.wiring import App
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools

@@ -12,10 +12,10 @@ from answering import Answer, answering
 
 from pilotlight.adapters.state import calls
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.errors import Conflict, Unavailable, Unsure
 from pilotlight.ports.state import State
+from pilotlight.tools.install.state_store import create_table
 
 At = Callable[[str], State]
 """The same store over another host and port."""

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Conflict, StoreFault
 from pilotlight.ports.state import ABSENT, LARGEST, Clock, State
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.units import EPOCH
 from pilotlight.world.world_clock import VirtualClock
 

@@ -8,9 +8,9 @@ from answering import answering
 
 from pilotlight.adapters.http import HttpAnswer, Site
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.errors import Conflict, PilotlightError, StoreFault, Throttled, Unavailable
 from pilotlight.ports.state import ABSENT
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.world.world_clock import VirtualClock
 
 REFUSALS = {

@@ -12,11 +12,11 @@ from shifted import shifted
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state import store_time
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.adapters.state.store_time import FRESH_S, StoreTime
 from pilotlight.ports.state import ABSENT
 from pilotlight.settings import Settings
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.wiring import App, app
 from pilotlight.world.world_clock import VirtualClock

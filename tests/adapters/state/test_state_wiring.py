@@ -9,10 +9,10 @@ import pytest
 
 from pilotlight.adapters.state.counted import CountedState
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.adapters.state.firestore import FirestoreState
 from pilotlight.errors import BadInput, StoreFault
 from pilotlight.settings import Settings
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.wiring import app
 
 

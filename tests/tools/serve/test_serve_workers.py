@@ -12,10 +12,10 @@ import pytest
 from fleet import PILOTLIGHT, children, fleet, free_port, until
 from pilotlight.adapters.clocks import StoppedClock
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.adapters.state.dynamodb_table import create_table
 from pilotlight.flow.records.ledger import filed_records
 from pilotlight.ports.state import State
 from pilotlight.settings import Settings
+from pilotlight.tools.install.state_store import create_table
 from pilotlight.tools.serve.tick_schedule import tick_if_due
 from pilotlight.units import EPOCH
 from pilotlight.wiring import app

@@ -137,7 +137,7 @@ def init(
 
     Example: [bold]pilotlight state init --state dynamodb:pilotlight --dry-run[/bold]
     """
-    from pilotlight.connections import state_ready
+    from pilotlight.tools.install.state_store import state_ready
 
     settings = deployed_settings()
     done = state_ready(settings.state, settings.environ, dry_run=dry_run)

@@ -1,15 +1,36 @@
-"""The table itself: what ``pilotlight state init`` and tests make, as ``infra/terraform/modules/state`` does."""
+"""Stores of a state, made ready by ``pilotlight state init``: a SQLite file, or the table that Terraform makes too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from pilotlight.adapters.state.dynamodb import DynamoDBState
+from pilotlight.connections import state_at
 from pilotlight.errors import BadInput, Forbidden
 
 EXPIRES = "expires"
 KEYS = (("room", "HASH"), ("key", "RANGE"))
+
+
+def state_ready(address: str, environ: Mapping[str, str], *, dry_run: bool) -> Sequence[str]:
+    """Make the place of a state ready, or say what that takes, a line each. Raises what opening it does."""
+    kind, _, where = address.partition(":")
+    would = "would make" if dry_run else "made"
+    if kind == "sqlite" and where:
+        if Path(where).exists():
+            state_at(address, None, environ).get("fence/init")
+            return [f"the file {where} is there already"]
+        if not dry_run:
+            state_at(address, None, environ).get("fence/init")
+        return [f"{would} the file {where}"]
+    if kind == "dynamodb" and where:
+        endpoint = environ.get("AWS_ENDPOINT_URL_DYNAMODB") or environ.get("AWS_ENDPOINT_URL", "")
+        return _table_ready(where, endpoint, dry_run)
+    if kind == "firestore":
+        state_at(address, None, environ).get("fence/init")
+        return [f"the database of {where} answers; its collection is made by the first record"]
+    state_at(address, None, environ)
+    return [f"{address} needs nothing made"]
 
 
 def create_table(client: Any, table: str) -> None:
@@ -24,8 +45,10 @@ def create_table(client: Any, table: str) -> None:
     _expire(client, table)
 
 
-def ready(table: str, endpoint: str, dry_run: bool) -> Sequence[str]:
+def _table_ready(table: str, endpoint: str, dry_run: bool) -> Sequence[str]:
     """Make what is missing, or say it. Raises ``BadInput`` for another's table, ``Forbidden`` without rights."""
+    from botocore.exceptions import ClientError  # A SQLite file takes no boto3.
+
     client = DynamoDBState(table, endpoint=endpoint).client
     make, would = ("would make", "would ") if dry_run else ("made", "")
     try:
