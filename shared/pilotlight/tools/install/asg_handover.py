@@ -4,6 +4,7 @@ A setting may be written twice. A group is never sized here, and no instance end
 """
 
 from collections.abc import Mapping
+from uuid import uuid4
 
 import msgspec
 
@@ -15,14 +16,19 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg import WHERE
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
-from pilotlight.adapters.pools.asg.node_groups import keep_warm_pool
-from pilotlight.errors import BadRequest
-from pilotlight.facts.limits.pool_handover import KEPT, GroupState
+from pilotlight.adapters.pools.asg.node_groups import node_group
+from pilotlight.errors import BadRequest, Denied, Unavailable
 from pilotlight.ports.clouds import CALL_S, OPEN, CloudAccount
-from pilotlight.tools.install.handover import Handover
+from pilotlight.tools.install.handover import KEPT, GroupState, Handover
+from pilotlight.units import Seconds
 
 _SIZES = {"min": "MinSize", "max": "MaxSize", "protects-new": "NewInstancesProtectedFromScaleIn"}
 _TAGS = {"tag": "false", "launch-tag": "true"}
+LOOK_S: Seconds = 5
+LOOKS = 120
+"""An update of a node group is waited for so often."""
+NO_REUSE = "BOTTLEROCKET"
+"""So begin the AMI types whose warm pools take no node back ("WarmPoolConfig", EKS's API reference)."""
 
 
 class _Hook(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,6 +49,21 @@ class _Hooks(msgspec.Struct, frozen=True):
 
 class _Nothing(msgspec.Struct, frozen=True):
     """An answer that says nothing."""
+
+
+class _Error(msgspec.Struct, frozen=True):
+    errorCode: str = ""
+    errorMessage: str = ""
+
+
+class _Update(msgspec.Struct, frozen=True):
+    id: str = ""
+    status: str = ""
+    errors: tuple[_Error, ...] = ()
+
+
+class _Updated(msgspec.Struct, frozen=True):
+    update: _Update = _Update()
 
 
 def open_handover(where: str, account: CloudAccount) -> Handover | None:
@@ -106,7 +127,7 @@ class AsgHandover:
         if to not in ("", KEPT):
             raise BadRequest(f"the warm pool of {group} was {to}; make it so by hand")
         if name := self._node_groups.get(group):
-            keep_warm_pool(self._eks, self._cluster, name, on=bool(to))
+            _keep_warm_pool(self._eks, self._cluster, name, on=bool(to))
         elif to:
             sizes = {"MaxGroupPreparedCapacity": "0", "MinSize": "0", "PoolState": "Stopped"}
             reuse = {"InstanceReusePolicy.ReuseOnScaleIn": "true"}
@@ -153,3 +174,30 @@ def _warm(group: ScalingGroup) -> str:
 
 def _said(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _keep_warm_pool(api: RestApi, cluster: str, name: str, on: bool) -> None:
+    """Give a node group a warm pool that takes its nodes back and is filled by nobody, or take it away; until it is so.
+
+    Raises ``Denied`` where EKS does not do it.
+    """
+    if on and (kind := node_group(api, cluster, name).amiType).startswith(NO_REUSE):
+        raise BadRequest(f"node group {name} is of {kind}: EKS takes no node of it back; set its standby to 0")
+    wanted: dict[str, object] = {"enabled": on}
+    if on:
+        wanted |= {"minSize": 0, "maxGroupPreparedCapacity": 0, "poolState": "STOPPED", "reuseOnScaleIn": True}
+    asked = {"warmPoolConfig": wanted, "clientRequestToken": str(uuid4())}
+    with Deadline(CALL_S) as deadline:
+        path = f"/clusters/{cluster}/node-groups/{name}/update-config"
+        update = api.change(deadline, path, _Updated, asked, OPEN).update
+    for _ in range(LOOKS):
+        if update.status != "InProgress":
+            break
+        api.sleep(LOOK_S)
+        path = f"/clusters/{cluster}/updates/{update.id}?nodegroupName={name}"
+        update = api.read(path, _Updated).update
+    if update.status == "InProgress":
+        raise Unavailable(f"EKS is still at update {update.id} of node group {name}; run it again later")
+    if update.status != "Successful":
+        why = "; ".join(f"{one.errorCode} {one.errorMessage}" for one in update.errors)[:240]
+        raise Denied(f"EKS's update of node group {name}: {update.status}: {why or 'it does not say why'}")

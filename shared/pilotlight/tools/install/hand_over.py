@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.limits.pool_handover import Change, GroupState, Taken
+from pilotlight.facts.limits.pool_handover import Taken
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.tools.install import handover_steps as rules
+from pilotlight.tools.install.handover import Change, GroupState, Handover
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.ports.state import State
-    from pilotlight.tools.install.handover import Handover
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

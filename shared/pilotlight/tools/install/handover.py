@@ -3,7 +3,38 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from pilotlight.facts.limits.pool_handover import GroupState
+import msgspec
+
+KEPT = "takes nodes back"
+"""A place where nodes stand by that takes back what is scaled in, and is filled by nobody else."""
+
+
+class GroupState(msgspec.Struct, frozen=True, kw_only=True):
+    """A group as it is. ``nodes`` count what runs, and what it still wants to launch.
+
+    ``waiting`` end when a hook is answered.
+    """
+
+    group: str
+    settings: Mapping[str, str]
+    nodes: int = 0
+    zones: int = 1
+    waiting: int = 0
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting to be set to ``to``; empty takes it out."""
+
+    name: str
+    to: str
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that is left as it is, and why. ``passes``: it is given back when that is over."""
+
+    name: str
+    why: str
+    passes: bool
 
 
 class Handover(Protocol):

@@ -10,8 +10,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.facts.labels import HANDED_BACK
-from pilotlight.facts.limits.pool_handover import KEPT, Change, GroupState, Kept, Setting, Taken
+from pilotlight.facts.limits.pool_handover import Setting, Taken
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.tools.install.handover import KEPT, Change, GroupState, Kept
 from pilotlight.units import Seconds
 
 AUTOSCALER = "k8s.io/cluster-autoscaler/"

@@ -19,13 +19,11 @@ from test_standby_world import world
 
 from pilotlight.adapters.aws_api import rest
 from pilotlight.adapters.aws_api.signing import Keys, signed_rest
-from pilotlight.adapters.pools.asg import node_groups
 from pilotlight.errors import BadRequest, Denied, Forbidden, PilotlightError, Unavailable
-from pilotlight.facts.limits.pool_handover import KEPT
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports.clouds import CloudAccount
 from pilotlight.tools.install import asg_handover
-from pilotlight.tools.install.handover import Handover
+from pilotlight.tools.install.handover import KEPT, Handover
 from pilotlight.tools.install.handover_steps import back, forth, take
 
 NOW = datetime(2026, 11, 22, 16, 0, tzinfo=UTC)
@@ -45,7 +43,7 @@ def account(*, eks: bool = True) -> Iterator[tuple[Aws, Handover]]:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_groups, "LOOK_S", 0.0)
+    monkeypatch.setattr(asg_handover, "LOOK_S", 0.0)
     monkeypatch.setattr(rest, "PAUSES_S", ())
 
 
@@ -103,7 +101,7 @@ def _fails(aws: Aws) -> None:
 
 
 def _never_ends(aws: Aws) -> None:
-    aws.updates += [{"id": "u-9", "status": "InProgress"}] * (node_groups.LOOKS + 1)
+    aws.updates += [{"id": "u-9", "status": "InProgress"}] * (asg_handover.LOOKS + 1)
 
 
 def _may_not(aws: Aws) -> None:
@@ -136,7 +134,7 @@ def test_what_eks_does_not_do_is_said(how: Any, kind: type[PilotlightError], say
 @pytest.mark.parametrize("what", ["hang", "reset", "cut", (200, "<x/>"), (500, "{}")], ids=str)
 def test_a_lost_answer_of_eks_is_an_error_and_may_be_asked_again(what: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The setting is as it was or as it is wanted; the second try makes it so."""
-    monkeypatch.setattr(node_groups, "CALL_S", 0.2)
+    monkeypatch.setattr(asg_handover, "CALL_S", 0.2)
     with account() as (aws, handover):
         group = handover.read()["one"].group
         aws.faults = [Fault(what, "after", "UpdateNodegroupConfig")]
