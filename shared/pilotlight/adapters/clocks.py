@@ -1,4 +1,4 @@
-"""Clocks: the wall's, a stopped one, and a served world's."""
+"""Clocks: the wall's, and a served world's."""
 
 import time
 from collections.abc import Callable
@@ -21,19 +21,6 @@ class SystemClock:
         """The larger of boot time and wall time passed: a frozen process has no monotonic clock."""
         boot_s, wall_s = _boot_s(), time.time()
         return lambda: max(_boot_s() - boot_s, time.time() - wall_s)
-
-
-class StoppedClock:
-    """One moment, for looking at what was written down then."""
-
-    def __init__(self, moment: datetime) -> None:
-        self._moment = moment
-
-    def now(self) -> datetime:
-        return self._moment
-
-    def stopwatch(self) -> Callable[[], Seconds]:
-        return lambda: 0.0
 
 
 class ServedClock:

@@ -12,7 +12,6 @@ import yaml
 from jsonschema import Draft202012Validator
 from manifests import FILES, HERE, VERSIONS, Json, grants, objects, role, strictly
 
-from pilotlight.adapters.clocks import StoppedClock
 from pilotlight.adapters.cluster.kubernetes.closing_lease import LEASE
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
@@ -26,6 +25,7 @@ from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools
 from pilotlight.tools.install import takeover_records
 from pilotlight.tools.install.connect_account import is_ours
 from pilotlight.wiring import App
+from pilotlight.world.world_clock import VirtualClock
 
 CRDS = {
     "ApiServerSource": "knative/apiserversource.yaml",
@@ -228,7 +228,7 @@ def _pods(sample: str) -> bytes:
 def test_a_sample_is_demand_that_is_met(sample: str) -> None:
     """Each pod of a sample asks for the GPUs it says, and the example policy buys nodes for all of them."""
     app = App(Settings())
-    clock = StoppedClock(app.catalog.as_of)
+    clock = VirtualClock(app.catalog.as_of)
     nodes = File(b'{"kind": "NodeList", "apiVersion": "v1", "items": []}', "nodes")
     cluster = FileCluster(File(_pods(sample), sample), nodes, [], app.policy)
     count, gpus = SAMPLES[sample]

@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 
 from fleet import PILOTLIGHT, children, fleet, free_port, until
-from pilotlight.adapters.clocks import StoppedClock
 from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.flow.records.ledger import filed_records
 from pilotlight.ports.state import State
@@ -31,7 +30,7 @@ def _sqlite(request: pytest.FixtureRequest) -> dict[str, str]:
 
 def _dynamodb(request: pytest.FixtureRequest) -> dict[str, str]:
     endpoint, table = request.getfixturevalue("dynamodb_server"), f"fleet-{uuid4()}"
-    create_table(DynamoDBState(table, StoppedClock(EPOCH), endpoint=endpoint).client, table)
+    create_table(DynamoDBState(table, VirtualClock(EPOCH), endpoint=endpoint).client, table)
     return {"PILOTLIGHT_STATE": f"dynamodb:{table}", "AWS_ENDPOINT_URL": endpoint}
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATCH
 from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
-from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import open_all
+from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import BEFORE, stop
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.kueue_workloads import CHECK
 from pilotlight.errors import BadInput
@@ -61,8 +61,29 @@ def hand_back(api: Api, *, dry_run: bool) -> Iterator[Queue]:
             if not dry_run:
                 _put(api, kueue, queue, left)
             yield Queue(name, False, True)
-    for name in open_all(api, dry_run=dry_run):
+    for name in _open_all(api, dry_run=dry_run):
         yield Queue(name, False, True, opened=True)
+
+
+def _open_all(api: Api, *, dry_run: bool) -> Iterator[str]:
+    """Put back every queue that we stopped, by its name as ``stop`` takes it; none where there is no Kueue."""
+    for kueue in KUEUES:
+        try:
+            queues = [each for kind in ("clusterqueues", "localqueues") for each in _stopped(api, f"{kueue}/{kind}")]
+        except Missing:
+            continue
+        for name in queues:
+            if not dry_run:
+                stop(api, name, "")
+            yield name
+        return
+
+
+def _stopped(api: Api, path: str) -> Iterator[str]:
+    for each in api.get(path, _ANY).get("items") or ():
+        meta = each["metadata"]
+        if BEFORE in (meta.get("annotations") or {}):
+            yield f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
 
 
 def _queues(api: Api) -> tuple[str, dict[str, dict[str, Any]]]:

@@ -4,7 +4,6 @@ Hold lets what runs go on. A queue that somebody has stopped already is theirs, 
 after ours. Source: the ClusterQueue and LocalQueue CRDs of Kueue v0.20, v1beta1 and v1beta2.
 """
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -30,27 +29,6 @@ def stop(api: Api, queue: str, why: str) -> bool:
         _write(api, path, found, {BEFORE: None, WHY: None}, before if now == HELD else now)
         return True
     return False
-
-
-def open_all(api: Api, *, dry_run: bool) -> Iterator[str]:
-    """Put back every queue that we stopped, by its name as ``stop`` takes it; none where there is no Kueue."""
-    for kueue in KUEUES:
-        try:
-            queues = [each for kind in ("clusterqueues", "localqueues") for each in _all(api, f"{kueue}/{kind}")]
-        except Missing:
-            continue
-        for name in queues:
-            if not dry_run:
-                stop(api, name, "")
-            yield name
-        return
-
-
-def _all(api: Api, path: str) -> Iterator[str]:
-    for each in api.get(path, _ANY).get("items") or ():
-        meta = each["metadata"]
-        if BEFORE in (meta.get("annotations") or {}):
-            yield f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
 
 
 def _found(api: Api, queue: str) -> tuple[str, dict[str, Any]]:

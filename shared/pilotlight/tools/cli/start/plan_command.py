@@ -116,12 +116,12 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
 
 def dry_run(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "App":
     """The app at a moment, with nothing remembered and nobody told."""
-    from pilotlight.adapters.clocks import StoppedClock
     from pilotlight.adapters.outbox.local import MemoryOutbox
     from pilotlight.adapters.state.memory import MemoryState
     from pilotlight.wiring import App
+    from pilotlight.world.world_clock import VirtualClock
 
-    clock = StoppedClock(now)
+    clock = VirtualClock(now)
     given: Seams = {
         **seams,
         "policy": policy,
