@@ -30,7 +30,7 @@ GUARDS = (
     "flow/budgets/*.py", "flow/cycle/*.py", "flow/records/*.py", "flow/interruption/*.py", "flow/observe/settle.py",
     "decide/money/*.py", "decide/interruption/drain_plan.py", "decide/interruption/verify_notice.py",
     "decide/nodes/scale_down.py", "decide/place/purchase.py", "decide/place/provision.py",
-    "decide/place/new_nodes.py", "decide/place/zone_waits.py", "decide/limits/plan_brakes.py",
+    "decide/place/new_nodes.py", "decide/place/belonging.py", "decide/limits/plan_brakes.py",
 )  # fmt: skip
 """Modules that guard money and work: each buys, holds, counts a budget, closes, evicts, gives back, or remembers it."""
 

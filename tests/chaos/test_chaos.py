@@ -15,7 +15,7 @@ from harness.serial_run import run
 
 from pilotlight.decide.money import budget_balance
 from pilotlight.decide.money.metering import count_day
-from pilotlight.decide.place import gangs
+from pilotlight.decide.place import room
 from pilotlight.errors import Busy
 from pilotlight.facts.decisions import CallStep, NodeVerdict
 from pilotlight.facts.money.bill import MeterPart
@@ -148,7 +148,7 @@ def scale_down_by_count(patch: pytest.MonkeyPatch) -> None:
 
 def gang_without_rollback(patch: pytest.MonkeyPatch) -> None:
     """What was placed of a gang stays when the rest cannot be, and is bought."""
-    patch.setattr(gangs.Savepoint, "restore", lambda self, run: None)
+    patch.setattr(room.Savepoint, "restore", lambda self, run: None)
     patch.setattr(act.Act, "_break", lambda self, gangs: None)
 
 

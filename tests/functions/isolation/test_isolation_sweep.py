@@ -27,7 +27,7 @@ ROOMS = (
     "pilotlight.decide.place.new_nodes",
     "pilotlight.decide.place.provision",
     "pilotlight.decide.place.purchase",
-    "pilotlight.decide.place.zone_waits",
+    "pilotlight.decide.place.belonging",
     "pilotlight.decide.nodes.scale_down",
     "pilotlight.decide.nodes.gpu_health",
     "pilotlight.decide.interruption.drain_plan",

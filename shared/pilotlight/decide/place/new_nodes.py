@@ -8,9 +8,8 @@ from pilotlight.decide.fit.fit import Bin, fill, of_offering
 from pilotlight.decide.fit.neighbours import NOBODY
 from pilotlight.decide.offers.selection import Candidate, Eligible, dearer, held_back, rank_candidates
 from pilotlight.decide.offers.spot_economics import spot_verdict
-from pilotlight.decide.place.belonging import PoolNames
+from pilotlight.decide.place.belonging import PoolNames, wait_for_own_zone, wait_for_short_type, zones_to_ask_again
 from pilotlight.decide.place.purchase import Group, Purchase
-from pilotlight.decide.place.zone_waits import wait_for_own_zone, wait_for_short_type, zones_to_ask_again
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.money.budgets import Terms

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from pilotlight.decide.fit.fit import Allowed, Bin, fill
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
 from pilotlight.decide.offers.selection import Eligible, Memo, eligible
-from pilotlight.decide.place.belonging import Homes, PoolNames
+from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zone
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
-from pilotlight.decide.place.zone_waits import wait_for_own_zone
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy, Demand
 from pilotlight.facts.labels import ZONE

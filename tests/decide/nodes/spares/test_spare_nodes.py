@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_fleet import NOW, T4, fate, node, plan, pod, policy
 
-from pilotlight.decide.nodes.spares.demand_bursts import LEVELS
 from pilotlight.decide.nodes.spares.demand_rates import (
     ENOUGH,
     HALF_LIVES_S,
+    LEVELS,
     MEMORY_OF_SPELLS,
     MOST,
     MOST_COMING,

@@ -1,11 +1,15 @@
-"""Rates at which the k-th spare node of a pool is asked for: learned at each demand, from its own past alone.
+"""Rates at which the k-th spare node of a pool is asked for, and nodes that a burst calls for, by its own past alone.
 
 Think of a pool that always has k spares: each one taken is replaced by a node that comes a lead time later. The k-th
 of them is hit by a demand that arrives while k - 1 others are being replaced, and it is there while fewer than k are.
 A node that falls idle takes the place of one on its way. Hits and the time there are faded by several half-lives at
 once; each half-life's word counts by how well it foretold so far (weights by Poisson loss, as in Bayesian averaging),
-so that pools with bursts of minutes and pools with steady days are both foretold. ``bursts`` learns beside it what
-demand that has begun calls for. No price is weighed here.
+so that pools with bursts of minutes and pools with steady days are both foretold. No price is weighed here.
+
+What demand that has begun calls for is learned by the size that it had grown to: how many nodes are on their way for
+demands, in powers of two. A window opens at a demand, if none of its size is open, and tells a lead time later how many
+more nodes than fell idle were asked for meanwhile, at most. Of each size the share of windows is kept that came to so
+many, averaged over about the last hundred.
 """
 
 import math
@@ -16,10 +20,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pilotlight.decide.nodes.spares.demand_bursts import count_burst, drop_ended_windows
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Demand
-from pilotlight.facts.memory import Hits, Memory
+from pilotlight.facts.memory import Followed, Hits, Memory, Window
 from pilotlight.units import HOUR, Seconds, clock_seconds
 
 if TYPE_CHECKING:
@@ -47,11 +50,19 @@ MEMORY_OF_SPELLS = 20
 REACTION_S = 10.0
 """From a pod's wait to the purchase for it."""
 
+LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+"""So many more nodes, or more: what is counted."""
+ENOUGH_WINDOWS = 3
+"""A size seen in fewer windows is judged by the next smaller."""
+REMEMBERED = 100
+"""What followed is averaged over about so many windows, and one more in which nothing did."""
+
 _PER_S = tuple(math.log(2) / half for half in HALF_LIVES_S)
 _NONE = (0.0,) * len(HALF_LIVES_S)
 RateTable = tuple[tuple[float, ...], ...]
 
 _ALWAYS = (1.0,) * len(HALF_LIVES_S)
+_NOTHING = Followed(shares=(0.0,) * len(LEVELS))
 
 
 def has_learned(hits: Hits | None) -> bool:
@@ -254,3 +265,62 @@ def _foretold(
 def _relative(losses: Sequence[float]) -> tuple[float, ...]:
     least = min(losses)
     return tuple([loss - least for loss in losses])
+
+
+def likely_to_follow(hits: Hits, least: float) -> int:
+    """Count of further nodes asked for within a lead time with a chance of more than ``least``."""
+    chances = zip(LEVELS, _chances(hits), strict=False)
+    return max((level for level, chance in chances if chance > least), default=0)
+
+
+def chance_of(hits: Hits, more: int) -> float:
+    """In what share of cases like this at least so many more nodes were asked for within a lead time."""
+    chances = zip(LEVELS, _chances(hits), strict=False)
+    return next((chance for level, chance in chances if level >= more), 0.0)
+
+
+def smaller_at_s(hits: Hits) -> Seconds:
+    """When what was asked for of late counts as demand of a smaller size, if no more is asked for."""
+    return hits.coming[len(hits.coming) - (1 << _size(len(hits.coming)))] if hits.coming else hits.at
+
+
+def count_burst(windows: tuple[Window, ...], nodes: int, until: Seconds, coming: int) -> tuple[Window, ...]:
+    """The windows after ``nodes`` more were asked for, and one of the size that ``coming`` then is, up to ``until``.
+
+    One that began at this moment does not count them: they were seen when it began.
+    """
+    size = _size(coming)
+    after = tuple(
+        replace(w, net=w.net + nodes, most=max(w.most, w.net + nodes)) if w.until < until else w for w in windows
+    )
+    return after if any(w.size == size for w in after) else (*after, Window(size=size, until=until))
+
+
+def drop_ended_windows(hits: Hits) -> Hits:
+    """The history without the windows that are over: what they came to is learned."""
+    if not hits.windows or all(window.until > hits.at for window in hits.windows):
+        return hits
+    followed = list(hits.followed)
+    for window in hits.windows:
+        if window.until <= hits.at:
+            followed += [_NOTHING] * (window.size + 1 - len(followed))
+            followed[window.size] = _learned(followed[window.size], window.most)
+    return replace(hits, windows=tuple(w for w in hits.windows if w.until > hits.at), followed=tuple(followed))
+
+
+def _learned(past: Followed, most: int) -> Followed:
+    count = min(past.count + 1, REMEMBERED)
+    shares = tuple(
+        share + ((most >= level) - share) / (count + 1) for level, share in zip(LEVELS, past.shares, strict=True)
+    )
+    return Followed(count=count, shares=shares)
+
+
+def _chances(hits: Hits) -> Sequence[float]:
+    """Chances of what follows on demand of this size, or of the largest smaller one that was seen often enough."""
+    size = _size(len(hits.coming)) if hits.coming else -1
+    return next((past.shares for past in reversed(hits.followed[: size + 1]) if past.count >= ENOUGH_WINDOWS), ())
+
+
+def _size(nodes: int) -> int:
+    return nodes.bit_length() - 1

@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import break_even_s
-from pilotlight.decide.nodes.spares.demand_bursts import chance_of, likely_to_follow, smaller_at_s
-from pilotlight.decide.nodes.spares.demand_rates import Outlook, age_history, has_learned, hit_again_per_hour, lead_s
+from pilotlight.decide.nodes.spares.demand_rates import (
+    Outlook,
+    age_history,
+    chance_of,
+    has_learned,
+    hit_again_per_hour,
+    lead_s,
+    likely_to_follow,
+    smaller_at_s,
+)
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.facts.capacity import Offering
