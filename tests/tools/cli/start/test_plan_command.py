@@ -2,14 +2,13 @@
 
 import json
 import re
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Failed
 from pilotlight.tools.cli.start.plan_command import register
 from pilotlight.tools.report.tables.offers_table import _safe
 
@@ -57,20 +56,72 @@ def test_the_sample_cluster() -> None:
     assert {f["code"] for f in plan["findings"]} >= {"selector", "toleration", "scheduling-gated"}
 
 
+def test_it_opens_with_five_lines() -> None:
+    """What is bought, released, waits for something else, costs, and is to be mended, before anything else."""
+    title, blank, *five = run(*FILES).splitlines()[:7]
+    assert title.startswith("Dry run at 2026-11-21 01:00:00 UTC")
+    assert blank == ""
+    assert [" ".join(line.split()) for line in five] == [
+        "buy 3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",
+        "release nothing",
+        "waits 1 pod for a scheduling gate (ml-research/gated)",
+        "dollars $33.30/h now, $99.36/h after this plan",
+        "to mend 3 pods that no node would help (ml-research/wrong-selector, serving/mig-infer and 1 more); "
+        "4 claims that do not count",
+    ]
+
+
+def test_equal_reasons_are_said_once() -> None:
+    """Under pods without help their offerings stand by reason; of the others they stand where options are asked for."""
+    text = run(*FILES)
+    assert "5 offerings: the pod does not tolerate nvidia.com/gpu=present:NoSchedule" in text
+    assert text.count("does not tolerate nvidia.com/gpu=present") == 1
+    assert text.count("a useful hour is") == 1
+    assert "choice $4.80" not in text
+    options = run(*FILES, "--why")
+    assert "not: v100x4/p3.8xlarge/on-demand: $6.73 per useful hour and pod, the choice $4.80" in options
+    assert "not: 3 offerings: an empty node does not hold it (needs 2 GPUs, a node has 1)" in options
+
+
+@pytest.mark.parametrize(
+    ("subject", "said", "not_said"),
+    [
+        ("ml-research/sweep-jdpzl", "bought    ml-research/sweep-jdpzl and 3 more", "train-8gpu"),
+        ("gpu-t4-1", "keep      gpu-t4-1", "gpu-a100-idle"),
+        ("ml-research/gated", "scheduling gate kueue.x-k8s.io/admission", "sweep"),
+    ],
+)
+def test_one_pod_or_node_is_shown_alone(subject: str, said: str, not_said: str) -> None:
+    """With its options, and nothing of the others."""
+    text = run(*FILES, "--why", subject)
+    assert said in text
+    assert not_said not in text
+
+
+def test_a_pod_that_does_not_wait_is_told() -> None:
+    """In one line."""
+    with pytest.raises(Failed, match="no GPU pod 'nobody' waits and no GPU node has that name"):
+        run(*FILES, "--why", "nobody")
+
+
 def test_every_offering_has_its_row() -> None:
-    """Its price, whether it fits, what a useful hour comes to, and why; the chosen one first."""
-    text = run(*FILES).partition("Offerings")[2]
+    """Its price, whether it fits, what a useful hour comes to, and why; the chosen one first; only where asked for."""
+    assert "Offerings" not in run(*FILES)
+    text = run(*FILES, "--offerings").partition("Offerings")[2]
     chosen = [line for line in text.splitlines() if " chosen " in line]
     assert any("t4/g4dn.xlarge/on-demand" in line and "/h" in line for line in chosen)
     assert " dearer " in text
 
 
 def test_markdown_is_a_comment_that_formats_nothing_of_its_own() -> None:
-    """What would change as a list, dollars, and the rows as a table."""
-    text = run(*FILES, "--markdown")
+    """The five lines and what would change as lists, and the rows as a table where they are asked for."""
+    text = run(*FILES, "--markdown", "--offerings")
     assert text.startswith("### Pilotlight plan at 2026-11-21 01:00:00 UTC")
-    assert "- **buy " in text
+    assert "- **buy**: 3 nodes, $66.07/h" in text
+    assert "- buy 1 x t4/g4dn.xlarge/on-demand, $0.53/h: 1 waiting pod" in text
+    assert "\nWaits: ml-research/gated: " in text
     assert "| for | offering | price | fit | a useful hour | because |" in text
+    assert "| for |" not in run(*FILES, "--markdown")
     assert _safe("a|b `c` [d](e) @all https://x") == "a\\|b \\`c\\` \\[d\\](e) @\u200ball https:\u200b//x"
 
 
@@ -96,16 +147,13 @@ def test_dollars_add_up() -> None:
     assert plan["usd_per_hour_after"] == pytest.approx(plan["usd_per_hour_before"] + bought - released)
 
 
-def test_a_line_of_reason_for_each_pod_and_node() -> None:
-    """Every GPU pod and node has its line, with what was rejected and dollars before and after."""
-    text = run(*FILES)
+def test_a_line_of_reason_for_each_group_and_node() -> None:
+    """Every group of GPU pods and every node has one line of its own."""
+    body = run(*FILES).partition("Pods\n")[2].partition("Claims that do not count")[0]
+    own = [line for line in body.splitlines() if not line.startswith(" " * 12)]
     for name in ("ml-research/train-8gpu", "serving/mig-infer", "ml-research/gated", "gpu-t4-1", "gpu-a100-idle"):
-        lines = [*takewhile(lambda line: "Claims that do not count" not in line, text.splitlines())]
-        own = [line for line in lines if not line.startswith(" " * 12)]
         (line,) = [line for line in own if f" {name} " in line or f" {name}:" in line]
         assert ": " in line
-    assert "not: v100x4/p3.8xlarge/on-demand" in text
-    assert "/h now, " in text
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
+    subject: Annotated[str, typer.Argument(help="Only this pod (namespace/name) or node.", metavar="POD")] = "",
     pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
     nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
     objects: Annotated[
@@ -47,13 +48,16 @@ def plan(
     catalog: Annotated[str, typer.Option(help="Catalogue of types and prices; left out: the built-in one.")] = "",
     value_of_wait: ValueOfWait = None,
     at: Annotated[str, typer.Option(help="Plan as of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
+    options: Annotated[bool, typer.Option("--why", help="The options of each pod, or of POD, and why not.")] = False,
+    offerings: Annotated[bool, typer.Option("--offerings", help="A table of every offering: price, fit, why.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of the plan, as JSON.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="For the comment of a pull request.")] = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 3 where something would change.")] = False,
 ) -> None:
-    """Say what would be bought, kept and released on your cluster, and why; every offering in a table. Changes nothing.
+    """Say what would be bought, kept and released on your cluster, and why. Changes nothing.
 
     From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod[/bold];
+    [bold]pilotlight plan --context prod --why nlp/train-0[/bold];
     [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
     """
     if as_json and as_markdown:
@@ -69,9 +73,13 @@ def plan(
     elif as_markdown:
         from pilotlight.tools.report.tables.offers_table import markdown
 
-        typer.echo("\n".join(markdown(decided, _prices(dry), now, source)))
+        typer.echo("\n".join(markdown(decided, _prices(dry) if offerings else None, now, source)))
+    elif subject:
+        _print_about(decided, subject, now, source)
     else:
-        _print_text(decided, now, source, _prices(dry), ways)
+        _print_text(decided, now, source, options, ways)
+    if offerings and not (as_json or as_markdown):
+        _print_offerings(decided, _prices(dry))
     if exit_code and not (decided.empty and not decided.held):
         raise typer.Exit(EXIT_WOULD_CHANGE)
 
@@ -173,21 +181,38 @@ def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay]) -> None:
     typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways}, "number"))
 
 
-def _print_text(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal], ways: Sequence[GiveWay]) -> None:
+def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: Sequence[GiveWay]) -> None:
     from rich.console import Console
 
-    from pilotlight.tools.cli.printing import console as sized
-    from pilotlight.tools.report.tables.offers_table import table
     from pilotlight.tools.report.texts.plan_text import lines
 
     console = Console(highlight=False, soft_wrap=True)
-    for line in lines(decided, now, source):
+    for line in lines(decided, now, source, options):
         console.print(line)
     if ways:
         from pilotlight.tools.report.texts.give_way_text import section
 
         for text in section(ways):
             console.print(text, markup=False)
-    if any(group.rejected or group.verdict == "bought" for group in decided.pods):
-        console.print("\n[bold]Offerings[/bold]")
-        sized().print(table(decided, prices))
+
+
+def _print_about(decided: Plan, subject: str, now: datetime, source: str) -> None:
+    """One pod or node, with the options that it had."""
+    from rich.console import Console
+
+    from pilotlight.tools.report.texts.plan_text import lines_about
+
+    said = [*lines_about(decided, subject, now, source)]
+    if not said:
+        raise Failed(f"no GPU pod {subject!r} waits and no GPU node has that name; pilotlight plan lists them")
+    console = Console(highlight=False, soft_wrap=True)
+    for line in said:
+        console.print(line)
+
+
+def _print_offerings(decided: Plan, prices: dict[str, Decimal]) -> None:
+    from pilotlight.tools.cli.printing import console
+    from pilotlight.tools.report.tables.offers_table import table
+
+    typer.echo("\nOfferings")
+    console().print(table(decided, prices))

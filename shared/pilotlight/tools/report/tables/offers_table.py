@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.place.pod_verdicts import NOT_NOW, PodGroup
+from pilotlight.facts.workload import CLAIM_REFUSED
 from pilotlight.tools.report.tables.sheet import Column, Sheet
+from pilotlight.tools.report.texts.plan_head import GATES, head
 from pilotlight.units import an_hour, cents
 
 Prices = Mapping[str, Decimal]
@@ -54,27 +56,27 @@ def table(plan: Plan, prices: Prices) -> Sheet:
     return sheet
 
 
-def markdown(plan: Plan, prices: Prices, at: datetime, source: str) -> Iterator[str]:
-    """The plan for the comment of a pull request: what would change, dollars, and the rows."""
+def markdown(plan: Plan, prices: Prices | None, at: datetime, source: str) -> Iterator[str]:
+    """The plan for the comment of a pull request: five lines, reasons, offerings if their prices are given."""
     yield f"### Pilotlight plan at {at:%Y-%m-%d %H:%M:%S} UTC"
     yield f"\nWith {_safe(source)}. Nothing is changed.\n"
+    for word, text in head(plan):
+        yield f"- **{word}**: {_safe(text)}"
+    yield ""
     for buy in plan.buys:
-        usd = cents(buy.count * buy.usd_per_hour)
-        yield f"- **buy {buy.count} x {_safe(buy.offering)}**, {usd}/h: {_safe(buy.why)}"
+        yield f"- buy {buy.count} x {_safe(buy.offering)}, {cents(buy.count * buy.usd_per_hour)}/h: {_safe(buy.why)}"
     for node in plan.releases:
-        yield f"- **release {_safe(node.node)}**, {an_hour(node.usd_per_hour)}: {_safe(node.why)}"
+        yield f"- release {_safe(node.node)}, {an_hour(node.usd_per_hour)}: {_safe(node.why)}"
     for held in plan.held:
         yield f"- would {held.call} {_safe(held.target)}: {_safe(held.why)}"
-    if plan.empty and not plan.held:
-        yield "- nothing would change"
-    yield f"\n{cents(plan.usd_per_hour_before)}/h now, {cents(plan.usd_per_hour_after)}/h after this plan.\n"
-    rows = list(offers(plan, prices))
+    rows = [] if prices is None else list(offers(plan, prices))
     if rows:
-        yield f"| {' | '.join(HEADS)} |\n|{' --- |' * len(HEADS)}"
+        yield f"\n| {' | '.join(HEADS)} |\n|{' --- |' * len(HEADS)}"
     for row in rows:
         yield f"| {' | '.join(_safe(cell) for cell in row)} |"
     for finding in plan.findings:
-        yield f"\nTo mend: {_safe(finding.subject)}: {_safe(finding.message)}"
+        word = "Waits" if finding.code in GATES else "Does not count" if finding.code == CLAIM_REFUSED else "To mend"
+        yield f"\n{word}: {_safe(finding.subject)}: {_safe(finding.message)}"
 
 
 def _safe(text: str) -> str:

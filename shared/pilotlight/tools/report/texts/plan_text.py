@@ -1,18 +1,26 @@
-"""A plan as people read it: what is bought, one line of reason per pod and per node, dollars before and after."""
+"""A plan as people read it: five lines, then a line for each group of pods and for nodes alike; options where asked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Literal
 
+import msgspec
 from rich.text import Text
 
-from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
-from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected, Verdict
+from pilotlight.facts.decisions import Held, NodeVerdict, Plan
+from pilotlight.facts.place.pod_verdicts import NOT_HELPED, PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
+from pilotlight.tools.report.texts.plan_head import GATES, counted, head, other_findings
 from pilotlight.units import an_hour, cents
 
 SHOWN_PODS = 20
-"""Pods of one shape that are named one by one; of more, only the first."""
+"""Pods of one shape that are named one by one where options are asked for."""
+
+REASONS = 3
+"""Reasons that stand under pods without help; all of them where options are asked for."""
+
+USEFUL_HOUR = "a useful hour is an hour's work as a GPU of speed 1 does it; its node's boot and idle minutes are in it"
 
 _STYLES: dict[Verdict | Literal["keep", "release"], str] = {
     "fits": "green",
@@ -31,18 +39,42 @@ _STYLES: dict[Verdict | Literal["keep", "release"], str] = {
 }
 
 
-def lines(plan: Plan, at: datetime, source: str) -> Iterator[Text]:
-    """The plan line by line. ``source`` says which policy and prices it was made with."""
-    yield Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f" with {source}. Nothing is changed.")
-    yield from _section("Buy", [_buy(b) for b in plan.buys], "nothing")
-    yield from _section("Pods", [line for group in plan.pods for line in _pods(group)], "no GPU pod waits")
-    yield from _section("Nodes", [line for node in plan.nodes for line in _node(node)], "no GPU node")
-    told = {uid for group in plan.pods if group.verdict == "finding" for uid in group.uids}
-    findings = [_finding(f) for f in plan.findings if f.code != CLAIM_REFUSED and (not f.uid or f.uid not in told)]
-    yield from _section("To mend (no node would help)", findings)
+def lines(plan: Plan, at: datetime, source: str, options: bool = False) -> Iterator[Text]:
+    """The plan line by line. ``source``: its policy and prices; ``options``: with what else there was."""
+    yield _title(at, source)
+    yield Text()
+    for word, text in head(plan):
+        yield Text.assemble("  ", (f"{word:<8}", "bold"), f"  {text}")
+    yield from _section("Pods", [*_pods(plan.pods, options)], "no GPU pod waits")
+    yield from _section("Nodes", [*_nodes(plan.nodes, options)], "no GPU node")
+    yield from _section("Waiting for something else", [_finding(f) for f in plan.findings if f.code in GATES])
+    yield from _section("Held by a brake", [_held(one) for one in plan.held])
+    yield from _section("To mend", [_finding(f) for f in other_findings(plan)])
     yield from _section("Claims that do not count", [_finding(f) for f in plan.findings if f.code == CLAIM_REFUSED])
     yield from _section("Paid for and unused", [Text(f"  {idle}", style="yellow") for idle in plan.paid_idle])
-    yield from _section("Dollars", [_dollars(plan)])
+    if not options and any(group.rejected or group.idle for group in plan.pods):
+        yield Text()
+        yield Text(
+            "The options of each pod: --why, or --why POD; every offering with its price: --offerings", style="dim"
+        )
+
+
+def lines_about(plan: Plan, subject: str, at: datetime, source: str) -> Iterator[Text]:
+    """All that a plan says of one pod or node; nothing where it says nothing of it."""
+    pods = tuple(group for group in plan.pods if subject in group.pods)
+    nodes = tuple(node for node in plan.nodes if subject in (node.node, node.instance))
+    findings = [finding for finding in plan.findings if finding.subject == subject]
+    if not (pods or nodes or findings):
+        return
+    yield _title(at, source)
+    first = [msgspec.structs.replace(group, pods=(subject, *(p for p in group.pods if p != subject))) for group in pods]
+    yield from _section("Pods", [*_pods(first, True)])
+    yield from _section("Nodes", [*_nodes(nodes, True)])
+    yield from _section("Findings", [_finding(finding) for finding in findings])
+
+
+def _title(at: datetime, source: str) -> Text:
+    return Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f" with {source}. Nothing is changed.")
 
 
 def _section(title: str, body: Sequence[Text], empty: str = "") -> Iterator[Text]:
@@ -53,29 +85,79 @@ def _section(title: str, body: Sequence[Text], empty: str = "") -> Iterator[Text
         yield from body or [Text(f"  {empty}", style="dim")]
 
 
-def _buy(buy: Buy) -> Text:
-    price = cents(buy.count * buy.usd_per_hour)
-    return Text.assemble("  ", (f"{buy.count} x {buy.offering}", "bold green"), f"  {price}/h: {buy.why}")
+def _pods(groups: Iterable[PodGroup], options: bool) -> Iterator[Text]:
+    """A line a group. Useful hours are explained where they first stand."""
+    explained = False
+    for group in groups:
+        more = len(group.pods) + group.unnamed - 1
+        yield _line(group.verdict, group.pods[0] + (f" and {more} more" if more else ""), group.where, group.why)
+        if not explained and "useful hour" in group.why:
+            yield _detail(f"({USEFUL_HOUR})")
+            explained = True
+        if options:
+            yield from _options(group)
+        elif group.verdict in NOT_HELPED:
+            yield from map(_detail, _reasons(group, REASONS))
 
 
-def _pods(group: PodGroup) -> Iterator[Text]:
-    many = len(group.pods) > SHOWN_PODS
-    for name in group.pods[:1] if many else group.pods:
-        yield _line(group.verdict, name, group.where, group.why)
-    if many:
-        yield Text(f"            and {len(group.pods) - 1} more of the same shape, for the same reason", style="dim")
+def _options(group: PodGroup) -> Iterator[Text]:
+    """The pods, their class, idle nodes and offerings that were not taken, equal reasons once."""
+    if len(group.pods) > 1:
+        left = len(group.pods) + group.unnamed - SHOWN_PODS
+        yield _detail(f"pods: {', '.join(group.pods[:SHOWN_PODS])}{f' and {left} more' if left > 0 else ''}")
     if group.workload_class:
-        yield _detail("class", f"{group.workload_class} ({group.class_reason})")
-    for node in group.idle:
-        yield _detail("idle", f"{node.node}: {node.why}")
-    for rejected in group.rejected:
-        yield _detail("not", _rejected(rejected))
+        yield _detail(f"class: {group.workload_class} ({group.class_reason})")
+    for why, nodes in _by_reason((node.why, node.node) for node in group.idle):
+        yield _detail(f"idle: {_either(nodes, 'node')}: {why}")
+    for reason in _reasons(group):
+        yield _detail(f"not: {reason}")
 
 
-def _node(node: NodeVerdict) -> Iterator[Text]:
-    yield _line(node.verdict, node.node, f"{node.pool or 'no pool'}, {an_hour(node.usd_per_hour)}", node.why)
-    for blocker in node.blockers:
-        yield _detail("blocked", blocker)
+def _reasons(group: PodGroup, most: int = 0) -> Iterator[str]:
+    """Offerings that were not chosen, by reason. ``most``: so many that the verdict does not say itself."""
+    every = [*_by_reason((_rejected(no), no.offering) for no in group.rejected)]
+    if most:
+        every = [(why, offerings) for why, offerings in every if why not in group.why]
+    for why, offerings in every[: most or None]:
+        yield f"{_either(offerings, 'offering')}: {why}"
+    if most and len(every) > most:
+        yield f"and {counted(len(every) - most, 'other reason')}"
+
+
+def _by_reason(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Each reason once, with all that it is the reason of, in the order of the first."""
+    found: dict[str, list[str]] = {}
+    for why, name in pairs:
+        found.setdefault(why, []).append(name)
+    return iter(found.items())
+
+
+def _either(given: Sequence[str], thing: str) -> str:
+    """One by its name, several by their number."""
+    return given[0] if len(given) == 1 else counted(len(given), thing)
+
+
+def _rejected(rejected: Rejected) -> str:
+    usd = rejected.usd_per_useful_hour
+    price = f" ({cents(usd)} per useful hour and pod)" if usd is not None and rejected.code != "dearer" else ""
+    return f"{rejected.why}{price}"
+
+
+def _nodes(nodes: Sequence[NodeVerdict], options: bool) -> Iterator[Text]:
+    """A line a node, or for neighbours of which the same is said."""
+    for _, alike in groupby(nodes, key=lambda n: (n.verdict, n.pool, n.usd_per_hour, n.why, n.blockers)):
+        first, *others = alike
+        name = first.node + (f" and {len(others)} more" if others else "")
+        where = f"{first.pool or 'no pool'}, {an_hour(first.usd_per_hour)}"
+        yield _line(first.verdict, name, where, first.why)
+        if options and others:
+            yield _detail(f"nodes: {', '.join([first.node, *(node.node for node in others)])}")
+        for blocker in first.blockers:
+            yield _detail(f"blocked: {blocker}")
+
+
+def _held(held: Held) -> Text:
+    return Text(f"  {held.call:<8}  {held.target}: {held.why}", style="yellow")
 
 
 def _finding(finding: Finding) -> Text:
@@ -87,18 +169,5 @@ def _line(verdict: Verdict | Literal["keep", "release"], name: str, where: str, 
     return Text.assemble("  ", (f"{verdict:<8}", _STYLES[verdict]), f"  {name}{place}: {why}")
 
 
-def _detail(what: str, text: str) -> Text:
-    return Text(f"            {what}: {text}", style="dim")
-
-
-def _rejected(rejected: Rejected) -> str:
-    usd = rejected.usd_per_useful_hour
-    price = f" ({cents(usd)} per useful hour and pod)" if usd is not None and rejected.code != "dearer" else ""
-    return f"{rejected.offering}{price}: {rejected.why}"
-
-
-def _dollars(plan: Plan) -> Text:
-    before, after = round(plan.usd_per_hour_before, 2), round(plan.usd_per_hour_after, 2)
-    change = after - before  # Of what is shown.
-    sign = "+" if change > 0 else "-" if change < 0 else ""
-    return Text(f"  {cents(before)}/h now, {cents(after)}/h after this plan ({sign}{cents(abs(change))}/h)")
+def _detail(text: str) -> Text:
+    return Text(f"            {text}", style="dim")

@@ -7,6 +7,7 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
+from pilotlight.tools.report.texts.plan_head import dollars, head_of_record
 from pilotlight.tools.report.texts.would_change import would_change
 from pilotlight.units import an_hour, cents
 
@@ -46,6 +47,9 @@ def nodes_about(record: Record, subject: str) -> Iterator[NodeVerdict]:
 def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
     """One decision as people read it: of a subject and a team, where they are given."""
     yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
+    whole = subject in ("", record.id) and record.flow != "reclaim"
+    if whole:
+        yield from (f"  {word:<8}  {text}" for word, text in head_of_record(record))
     for group in groups_about(record, subject):
         if team in ("", group.team):
             yield from _group_lines(record, group)
@@ -60,8 +64,7 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
         yield f"  would {held.call} {held.target}: {held.why}"
     if record.flow == "reclaim":
         return  # It buys nothing and releases nothing.
-    before, after = record.plan.usd_per_hour_before, record.plan.usd_per_hour_after
-    yield f"  ${before}/h before, ${after}/h after; {record.status}"
+    yield f"  {record.status}" if whole else f"  {dollars(record.plan)}; {record.status}"
 
 
 def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:

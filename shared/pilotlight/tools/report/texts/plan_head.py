@@ -1,0 +1,136 @@
+"""Five lines that a plan opens with: purchases, releases, waits for something else, dollars an hour, things to mend."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pilotlight.facts.decisions import NodeVerdict, Plan, Record, known_per_hour
+from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
+from pilotlight.facts.workload import CLAIM_REFUSED, Finding
+from pilotlight.units import cents
+
+NAMED = 2
+"""Pods, nodes and offerings that a line names; more are counted."""
+
+GATES = {"scheduling-gated": ("for a scheduling gate", "pod"), "waits-for-quota": ("for quota", "queue")}
+"""Findings of work that waits its turn elsewhere, by their codes: its wait, and the word for what waits."""
+
+_FOR: dict[Verdict, str] = {
+    "booting": "for nodes on their way",
+    "waiting": "for capacity that is not to be had now",
+    "refused": "for room under a cap, budget or quota",
+}
+"""What pods wait for, by their verdict."""
+
+
+class Said(NamedTuple):
+    """One of the lines: its word, and what it says."""
+
+    word: str
+    text: str
+
+
+def head(plan: Plan) -> tuple[Said, ...]:
+    """The five lines of a plan, as it was decided."""
+    return (
+        Said("buy", _buys(plan)),
+        Said("release", _releases(plan.releases)),
+        Said("waits", "; ".join(_waits(plan)) or "nothing"),
+        Said("dollars", dollars(plan)),
+        Said("to mend", "; ".join(_to_mend(plan)) or "nothing"),
+    )
+
+
+def head_of_record(record: Record) -> tuple[Said, ...]:
+    """Those of a decision: of the purchases and the releases also how many did not happen."""
+    buy, release, *rest = head(record.plan)
+    return (
+        Said(buy.word, f"{buy.text}{_missed(record, 'grow', 'bought')}"),
+        Said(release.word, f"{release.text}{_missed(record, 'release', 'released')}"),
+        *rest,
+    )
+
+
+def counted(count: int, thing: str) -> str:
+    """Things with their number: "1 node", "3 nodes"."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def names(given: Iterable[str], more: int = 0) -> str:
+    """The first names, then how many more there are."""
+    every = list(given)
+    left = len(every) - NAMED + more
+    return ", ".join(every[:NAMED]) + (f" and {left} more" if left > 0 else "")
+
+
+def dollars(plan: Plan) -> str:
+    """Dollars an hour now and after the plan."""
+    return f"{cents(plan.usd_per_hour_before)}/h now, {cents(plan.usd_per_hour_after)}/h after this plan"
+
+
+def _buys(plan: Plan) -> str:
+    """Nodes by offering, the dearest first."""
+    count: Counter[str] = Counter()
+    usd = {}
+    for buy in plan.buys:
+        count[buy.offering] += buy.count
+        usd[buy.offering] = buy.usd_per_hour
+    if not count:
+        return "nothing"
+    order = sorted(count, key=lambda offering: -count[offering] * usd[offering])
+    total = sum(buy.count * buy.usd_per_hour for buy in plan.buys)
+    what = names(f"{count[offering]} x {offering}" for offering in order)
+    return f"{counted(count.total(), 'node')}, {cents(total)}/h: {what}"
+
+
+def _releases(going: tuple[NodeVerdict, ...]) -> str:
+    if not going:
+        return "nothing"
+    unknown = sum(node.usd_per_hour is None for node in going)
+    besides = f" and {counted(unknown, 'unknown price')}" if unknown else ""
+    usd = cents(known_per_hour(going))
+    return f"{counted(len(going), 'node')}, {usd}/h{besides}: {names(node.node for node in going)}"
+
+
+def _missed(record: Record, call: str, word: str) -> str:
+    """Nodes of ended calls that did not come, or did not go."""
+    missed = 0
+    for planned, step in record.calls_with_steps:
+        if step.call == call and not step.open:
+            wanted = 1 if isinstance(planned, NodeVerdict) else planned.count
+            missed += wanted - (min(step.count, wanted) if step.state == "done" else 0)
+    return f"; {missed} not {word}" if missed else ""
+
+
+def _waits(plan: Plan) -> Iterator[str]:
+    """Waits that no purchase of this plan ends."""
+    for verdict, what in _FOR.items():
+        if pods := sum(_size(group) for group in plan.pods if group.verdict == verdict):
+            yield f"{counted(pods, 'pod')} {what}"
+    for code, (wait, thing) in GATES.items():
+        if stopped := [finding.subject for finding in plan.findings if finding.code == code]:
+            yield f"{counted(len(stopped), thing)} {wait} ({names(stopped)})"
+    if held := sum(one.count for one in plan.held):
+        yield f"{counted(held, 'node')} for a brake"
+
+
+def _to_mend(plan: Plan) -> Iterator[str]:
+    groups = [group for group in plan.pods if group.verdict == "finding"]
+    if pods := sum(map(_size, groups)):
+        yield f"{counted(pods, 'pod')} that no node would help ({names(group.pods[0] for group in groups)})"
+    if others := list(other_findings(plan)):
+        yield f"{counted(len(others), 'finding')} ({names(finding.subject for finding in others)})"
+    if claims := [finding for finding in plan.findings if finding.code == CLAIM_REFUSED]:
+        yield f"{counted(len(claims), 'claim')} that {'does' if len(claims) == 1 else 'do'} not count"
+
+
+def other_findings(plan: Plan) -> Iterator[Finding]:
+    """Findings that are no group's verdict, no refused claim, and no wait for something else."""
+    told = {uid for group in plan.pods if group.verdict == "finding" for uid in group.uids}
+    for finding in plan.findings:
+        if finding.code not in (CLAIM_REFUSED, *GATES) and not (finding.uid and finding.uid in told):
+            yield finding
+
+
+def _size(group: PodGroup) -> int:
+    return len(group.pods) + group.unnamed

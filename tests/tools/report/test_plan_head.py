@@ -1,0 +1,74 @@
+"""The five lines that a plan and a whole decision open with."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Plan, Record
+from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.workload import Finding
+from pilotlight.tools.report.texts.plan_head import head, head_of_record
+from pilotlight.tools.report.texts.why_text import decision_lines
+
+BUY = Buy(
+    pool="t4", offering="t4/od", zone="", count=3, usd_per_hour=Decimal("0.5"), boot_s=60, demands=("u",), shapes=(),
+    why="3 waiting pods without room",
+)  # fmt: skip
+
+
+def _node(name: str, usd: Decimal | None) -> NodeVerdict:
+    return NodeVerdict(node=name, pool="t4", instance=f"i-{name}", verdict="release", why="idle", usd_per_hour=usd)
+
+
+def _pods(verdict: str, *names: str) -> PodGroup:
+    return PodGroup(verdict=verdict, pods=names, uids=names, where="", why="because")  # type: ignore[arg-type]
+
+
+PLAN = Plan(
+    buys=(BUY,),
+    nodes=(_node("a", Decimal("3.06")), _node("b", None)),
+    pods=(_pods("refused", "x/1", "x/2"), _pods("booting", "x/3"), _pods("finding", "x/4")),
+    findings=(
+        Finding(subject="x/4", code="selector", message="mend it", uid="x/4"),
+        Finding(subject="pool t4", code="quota-full", message="raise it"),
+        Finding(subject="queue q", code="waits-for-quota", message="raise it"),
+    ),
+    held=(Held(code="paused", why="paused", count=2, buy=BUY),),
+    usd_per_hour_before=Decimal("3.06"),
+    usd_per_hour_after=Decimal("1.5"),
+)
+
+
+def test_a_plan_opens_with_five_lines() -> None:
+    """Purchases and releases with their dollars, waits by what they are for, dollars, and what to mend."""
+    assert [tuple(line) for line in head(PLAN)] == [
+        ("buy", "3 nodes, $1.50/h: 3 x t4/od"),
+        ("release", "2 nodes, $3.06/h and 1 unknown price: a, b"),
+        (
+            "waits",
+            "1 pod for nodes on their way; 2 pods for room under a cap, budget or quota; 1 queue for quota (queue q); "
+            "2 nodes for a brake",
+        ),
+        ("dollars", "$3.06/h now, $1.50/h after this plan"),
+        ("to mend", "1 pod that no node would help (x/4); 1 finding (pool t4)"),
+    ]
+    assert {line.text for line in head(Plan()) if line.word != "dollars"} == {"nothing"}
+
+
+def test_a_decision_says_what_of_it_did_not_happen() -> None:
+    """Nodes that were refused or came short of what was asked are no purchases; a call on its way is not judged."""
+    steps = (
+        CallStep(n=0, call="grow", pool="t4", target="t4/od", count=1, state="done"),
+        CallStep(n=1, call="release", pool="t4", target="a", state="denied", code="taken"),
+        CallStep(n=2, call="release", pool="t4", target="b", state="sent"),
+    )
+    record = Record(
+        id="d", cluster="local", flow="reconcile", trigger="t", at=datetime(2026, 11, 24, tzinfo=UTC), status="open",
+        plan=PLAN, steps=steps,
+    )  # fmt: skip
+    buy, release, *_ = head_of_record(record)
+    assert buy.text == "3 nodes, $1.50/h: 3 x t4/od; 2 not bought"
+    assert release.text.endswith("; 1 not released")
+    whole, of_a_pod = ("\n".join(decision_lines(record, subject, "")) for subject in ("d", "x/1"))
+    assert "  to mend   1 pod" in whole
+    assert "to mend" not in of_a_pod
+    assert "$3.06/h now, $1.50/h after this plan; open" in of_a_pod
