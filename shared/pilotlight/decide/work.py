@@ -75,6 +75,8 @@ class Look(msgspec.Struct, frozen=True):
     """Quotas of the cloud's account, by pool: beyond them nothing is bought."""
     ahead: Mapping[str, NodesAhead] = NOBODY_AHEAD
     """Nodes without work, by pool, for workers that queues will ask for: kept and bought as warm ones are."""
+    untaken: Collection[str] = ()
+    """Pods (uid) that the scheduler does not bind at their homes: others come before them there."""
     asks: Collection[Again] = ()
     """Questions that a plan may ask for one new plan."""
     again: tuple[Again, ...] = ()

@@ -3,14 +3,20 @@
 A plan's "fits" is a belief. It is given up for a shape and a node when one pod of it waits unbound beside that node for
 ``BESIDE_S``, or when the scheduler says after that belief began that the pod fits nowhere. Conditions of a pod change
 only with their message, so that their times say nothing; what counts is how long the belief has lasted.
+
+Where nodes have homes others may have the room sooner: ``HOME_S`` after both were seen, the ready node and the pod's
+toleration of it, once the scheduler has passed the pod over. It tries pods of a priority in the order in which they
+could be bound, however slow it is; so it has where it tried one that came later, or said something new of this one.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import blake2b
 
 import msgspec
 
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.memory import FitMismatch, Memory, Quarantine
@@ -19,6 +25,9 @@ from pilotlight.units import Seconds
 
 BESIDE_S: Seconds = 120.0
 """The scheduler binds a pod to a ready node with room well within this."""
+
+HOME_S: Seconds = 30.0
+"""A pod that is bound to its home is so within this of the scheduler's first try: it tries again after 10 s at most."""
 
 AFTER_MARK = timedelta(seconds=15)
 """So long after our taint came off, or was given its home, a node is new to the scheduler."""
@@ -35,7 +44,11 @@ MOST = 500
 """So many beliefs are watched at a time."""
 
 Beliefs = Mapping[str, datetime]
-"""Since when a pod is believed to fit: by ``<pod uid>@<node>``; and when a node last carried our mark: ``@<node>``."""
+"""Since when a pod is believed to fit: by ``<pod uid>@<node>``; and when a node last carried our mark: ``@<node>``.
+
+Of pods at home also since when the scheduler says of one what it does, ``<pod uid>#<digest of its words>``, and when it
+was seen to have come to its turn: ``<pod uid>!``.
+"""
 
 
 def not_due(
@@ -74,6 +87,53 @@ def believed_fits(
             since = max(now, unmarked + AFTER_MARK) if unmarked is not None else now
         marked[name] = since
     return marked
+
+
+def turns(found: Beliefs, was: Beliefs, view: ClusterView, now: datetime) -> dict[str, datetime]:
+    """What the scheduler does about pods that are believed to fit at home: its words, and that it came to their turn.
+
+    It came to a pod's turn where its words are others than when the belief began, and where it tried one whose turn is
+    later: made since, or bound though it could be bound only since.
+    """
+    bound = {pod.uid: pod.priority for node in view.nodes for pod in node.pods}
+    tried = [(pod.created_at, pod.shape.priority) for pod in (*view.pending, *view.others) if pod.said]
+    tried += [(since, bound[uid]) for uid, since in ((_uid(name), at) for name, at in was.items()) if uid in bound]
+    out: dict[str, datetime] = {}
+    for pod, since in _at_home(found, view):
+        words, turn = f"{pod.uid}#{blake2b(pod.said.encode(), digest_size=6).hexdigest()}", f"{pod.uid}!"
+        out[words] = was.get(words, now)
+        later = any(at > since + SKEW and priority <= pod.shape.priority for at, priority in tried)
+        if later or out[words] > since:
+            out[turn] = now
+        elif turn in was and was[turn] > since:
+            out[turn] = was[turn]
+    return out
+
+
+def passed_over(found: Beliefs, view: ClusterView, now: datetime) -> frozenset[str]:
+    """Pods (uid) that did not take their home in time though the scheduler came to their turn: others may have it.
+
+    Never those of a gang, which the scheduler may hold until all can be bound.
+    """
+    return frozenset(
+        pod.uid
+        for pod, since in _at_home(found, view)
+        if f"{pod.uid}!" in found and pod.shape.gang is None and (now - since).total_seconds() >= HOME_S
+    )
+
+
+def _at_home(found: Beliefs, view: ClusterView) -> Iterator[tuple[PodDemand, datetime]]:
+    """Pods that are believed to fit on a node with a home, each since when."""
+    pods = {pod.uid: pod for pod in view.pending}
+    kept = {node.name for node in view.nodes if node.home}
+    for name, since in found.items():
+        uid, _, node = name.partition("@")
+        if uid in pods and node in kept:
+            yield pods[uid], since
+
+
+def _uid(name: str) -> str:
+    return name.partition("@")[0]
 
 
 def fit_mismatches(

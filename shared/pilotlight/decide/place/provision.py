@@ -47,7 +47,7 @@ class Provisioner:
         self.headroom = headroom
         self.ready = ready
         self.booting = booting
-        self.now = look.now
+        self.now, self.untaken = look.now, look.untaken
         self.steps = look.money.steps
         self.filters = work.filters
         on_demand = [n.instance_type for n in work.standing if n.capacity_type == "on-demand"] if spot_dies else ()
@@ -103,7 +103,7 @@ class Provisioner:
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
         homed = any(bin_.home for bin_ in (*self.ready, *self.booting))
-        kept = keep_homes(self, pending) if homed else {}
+        kept = keep_homes(self, [pod for pod in pending if pod.uid not in self.untaken]) if homed else {}
         if kept:
             pending = [pod for pod in pending if pod.uid not in kept]
         if any(pod.shape.due for pod in pending):

@@ -6,7 +6,7 @@ it is on its way, the rest finds its room first.
 """
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -21,6 +21,7 @@ from pilotlight.decide.work import Work, has_homes
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.workload import PodDemand
 
 
 def find_room(work: Work) -> None:
@@ -58,7 +59,7 @@ def place_pods(work: Work) -> None:
     asked = run.in_flight(pending)
     gangs = any(pod.shape.gang for pod in pending)
     running = Counter(p.gang for n in view.nodes for p in n.pods if p.gang) if gangs else Counter()
-    for gang, groups in in_units(pending):
+    for gang, groups in _in_turn(pending, work.look.untaken):
         # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
         flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
         rest = _without(groups, asked)
@@ -66,6 +67,14 @@ def place_pods(work: Work) -> None:
             place_gang(run, gang, rest, running[gang], flown)
         elif rest:
             run.place(rest[0])
+
+
+def _in_turn(pending: Sequence[PodDemand], late: Container[str]) -> Iterator[tuple[str | None, list[Group]]]:
+    """Units to place in order, the pods of ``late`` after all others."""
+    if late:
+        yield from in_units([pod for pod in pending if pod.uid not in late])
+        pending = [pod for pod in pending if pod.uid in late]
+    yield from in_units(pending)
 
 
 def _without(groups: Sequence[Group], asked: Container[str]) -> list[Group]:

@@ -63,11 +63,13 @@ def make_plan(
 
 def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) -> tuple[Snapshot, Plan]:
     """One new plan with the answers to what the first one asks; the first where they change nothing."""
-    quotas, anew = NO_QUOTAS, False
+    quotas, anew, untaken = NO_QUOTAS, False, frozenset[str]()
     if "fit" in plan.again:
         from pilotlight.flow.observe.fit_mismatch import drop_mismatches
 
-        snapshot, anew = drop_mismatches(deps, snapshot, plan, aim.refused)
+        snapshot, anew, untaken = drop_mismatches(deps, snapshot, plan, aim.refused)
+        waiting = (*snapshot.view.pending, *snapshot.view.others) if untaken else ()
+        anew = anew or any(pod.uid not in untaken for pod in waiting)
     if "quotas" in plan.again and isinstance(deps.pools, QuotaPools) and (plan.buys or anew):
         from pilotlight.flow.cycle.cloud_quotas import quotas_of
 
@@ -76,7 +78,7 @@ def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) 
     again = tuple(ask for ask, answered in answers.items() if answered)
     if not again:
         return snapshot, replace(plan, again=())
-    answered = replace(looked, memory=snapshot.memory, quotas=quotas, asks=frozenset(), again=again)
+    answered = replace(looked, memory=snapshot.memory, quotas=quotas, asks=frozenset(), again=again, untaken=untaken)
     return snapshot, plan_cluster(answered)
 
 

@@ -8,7 +8,16 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.decide.fit.fit_mismatch import believed_fits, findings, fit_mismatches, given_up, not_due, untold
+from pilotlight.decide.fit.fit_mismatch import (
+    believed_fits,
+    findings,
+    fit_mismatches,
+    given_up,
+    not_due,
+    passed_over,
+    turns,
+    untold,
+)
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
@@ -20,15 +29,17 @@ from pilotlight.state_schema.decision_records import BELIEFS
 
 def drop_mismatches(
     deps: Deps, snapshot: Snapshot, plan: Plan, refused: Mapping[str, datetime]
-) -> tuple[Snapshot, bool]:
+) -> tuple[Snapshot, bool, frozenset[str]]:
     """The look without what is believed no longer, and whether that is anything: then it is to be decided anew.
 
-    ``refused`` says by pod uid when the scheduler last said that it fits nowhere.
+    Then the pods (uid) that do not take their homes, whose room is free for others. ``refused`` says by pod uid when
+    the scheduler last said that it fits nowhere.
     """
     was = BELIEFS.read(deps.state, deps.name)
     but = not_due(plan, snapshot.view.pending, snapshot.moving, snapshot.doubted)
     but |= untold(plan, snapshot.view.pending, snapshot.view.nodes)
     now = believed_fits(plan, snapshot.view.nodes, was.values, snapshot.now, but)
+    now |= turns(now, was.values, snapshot.view, snapshot.now)
     found = fit_mismatches(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
     try:
         BELIEFS.write(deps.state, deps.name, was, now)
@@ -38,4 +49,8 @@ def drop_mismatches(
     memory = replace(memory, believing=bool(now))
     remembered = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     told = (*snapshot.findings, *findings(found, snapshot.view.pending))
-    return replace(snapshot, memory=memory, was=remembered, findings=told), bool(found)
+    return (
+        replace(snapshot, memory=memory, was=remembered, findings=told),
+        bool(found),
+        passed_over(now, snapshot.view, snapshot.now),
+    )
