@@ -8,9 +8,8 @@ import pytest
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.offers.spot_history import HOURS_A_DAY, Lives
-from pilotlight.facts.offers.spot_row import SpotJob, SpotRow
 from pilotlight.facts.offers.zone_history import ZoneHistory
-from pilotlight.tools.advice.spot_table_rows import spot_rows
+from pilotlight.tools.advice.spot_table_rows import SpotJob, SpotRow, spot_rows
 from pilotlight.units import HOUR
 
 JOB = SpotJob(run_s=24 * HOUR, checkpoint_s=HOUR, takes_s=60)

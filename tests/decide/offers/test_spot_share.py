@@ -15,6 +15,7 @@ from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy
 from pilotlight.facts.workload import GpuRequest
+from pilotlight.tools.advice.spot_table_rows import share_rows
 
 SPOT = offering("spot", "T4", 1, "0.3", capacity_type="spot", interruptions_per_hour=0.05)
 SAVES: dict[str, Any] = {"checkpoint_s": 600}
@@ -109,7 +110,7 @@ def test_a_share_is_looked_up_with_what_is_used() -> None:
     view = ClusterView(
         nodes=(at_work("a", SPOT, "research"), at_work("b", T4, "research")), pending=pods(2, team="research")
     )
-    [row] = spot_shares(rules(None, {"research": "0.5"}), view).rows()
+    [row] = share_rows(spot_shares(rules(None, {"research": "0.5"}), view))
     assert (row.kind, row.name, row.gpus, row.spot_gpus) == ("team", "research", 4, 1)
 
 

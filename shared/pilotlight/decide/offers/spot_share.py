@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.offers.spot_row import SpotShare
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU
@@ -58,19 +57,6 @@ class SpotShares:
             need = max(0, need * shape.gang.size - self.gangs[shape.gang.key])
         who = next((who for who in self._of(shape) if self._left(who) < need), None)
         return self._says(who) if who is not None else ""
-
-    def rows(self) -> tuple[SpotShare, ...]:
-        """Each share as people look it up."""
-        return tuple(
-            SpotShare(
-                kind=kind,
-                name=name,
-                most=share,
-                gpus=self.asked[kind, name] / MILLI_PER_GPU,
-                spot_gpus=self.on_spot[kind, name] / MILLI_PER_GPU,
-            )
-            for (kind, name), share in sorted(self.limits.items())
-        )
 
     def copy(self) -> "SpotShares":
         """A copy that later changes leave alone."""

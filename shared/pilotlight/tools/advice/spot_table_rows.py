@@ -10,17 +10,59 @@ from itertools import chain, groupby, repeat
 from math import inf, log
 from typing import NamedTuple
 
+import msgspec
+
 from pilotlight.decide.offers.spot_economics import TypePrices, safe_for_spot, stretch, usd_per_useful_hour
 from pilotlight.decide.offers.spot_lifetimes import PRIOR_AN_HOUR, place, survival
+from pilotlight.decide.offers.spot_share import SpotShares
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.offers.spot_history import Lives
-from pilotlight.facts.offers.spot_row import SpotJob, SpotRow
 from pilotlight.facts.offers.zone_history import ZoneHistory
-from pilotlight.units import HOUR, Seconds
+from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, UsdPerHour
 
 SEEN_S: Seconds = 7 * 24 * HOUR
 """So much of the end of a record says what spot is like now."""
+
+
+class SpotJob(msgspec.Struct, frozen=True, kw_only=True):
+    """The job it is looked up for: its run, how often it saves (0: never), what a checkpoint takes."""
+
+    run_s: Seconds
+    checkpoint_s: Seconds = 0.0
+    takes_s: Seconds = 60.0
+
+
+class SpotRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: spot of a type in a zone, its price, how long it stays, and the verdict for a job."""
+
+    pool: str  # The policy's pool.
+    instance_type: str  # Its cloud's name of the machine.
+    zone: str  # Of the cloud.
+    usd_per_hour: UsdPerHour  # A node's now.
+    least: UsdPerHour | None = None  # Of the last 7 days, where known.
+    most: UsdPerHour | None = None  # Of the last 7 days, where known.
+    on_demand_usd_per_hour: UsdPerHour | None = None  # The same type on demand, where known.
+    up: float | None = None  # Share of the time that it is to be had; None where nobody asked.
+    life_h: float = 0.0  # Median hours that it stays.
+    sample: int = 0  # Ends seen that the median is of.
+    source: str = ""  # Where those were seen.
+    usd_per_useful_hour: UsdPerHour | None = None  # None where the job would never end.
+    safe: bool = False  # The verdict for the job.
+    why: str = ""  # The verdict's sum.
+
+
+class SpotShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of one class's or team's work (``kind``, ``name``) that is on spot, and the ``most`` that may be.
+
+    ``gpus`` are those that its pods ask for, running or not; ``spot_gpus`` those of them that run on spot.
+    """
+
+    kind: str
+    name: str
+    most: Decimal
+    gpus: float = 0.0
+    spot_gpus: float = 0.0
 
 
 class ZoneLife(NamedTuple):
@@ -48,6 +90,20 @@ def spot_rows(
         for zone, record in _zones(offering, records, prices)
     ]
     return tuple(sorted(rows, key=lambda row: (row.usd_per_useful_hour or Decimal("Infinity"), row.pool, row.zone)))
+
+
+def share_rows(shares: SpotShares) -> tuple[SpotShare, ...]:
+    """A row for each share that a policy names."""
+    return tuple(
+        SpotShare(
+            kind=kind,
+            name=name,
+            most=share,
+            gpus=shares.asked[kind, name] / MILLI_PER_GPU,
+            spot_gpus=shares.on_spot[kind, name] / MILLI_PER_GPU,
+        )
+        for (kind, name), share in sorted(shares.limits.items())
+    )
 
 
 def _zones(

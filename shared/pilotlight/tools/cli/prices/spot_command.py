@@ -11,7 +11,6 @@ import typer
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.cloud_shop import SpotPrices
-from pilotlight.facts.offers.spot_row import SpotJob, SpotRow, SpotShare
 from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
@@ -19,6 +18,7 @@ from pilotlight.tools.replay.traces.spot_availability import named_apart, read_z
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
+    from pilotlight.tools.advice.spot_table_rows import SpotJob, SpotRow, SpotShare
     from pilotlight.wiring import App
 
 WEEK = timedelta(days=7)
@@ -45,6 +45,7 @@ def spot(
 
     Example: [bold]pilotlight spot --run 24h --checkpoint 30m --zones us-east-1a.json[/bold]
     """
+    from pilotlight.tools.advice.spot_table_rows import SpotJob
     from pilotlight.wiring import App
 
     job = SpotJob(
@@ -71,7 +72,7 @@ def spot(
             console().print(share_line(share))
 
 
-def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: SpotJob) -> tuple[SpotRow, ...]:
+def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: "SpotJob") -> "tuple[SpotRow, ...]":
     from pilotlight.flow.records import ledger
     from pilotlight.tools.advice.spot_table_rows import spot_rows
 
@@ -95,12 +96,13 @@ def _none_sold(site: "App") -> str:
     )
 
 
-def _shares(site: "App") -> tuple[SpotShare, ...]:
+def _shares(site: "App") -> "tuple[SpotShare, ...]":
     """Share of each team's and class's work that is on spot; the cluster is asked only where the policy limits it."""
     from pilotlight.decide.offers.spot_share import limits, spot_shares
+    from pilotlight.tools.advice.spot_table_rows import share_rows
 
     policy = site.deps.policy
-    return spot_shares(policy, site.deps.cluster.observe()).rows() if limits(policy) else ()
+    return share_rows(spot_shares(policy, site.deps.cluster.observe())) if limits(policy) else ()
 
 
 def _kept_prices(site: "App") -> dict[str, SpotPrices]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pilotlight.facts.offers.spot_row import SpotJob, SpotRow, SpotShare
+from pilotlight.tools.advice.spot_table_rows import SpotJob, SpotRow, SpotShare
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.units import HOUR, an_hour, human
 
