@@ -1,4 +1,4 @@
-"""Rules over a policy's claims, and over the payers of teams without a budget."""
+"""Rules over a policy's claims, and over who pays for teams without a budget."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pilotlight.facts.policy import Claims, Policy
 Problem = tuple[str, str]
 
 _NAMESPACES = re.compile(r"[a-z0-9*?](?:[-a-z0-9*?]{0,61}[a-z0-9*?])?")
-_TEAM = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+TEAM = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _TEAMS = re.compile(r"[A-Za-z0-9*?](?:[-A-Za-z0-9_.*?]{0,61}[A-Za-z0-9*?])?")
 _LETTERS = "write letters, digits, dashes, dots or underscores, at most 63, as a label's value"
 
@@ -19,7 +19,7 @@ def claim_problems(policy: Policy) -> Iterator[Problem]:
     """Every contradiction, as path and reason."""
     for namespace, claims in policy.claims.items():
         yield from _claims(f"claims.{namespace}", namespace, claims)
-    if policy.default_team and policy.default_team not in _teams(policy):
+    if policy.default_team and policy.default_team not in paying_teams(policy):
         team = policy.default_team
         yield "default_team", f"{quote_text(team)} has no budget: write one with scope: {{team: {team}}}"
 
@@ -29,7 +29,7 @@ def _claims(path: str, namespace: str, claims: Claims) -> Iterator[Problem]:
         yield path, f"{quote_text(namespace)} is no namespace: write its name, or a pattern of names with * and ?"
     if claims.classes == ():
         yield f"{path}.classes", "is empty: name at least one; the first is what a pod is that may not be another"
-    if claims.team and not _TEAM.fullmatch(claims.team):
+    if claims.team and not TEAM.fullmatch(claims.team):
         yield f"{path}.team", f"{quote_text(claims.team)} is no name of one team: {_LETTERS}"
     if claims.priority < 0:
         yield f"{path}.priority", f"{claims.priority} is negative: 0 permits no priority"
@@ -40,34 +40,7 @@ def _claims(path: str, namespace: str, claims: Claims) -> Iterator[Problem]:
             yield f"{path}.teams[{i}]", f"{quote_text(team)} is no team and no pattern with * and ?: {_LETTERS}"
 
 
-def _teams(policy: Policy) -> set[str]:
+def paying_teams(policy: Policy) -> set[str]:
     """The teams that have a budget of their own."""
     scopes = (budget.scope for budget in policy.budgets if isinstance(budget.scope, BudgetScope))
     return {scope.team for scope in scopes if scope.team is not None}
-
-
-def claim_notes(policy: Policy) -> Iterator[str]:
-    """Notes on claims and payers that are permitted, and seldom meant."""
-    if unpaid := unpaid_work(policy):
-        yield unpaid
-    paying = _teams(policy)
-    for namespace, claims in policy.claims.items() if paying else ():
-        named = [("team", claims.team), *((f"teams[{i}]", team) for i, team in enumerate(claims.teams))]
-        for key, team in named:
-            if team and _TEAM.fullmatch(team) and team not in paying:
-                pays = (
-                    f"{policy.default_team} pays (default_team)" if policy.default_team else "no budget of a team pays"
-                )
-                yield f"claims.{namespace}.{key}: {team} has no budget: {pays}"
-
-
-def unpaid_work(policy: Policy) -> str:
-    """Work that nobody's budget pays for, so that nothing is bought for it; empty where there is none."""
-    hard = [b for b in policy.budgets if b.hard]
-    named = [b.name for b in hard if isinstance(b.scope, BudgetScope) and b.scope.team is not None]
-    if not named or policy.default_team or any(b.scope == "all" for b in hard):
-        return ""
-    return (
-        f"default_team is not written, and hard budget {named[0]} is of a team: nothing is bought for teams without a "
-        "budget; name the team that pays for them, or write a hard budget of scope all"
-    )

@@ -1,6 +1,5 @@
 """A function's HTTP: which requests it takes at all, and how much of a body is read."""
 
-from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ from pilotlight.doorway.door import receive
 from pilotlight.doorway.functions import Function, House
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
     from werkzeug.wrappers import Request
 
 CUT = (OSError, BadRequest)
@@ -19,7 +17,6 @@ CUT = (OSError, BadRequest)
 LATE = (408, "the body did not arrive whole; send it again")
 
 YES = ("1", "true")
-DRYRUN = "x-pilotlight-dryrun"
 
 Answered = tuple[bytes, int, dict[str, str]]
 """Body, status and headers, as Flask takes them."""
@@ -50,16 +47,9 @@ def _refused(status: int, why: str, allow: str = "") -> Answered:
     return msgspec.json.encode({"error": why}), status, headers
 
 
-def asks_dry(query: str, headers: Mapping[str, str]) -> bool:
-    """True where a request asks for a dry run, outside of its body."""
-    arguments = [part.partition("=")[2] for part in query.split("&") if part.partition("=")[0] == "dryrun"]
-    said = headers.get(DRYRUN, "").lower() in YES
-    return said or (bool(arguments) and arguments[0] in YES)
-
-
 def read_body(request: "Request", limit: int) -> bytes:
     """A request's body, or the first ``limit`` + 1 bytes of a longer one, whatever its length is said to be."""
-    body = _read(request.stream, limit + 1)
+    body = read_stream(request.stream, limit + 1)
     unread(request)
     return body
 
@@ -69,14 +59,8 @@ def unread(request: "Request") -> None:
     request.__dict__["stream"] = BytesIO()
 
 
-def bounded_stream(environ: "WSGIEnvironment", limit: int) -> bytes:
-    """The same of a bare WSGI request."""
-    from werkzeug.wsgi import get_input_stream
-
-    return _read(get_input_stream(environ), limit + 1)
-
-
-def _read(stream: Any, most: int) -> bytes:
+def read_stream(stream: Any, most: int) -> bytes:
+    """A stream to its end, or its first ``most`` bytes."""
     parts, left = list[bytes](), most
     while left and (part := stream.read(min(left, 65_536))):
         parts.append(part)

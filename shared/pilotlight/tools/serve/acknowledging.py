@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight.codec.alert_text import alert_parts, clean, links
-from pilotlight.doorway import web
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.tools.serve import live_page, request_gate
 
@@ -54,7 +53,7 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
     from pilotlight.flow.delivery.escalation import acknowledge
 
     try:
-        said = msgspec.json.decode(web.bounded_stream(environ, MOST_BODY) or b"{}", type=Said)
+        said = msgspec.json.decode(request_gate.bounded_stream(environ, MOST_BODY) or b"{}", type=Said)
     except (msgspec.DecodeError, UnicodeError) as error:
         return request_gate.answer(start, 400, {"error": f'{error}; send {{"by": "your name"}}'})
     if telling.alert.resolved:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from pilotlight.decide.limits.request_access import Admitted, Knock, Refusal, entry
-from pilotlight.doorway.web import CUT, LATE, asks_dry, bounded_stream
+from pilotlight.doorway.web import CUT, LATE, YES, read_stream
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.settings import MAX_BODY
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "HTTP_X_PILOTLIGHT_LINK", "RAW_URI", "REQUEST_URI")
 """Where a secret may stand in what a server tells of a request."""
+DRYRUN = "x-pilotlight-dryrun"
 
 
 def guard_paths(
@@ -58,16 +59,30 @@ def _knock(environ: "WSGIEnvironment") -> Knock:
         method=environ["REQUEST_METHOD"],
         path=environ.get("PATH_INFO", ""),
         headers=headers,
-        dry=asks_dry(environ.get("QUERY_STRING", ""), headers),
+        dry=_asks_dry(environ.get("QUERY_STRING", ""), headers),
         body=lambda: _kept(environ),
         alert=alert_of(environ),
     )
+
+
+def _asks_dry(query: str, headers: Mapping[str, str]) -> bool:
+    """True where a request asks for a dry run, outside of its body."""
+    arguments = [part.partition("=")[2] for part in query.split("&") if part.partition("=")[0] == "dryrun"]
+    said = headers.get(DRYRUN, "").lower() in YES
+    return said or (bool(arguments) and arguments[0] in YES)
 
 
 def alert_of(environ: "WSGIEnvironment") -> str:
     """The alert that is asked for, as ``/alert?alert=<cluster>/<digest>`` names it."""
     asked: list[str] = parse_qs(environ.get("QUERY_STRING", "")).get("alert", [""])
     return asked[0]
+
+
+def bounded_stream(environ: "WSGIEnvironment", limit: int) -> bytes:
+    """A bare WSGI request's body, or the first ``limit`` + 1 bytes of a longer one."""
+    from werkzeug.wsgi import get_input_stream
+
+    return read_stream(get_input_stream(environ), limit + 1)
 
 
 def _kept(environ: "WSGIEnvironment") -> bytes:

@@ -35,10 +35,10 @@ def check(
 
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
-    from pilotlight.codec.policy_claims import claim_notes
     from pilotlight.codec.policy_file import read_policy
     from pilotlight.codec.policy_rules import never_ending
     from pilotlight.decide.money.budget_limits import runs_held
+    from pilotlight.tools.lint.claim_notes import claim_notes
 
     problems: list[str] = []
     budgets: dict[str, dict[str, float]] = {}
@@ -194,6 +194,6 @@ def schema() -> None:
 
     Example: [bold]pilotlight schema > policy.schema.json[/bold]
     """
-    from pilotlight.codec.policy_file import policy_schema
+    from pilotlight.tools.lint.policy_schema import policy_schema
 
     typer.echo(json.dumps(policy_schema(), indent=2))
