@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from api_store import Json, Refused, Resource, Store, merged, patched
+from api_store import Json, Refused, Resource, Store, by_name, merged, patched
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "examples" / "cluster"
@@ -265,6 +265,8 @@ class ApiServer:
         return {"kind": f"{resource.kind}List", "apiVersion": resource.group_version, "metadata": meta, "items": bare}
 
     def _patch(self, resource: Resource, key: tuple[str, str], asked: Asked) -> Json:
+        if "apply-patch" in asked.headers.get("Content-Type", "") and not self.store.has(resource, key):
+            return self._create(resource, key[0], asked.json())
         user, before = asked.headers.get("Impersonate-User", ""), self.store.read(resource, key)
         if user and not self.allow(Access("impersonate", "", "serviceaccounts")):
             raise Refused(403, "Forbidden", 'serviceaccounts "pilotlight" is forbidden: cannot impersonate resource')
@@ -314,7 +316,10 @@ class ApiServer:
             case (_, "status") if asked.method == "PATCH":
                 over = {"resourceVersion": body.get("metadata", {}).get("resourceVersion", "")}
                 meta = {"metadata": over} if over["resourceVersion"] else {}
-                return 200, self.store.patch(resource, key, {"status": body.get("status", {}), **meta})
+                status = body.get("status", {})
+                if "apply-patch" in asked.headers.get("Content-Type", "") and "admissionChecks" in status:
+                    status = by_name(self.store.read(resource, key).get("status", {}), status, "admissionChecks")
+                return 200, self.store.patch(resource, key, {"status": status, **meta})
             case (_, "status"):
                 return 200, self.store.read(resource, key)
         raise Refused(404, "NotFound", "the server could not find the requested resource")

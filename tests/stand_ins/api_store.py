@@ -72,6 +72,7 @@ CUSTOM = {
     "kueue-flavors": Resource("kueue.x-k8s.io/v1beta2", "resourceflavors", "ResourceFlavor", False),
     "kueue-queues": Resource("kueue.x-k8s.io/v1beta2", "clusterqueues", "ClusterQueue", False),
     "kueue-local-queues": Resource("kueue.x-k8s.io/v1beta2", "localqueues", "LocalQueue"),
+    "kueue-checks": Resource("kueue.x-k8s.io/v1beta2", "admissionchecks", "AdmissionCheck", False),
     "kueue-v1beta1": Resource("kueue.x-k8s.io/v1beta1", "workloads", "Workload"),
     "jobset": Resource("jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet"),
     "karpenter": Resource("karpenter.sh/v1", "nodepools", "NodePool", False),
@@ -249,6 +250,13 @@ def merged(value: Json, change: Mapping[str, Any]) -> Json:
         else:
             out[name] = new
     return out
+
+
+def by_name(value: Mapping[str, Any], change: Json, field: str) -> Json:
+    """A change of which one list is of things with names, as server-side apply takes it: the others of it stay."""
+    fresh = {each["name"]: each for each in change[field]}
+    there = [each for each in value.get(field) or () if each["name"] not in fresh]
+    return {**change, field: sorted([*there, *fresh.values()], key=lambda each: str(each["name"]))}
 
 
 def patched(value: Json, operations: list[Json]) -> Json:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pilotlight.codec.kubernetes.kueue_workloads import Workload
+from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.decide.limits.set_apart import stand_in
 from pilotlight.decide.money.holds import Lit

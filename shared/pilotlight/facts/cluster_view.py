@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.workload import Finding, PodDemand, PodShape, Queued, Reserving
+from pilotlight.facts.workload import Finding, Parked, PodDemand, PodShape, Queued, Reserving
 
 
 class Scaler(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,3 +40,4 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     daemons: tuple[Daemon, ...] = ()  # They will be on new nodes too.
     queued: tuple[Queued, ...] = ()  # Work whose pods are among those that wait, and that our answer lets in.
     reserving: tuple[Reserving, ...] = ()  # All that has its quota and a check of ours.
+    parked: tuple[Parked, ...] = ()  # Work that we took out of its queue until there is money.

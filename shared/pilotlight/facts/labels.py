@@ -74,7 +74,9 @@ PAUSED_BEFORE = "pilotlight.dev/paused-before"
 """On a ScaledObject of KEDA, by us: the ``paused-replicas`` that it had before its target was put to rest, or empty."""
 CORDONED, RELEASED, KEPT = "Cordoned", "Released", "Kept"
 """The reasons of Events on nodes. That one is kept which should have gone is a Warning."""
-WARNINGS = frozenset({NO_GPU_NODE, KEPT, GPU_IDLE})
+OUT_OF_QUEUE, BACK_IN_QUEUE = "OutOfQueue", "BackInQueue"
+"""The reasons of Events on queued work that there is no money for."""
+WARNINGS = frozenset({NO_GPU_NODE, KEPT, GPU_IDLE, OUT_OF_QUEUE})
 """The reasons of Events that are Warnings."""
 CHECKPOINTED_AT = "pilotlight.dev/checkpointed-at"
 """When the pod's last checkpoint was safe, RFC 3339: the pod writes it."""

@@ -239,18 +239,37 @@ class QueuedSet(msgspec.Struct, frozen=True, kw_only=True):
     selects: tuple[str, ...] = ()
 
 
-class Queued(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that has its quota and waits for our ``check``. ``version`` is that of its object, as it was read.
-
-    ``turn`` names this reservation of its quota: work that is evicted and comes again has another.
-    """
+class QueuedWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Work of a queue, by its object. ``version`` is that object's, as it was read."""
 
     namespace: str
     name: str
     version: str
+    uid: str = ""
+
+
+class Queued(QueuedWork, frozen=True, kw_only=True):
+    """Work that has its quota and waits for our ``check``.
+
+    ``turn`` names this reservation of its quota: work that is evicted and comes again has another. ``queue`` is the
+    ClusterQueue whose quota it is. ``pinned``: labels of an earlier answer are still on the check.
+    """
+
     check: str
     sets: tuple[QueuedSet, ...]
     turn: str = ""
+    queue: str = ""
+    pinned: bool = False
+
+
+class Parked(QueuedWork, frozen=True, kw_only=True):
+    """Work that we took out of its queue for want of money; ``why`` is what its owners were told.
+
+    ``active``: a person has put it back since.
+    """
+
+    why: str
+    active: bool = False
 
 
 class Reserving(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,13 +284,15 @@ class Reserving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to a check. ``selectors`` are labels of nodes by pod set; ``retry_s`` is for Retry alone."""
+    """Answer to a check. ``selectors`` are labels of nodes by pod set, for Ready alone.
+
+    Retry names no time: Kueue gives the quota back at once without one, and holds it until then with one.
+    """
 
     of: Queued
-    state: Literal["Ready", "Retry"]
+    state: Literal["Ready", "Retry", "Pending"]
     message: str
     selectors: dict[str, dict[str, str]] = {}
-    retry_s: Seconds = 0.0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

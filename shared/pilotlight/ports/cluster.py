@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pilotlight.facts.limits.isolated_objects import SetApart
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
     from pilotlight.facts.utilisation.telemetry import Telemetry
-    from pilotlight.facts.workload import CheckAnswer
+    from pilotlight.facts.workload import CheckAnswer, QueuedWork
 
 
 class Cluster(Protocol):
@@ -101,6 +101,15 @@ class AdmittingCluster(Cluster, Protocol):
 
     def answer_check(self, answer: "CheckAnswer") -> None:
         """Write an answer, where the work is still as it was read. Raises ``Conflict`` where it is not."""
+        ...
+
+    def lets_nothing_pass(self, queue: str) -> bool:
+        """True for a queue whose head keeps all that is behind it waiting."""
+        ...
+
+    def park(self, work: "QueuedWork", why: str) -> None:
+        """Take work out of its queue and tell its owners ``why``; with an empty one put it back. Raises ``Conflict``
+        where it is not as it was read."""
         ...
 
 

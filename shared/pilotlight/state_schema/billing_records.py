@@ -5,7 +5,7 @@ from datetime import date, datetime
 import msgspec
 
 from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
-from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Runs
+from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Refusals, Runs
 from pilotlight.facts.offers.catalog import LivePrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
@@ -102,6 +102,10 @@ HOLD = Table("hold", Format(Hold, 2))
 
 CHARGED = Table("charged", Format(Charged), 48 * HOUR_S)
 """``<cluster>/<instance>``: until when an instance was charged whose hold is closed."""
+
+REFUSED = Table("refused", Format(Refusals), 40 * DAY_S)
+"""``<cluster>/<uid of a Workload>``: when Kueue was told that there is no money for it, and for what. Longer than a
+budget's period: by then it is asked for again."""
 
 RUNS = Table("runs", Format(Runs))
 """``<cluster>``: how long pods ran."""

@@ -17,7 +17,7 @@ from hostile_site import HostileSite, stranger
 from hostile_values import Case, cases, written
 
 from pilotlight.codec.kubernetes.device_objects import ResourceClaim, ResourceClaimTemplate
-from pilotlight.codec.kubernetes.kueue_workloads import Workload
+from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.facts import labels
 from pilotlight.facts.fit import matching

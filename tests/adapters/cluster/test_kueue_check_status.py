@@ -63,7 +63,7 @@ def plan(view: ClusterView, *verdicts: tuple[Verdict, str, Code]) -> Plan:
 def test_work_is_let_in_when_all_its_nodes_are_ready(server: ApiServer, cluster: KubernetesCluster) -> None:
     """Ready by server-side apply on the status alone, with its pods pinned to the type of those nodes."""
     view = cluster.observe()
-    [answer] = answers(view, plan(view, ("fits", "n1", ""), ("fits", "n2", "")), NOW)
+    [answer] = answers(view, plan(view, ("fits", "n1", ""), ("fits", "n2", "")))
     cluster.answer_check(answer)
     [check] = server.store.get("workloads", "job-train", "ml")["status"]["admissionChecks"]
     assert (check["name"], check["state"], check["message"]) == ("pilotlight", "Ready", "ready: n1, n2")
@@ -79,23 +79,23 @@ def test_work_is_let_in_when_all_its_nodes_are_ready(server: ApiServer, cluster:
 def test_work_waits_for_the_last_of_its_nodes(cluster: KubernetesCluster, second: tuple[Verdict, str, Code]) -> None:
     """Nothing is answered while anything but money is in the way."""
     view = cluster.observe()
-    assert list(answers(view, plan(view, ("fits", "n1", ""), second), NOW)) == []
+    assert list(answers(view, plan(view, ("fits", "n1", ""), second))) == []
 
 
 @pytest.mark.parametrize("code", ["budget", "step", "cap"])
 def test_without_money_it_comes_again(server: ApiServer, cluster: KubernetesCluster, code: Code) -> None:
-    """Retry with the figures and the time of the next try, so that its quota is free meanwhile; never Rejected."""
+    """Retry with the figures and without a time, so that its quota is free at once; never Rejected."""
     view = cluster.observe()
-    [answer] = answers(view, plan(view, ("refused", "", code), ("refused", "", code)), NOW)
+    [answer] = answers(view, plan(view, ("refused", "", code), ("refused", "", code)))
     cluster.answer_check(answer)
     [check] = server.store.get("workloads", "job-train", "ml")["status"]["admissionChecks"]
-    assert (check["state"], check["message"], check["requeueAfterSeconds"]) == ("Retry", "figures", 600)
+    assert (check["state"], check["message"], check.get("requeueAfterSeconds")) == ("Retry", "figures", None)
 
 
 def test_work_that_was_evicted_meanwhile_is_left_alone(server: ApiServer, cluster: KubernetesCluster) -> None:
     """It is written over the version that was read; and evicted work is not looked at again."""
     view = cluster.observe()
-    [answer] = answers(view, plan(view, ("fits", "n1", ""), ("fits", "n2", "")), NOW)
+    [answer] = answers(view, plan(view, ("fits", "n1", ""), ("fits", "n2", "")))
     evicted = {"type": "Evicted", "status": "True", "reason": "Preempted"}
     found = server.store.get("workloads", "job-train", "ml")
     conditions = [*found["status"]["conditions"], evicted]
@@ -171,16 +171,16 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
     played = {**_of("Workload", meta, {}), "status": {"admissionChecks": pending}}
     played.pop("spec")
     api.ask("PATCH", f"{path}/w/status?fieldManager=kueue&force=true", NOTHING, played, kueue_check_status.APPLY_PATCH)
-    for state, retry_s in (("Retry", 600.0), ("Ready", 0.0)):
+    for state in ("Retry", "Ready"):
         version = api.get(f"{path}/w", ANY)["metadata"]["resourceVersion"]
         of = Queued(
             namespace=name, name="w", version=version, check="pilotlight", sets=(QueuedSet(name="main", uids=()),)
         )
         pins = {"main": {TYPE: "p4d.24xlarge"}} if state == "Ready" else {}
-        said = CheckAnswer(of=of, state=state, message=f"it is {state}", selectors=pins, retry_s=retry_s)  # type: ignore[arg-type]
+        said = CheckAnswer(of=of, state=state, message=f"it is {state}", selectors=pins)  # type: ignore[arg-type]
         kueue_check_status.answer(api, base, said, NOW)
         [found] = api.get(f"{path}/w", ANY)["status"]["admissionChecks"]
-        assert (found["state"], found.get("requeueAfterSeconds", 0)) == (state, retry_s)
+        assert (found["state"], found.get("requeueAfterSeconds")) == (state, None)
     with pytest.raises(Conflict):
         kueue_check_status.answer(api, base, said, NOW)
     assert queue_checks.Queue(name, False, True) in list(queue_checks.hand_back(api, dry_run=False))

@@ -127,7 +127,7 @@ def test_work_is_let_in_once_its_dollars_are_held(server: ApiServer) -> None:
 
 
 def test_without_money_it_comes_again(server: ApiServer) -> None:
-    """The second Workload finds the dollars gone: Retry with figures and a time, and nothing is held for it."""
+    """The second Workload finds the dollars gone: Retry with figures and no time, and nothing is held for it."""
     site = Site(server, usd="6")
     site.queue("train")
     site.tick()
@@ -135,11 +135,7 @@ def test_without_money_it_comes_again(server: ApiServer) -> None:
     site.queue("more")
     site.tick(60)
     told = site.check("more")
-    assert (told["state"], told["requeueAfterSeconds"] >= 60, "of $6.00 a day" in told["message"]) == (
-        "Retry",
-        True,
-        True,
-    )
+    assert (told["state"], "requeueAfterSeconds" in told, "of $6.00 a day" in told["message"]) == ("Retry", False, True)
     assert site.held == held
 
 

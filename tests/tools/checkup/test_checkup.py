@@ -15,7 +15,7 @@ from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.autoscalers import read_priorities
 from pilotlight.tools.checkup.deployment import checkup, strongest
-from pilotlight.tools.checkup.rights import EVIDENCE, GANGS, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.tools.checkup.rights import EVIDENCE, GANGS, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH, Right
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, SeenScaledObject, SeenSet, Survey
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -123,6 +123,11 @@ CASES = [
         seen(allowed={**ALL, EVIDENCE[1]: False}), POLICY, "right-evidence", "warning",
         "may not get coordination.k8s.io/leases cluster-autoscaler: an autoscaler at work is not seen",
         id="what tells of an autoscaler cannot be read",
+    ),
+    pytest.param(
+        seen(allowed={**ALL, QUEUES[0]: True, QUEUES[1]: False}), POLICY, "right-queues", "warning",
+        "may answer Kueue's check, and not patch kueue.x-k8s.io/workloads: work without money is evicted again",
+        id="queued work can be refused, and not be taken out of its queue",
     ),
     pytest.param(
         seen(allowed={**ALL, TOO_MUCH[0]: True}), POLICY, "right-too-many", "warning",

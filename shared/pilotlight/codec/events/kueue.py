@@ -5,7 +5,7 @@ Source: the Workload CRD of Kueue v0.20, v1beta1 and v1beta2.
 
 from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape
 from pilotlight.codec.events.kubernetes import KUEUE, identity
-from pilotlight.codec.kubernetes.kueue_workloads import Workload
+from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.facts.messages import QuotaReserved
 
 

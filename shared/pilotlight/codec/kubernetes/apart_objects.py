@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pilotlight.codec.kubernetes.kueue_workloads import Workload
+from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus
 from pilotlight.facts.limits.isolated_objects import SetApart

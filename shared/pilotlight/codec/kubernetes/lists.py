@@ -20,7 +20,7 @@ from pilotlight.codec.kubernetes.companions import (
     StorageClass,
     VolumeClaim,
 )
-from pilotlight.codec.kubernetes.kueue_workloads import GROUP, ResourceFlavor, Workload
+from pilotlight.codec.kubernetes.kueue_objects import GROUP, ResourceFlavor, Workload
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod
 from pilotlight.errors import BadInput
 from pilotlight.facts.workload import Finding

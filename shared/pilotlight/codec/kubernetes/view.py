@@ -9,10 +9,11 @@ import msgspec
 
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, Unreadable
+from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.codec.kubernetes.kueue_workloads import (
-    Workload,
     longest_run_of,
     longest_runs,
+    parked_work,
     planned_workloads,
     pods_to_come,
     queue_findings,
@@ -76,6 +77,7 @@ def view_of(
         findings=tuple(map(_readable, (*objects.strange, *strange, *too_large, *found))),
         queued=waiting_for_us(let_in),
         reserving=reserving(objects.workloads.values()),
+        parked=parked_work(objects.workloads.values()),
         around=others.counts,
         daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, claims))) if pending else (),
     )

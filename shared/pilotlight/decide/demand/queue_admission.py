@@ -5,7 +5,6 @@ it waiting is waited for: its nodes boot, or are tried again at the next look. N
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import repeat
 from math import ceil
 from typing import NamedTuple
@@ -22,36 +21,44 @@ from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodDemand, Queued, QueuedSet
-from pilotlight.units import MILLI_PER_GPU, Seconds
+from pilotlight.units import MILLI_PER_GPU
 
 NO_MONEY: tuple[Code, ...] = ("budget", "step", "cap")
-RETRY_S: Seconds = 600
-LEAST_S: Seconds = 60
-LONGEST_S: Seconds = 3600
 
 
 class DollarGate(NamedTuple):
-    """A Workload to be let in once the dollars of these nodes are held; ``why`` nobody here makes them."""
+    """A Workload to be let in once the dollars of these nodes are held; ``why`` nobody here makes them.
+
+    ``offering`` is that of the first of them.
+    """
 
     of: Queued
     nodes: tuple[Terms, ...]
     why: str
+    offering: str
 
 
-def answers(view: ClusterView, plan: Plan, now: datetime) -> Iterator[CheckAnswer]:
-    """An answer for each Workload that gets one now."""
+def answers(view: ClusterView, plan: Plan) -> Iterator[CheckAnswer]:
+    """An answer for each Workload that gets one now. One that waits on is pinned to no node of an earlier answer."""
     groups = {uid: group for group in plan.pods for uid in group.uids}
     asked = {finding.uid for finding in plan.findings if finding.uid} | {pod.uid for pod in view.pending}
     nodes = {node.name: node for node in view.nodes}
     for queued in view.queued:
         uids = _uids(queued, asked)
-        if any(uid not in groups for uid in uids):
-            continue  # A person must mend it, or the plan was shortened.
-        refused = next((groups[u] for u in uids if groups[u].verdict == "refused" and groups[u].code in NO_MONEY), None)
+        known = all(uid in groups for uid in uids)  # Else a person must mend it, or the plan was shortened.
+        refused = refused_group(queued, groups) if known else None
         if refused is not None:
-            yield CheckAnswer(of=queued, state="Retry", message=refused.why, retry_s=_retry_s(plan, now))
-        elif all(groups[uid].verdict == "fits" for uid in uids):
+            yield CheckAnswer(of=queued, state="Retry", message=refused.why)
+        elif known and all(groups[uid].verdict == "fits" for uid in uids):
             yield _ready(queued, groups, nodes)
+        elif queued.pinned:
+            yield CheckAnswer(of=queued, state="Pending", message="waits for its nodes")
+
+
+def refused_group(queued: Queued, groups: Mapping[str, PodGroup]) -> PodGroup | None:
+    """The first of a Workload's pods, by the groups of a plan, that there is no money for."""
+    found = (groups[uid] for each in queued.sets for uid in each.uids if uid in groups)
+    return next((group for group in found if group.verdict == "refused" and group.code in NO_MONEY), None)
 
 
 def on_dollars(
@@ -72,9 +79,12 @@ def on_dollars(
             nodes = [
                 terms_
                 for buy, own in found
-                for terms_ in _nodes(by_name[buy.offering], buy, [pods[uid] for uid in own], policy)
+                for terms_ in nodes_for(
+                    by_name[buy.offering], [pods[uid] for uid in own], policy, buy.count / len(buy.demands)
+                )
             ]
-            yield DollarGate(of=queued, nodes=tuple(nodes), why=others[found[0][0].pool])
+            first = found[0][0]
+            yield DollarGate(of=queued, nodes=tuple(nodes), why=others[first.pool], offering=first.offering)
 
 
 def _uids(queued: Queued, known: Container[str]) -> list[str]:
@@ -88,11 +98,11 @@ def _held_for(uids: Sequence[str], plan: Plan) -> list[tuple[Buy, list[str]]]:
     return [(buy, own) for buy in buys if (own := [uid for uid in uids if uid in buy.demands])]
 
 
-def _nodes(offering: Offering, buy: Buy, pods: Sequence[PodDemand], policy: Policy) -> Iterator[Terms]:
-    """The nodes that a Workload's pods take for themselves: by their GPUs, and at least their share of the plan's."""
+def nodes_for(offering: Offering, pods: Sequence[PodDemand], policy: Policy, share: float = 0) -> Iterator[Terms]:
+    """The nodes that a Workload's pods take for themselves: by their GPUs, and at least a ``share`` of one each."""
     shapes = [pod.shape for pod in pods]
     gpus = sum(shape.gpu.total_milli for shape in shapes if shape.gpu.resource in (NVIDIA, AMD)) / MILLI_PER_GPU
-    count = max(ceil(gpus / max(1, offering.gpus)), ceil(buy.count * len(shapes) / len(buy.demands)))
+    count = max(ceil(gpus / max(1, offering.gpus)), ceil(share * len(shapes)), 1)
     longest = max(shapes, key=lambda shape: (shape.max_run_s == 0, shape.max_run_s))
     made = terms(
         offering,
@@ -103,12 +113,6 @@ def _nodes(offering: Offering, buy: Buy, pods: Sequence[PodDemand], policy: Poli
         stop_s=stop_s(pods),
     )
     return repeat(msgspec.structs.replace(made, stretch_s=0), count)
-
-
-def _retry_s(plan: Plan, now: datetime) -> Seconds:
-    if plan.look_again_at is None:
-        return RETRY_S
-    return min(LONGEST_S, max(LEAST_S, (plan.look_again_at - now).total_seconds()))
 
 
 def _ready(queued: Queued, groups: Mapping[str, PodGroup], nodes: Mapping[str, Node]) -> CheckAnswer:

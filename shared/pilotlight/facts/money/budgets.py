@@ -141,6 +141,14 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     total: Decimal
 
 
+class Refusals(msgspec.Struct, frozen=True, kw_only=True):
+    """When a Workload was refused of late, and the nodes of ``offering`` that there was no money for."""
+
+    times: tuple[datetime, ...] = ()
+    offering: str = ""
+    nodes: tuple[Terms, ...] = ()
+
+
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of pods that were watched: since when by uid, with the class, and how long the last of a class took."""
 

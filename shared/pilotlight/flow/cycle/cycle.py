@@ -111,7 +111,7 @@ class Cycle:
             return Answer(decision="", did=again, why=STAYS, outcome="nothing")
         snapshot = self.count_demand(sized_anew(self.deps, snapshot, left, plan), plan)
         record = self.record(snapshot, plan, money)
-        again += self.check_admissions(snapshot, plan)
+        again += self.check_admissions(snapshot, plan, money)
         answer = self.act(snapshot, record, purchases(left)) if record else self.remember(snapshot, plan)
         self.held.forget_loss()
         self.follow_advice(snapshot, plan)
@@ -131,13 +131,13 @@ class Cycle:
 
             tend(self.deps, snapshot)
 
-    def check_admissions(self, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+    def check_admissions(self, snapshot: Snapshot, plan: Plan, money: Money) -> tuple[str, ...]:
         """Workloads let in by Kueue's check, where one waits for it; a line each."""
-        if not snapshot.view.queued:
+        if not (snapshot.view.queued or snapshot.view.parked):
             return ()
         from pilotlight.flow.cycle.kueue_check import admit
 
-        return tuple(admit(self.deps, snapshot, plan))
+        return admit(self.deps, snapshot, plan, money)
 
     def remember(self, snapshot: Snapshot, plan: Plan) -> Answer:
         """The answer where nothing is done or told: demand and promises are remembered."""

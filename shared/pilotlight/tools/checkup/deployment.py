@@ -14,7 +14,7 @@ from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
-from pilotlight.tools.checkup.rights import EVIDENCE, TELL, TOO_MUCH, Right, rights_of_mode
+from pilotlight.tools.checkup.rights import EVIDENCE, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 
 _MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
@@ -39,6 +39,7 @@ def checkup(
         _good("reach", survey.server, f"answers, Kubernetes {survey.version}"),
         *_rights(survey, policy, mode),
         *_evidence(survey, policy, mode),
+        *_queues(survey),
         *_too_many(survey),
         *_token(survey),
         *limit_checks(survey, policy, strongest(policy, mode)),
@@ -94,6 +95,21 @@ def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             verdict="warning",
             what=f"may not {' and '.join(str(right) for right in blind)}: an autoscaler at work is not seen",
             fix="apply infra/kubernetes/rbac/observe.yaml",
+        )
+
+
+def _queues(survey: Survey) -> Iterator[Check]:
+    """Rights of an account that answers Kueue's check, which it may do without some of what that needs."""
+    answers, *others = QUEUES
+    missing = [right for right in others if survey.allowed.get(right) is False]
+    if survey.allowed.get(answers) and missing:
+        yield Check(
+            code="right-queues",
+            subject="rights",
+            verdict="warning",
+            what=f"may answer Kueue's check, and not {' and '.join(str(right) for right in missing)}: "
+            "work without money is evicted again and again",
+            fix="apply infra/kubernetes/rbac/kueue.yaml",
         )
 
 

@@ -98,6 +98,14 @@ SURVEY: tuple[Right, ...] = (
 )
 """What a check-up reads besides; without one of them it says what it could not see."""
 
+QUEUES: tuple[Right, ...] = (
+    Right(verb="patch", resource="workloads/status", group="kueue.x-k8s.io"),
+    Right(verb="patch", resource="workloads", group="kueue.x-k8s.io"),
+    Right(verb="get", resource="clusterqueues", group="kueue.x-k8s.io"),
+    Right(verb="create", resource="events", group="events.k8s.io"),
+)
+"""What answering Kueue's check needs. The first alone lets work in, and refuses it without end."""
+
 TOO_MUCH: tuple[Right, ...] = (Right(verb="get", resource="secrets"), Right(verb="delete", resource="pods"))
 """What Pilotlight's account never needs."""
 

@@ -14,7 +14,7 @@ from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATC
 from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
 from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import BEFORE, stop
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.kueue_workloads import CHECK
+from pilotlight.codec.kubernetes.kueue_objects import CHECK
 from pilotlight.errors import BadInput
 
 CONTROLLER = "pilotlight.dev/admission"

@@ -341,7 +341,11 @@ def test_who_answers_kueue_and_who_only_stops_its_queues(api: ApiServer) -> None
     assert _users(api, "pilotlight-kueue-accounts") == [ACTORS[1], ACTORS[3]]
     assert _users(api, "pilotlight-queues-accounts") == [ACTORS[1], ACTORS[3], READERS[1]]
     rules = {one["metadata"]["name"]: one["rules"] for one in _all(api, "clusterroles")}
-    assert [rule["resources"] for rule in rules["pilotlight-kueue"]] == [["workloads/status"]]
+    assert [(rule["resources"], rule["verbs"]) for rule in rules["pilotlight-kueue"]] == [
+        (["workloads", "workloads/status"], ["patch"]),
+        (["clusterqueues"], ["get"]),
+        (["events"], ["create"]),
+    ]
     assert [rule["resources"] for rule in rules["pilotlight-queues"]] == [["clusterqueues", "localqueues"]]
 
 

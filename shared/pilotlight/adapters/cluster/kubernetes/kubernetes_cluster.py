@@ -22,9 +22,10 @@ from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.labels import BACK_IN_QUEUE, OUT_OF_QUEUE
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import CheckAnswer
+from pilotlight.facts.workload import CheckAnswer, QueuedWork
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
@@ -139,7 +140,8 @@ class KubernetesCluster:
             about = self._reads.pod(namespace, name) if namespace else self._reads.node(name).metadata
         except BadRequest:
             return  # Nobody is left to be told.
-        writes.tell(self._api, about, reason, message, self._clock.now(), change or message, node=not namespace)
+        kind = writes.POD if namespace else writes.NODE
+        writes.tell(self._api, about, reason, message, self._clock.now(), change or message, kind=kind)
         if namespace:
             writes.annotate(self._api, about, reason, message)
 
@@ -147,6 +149,18 @@ class KubernetesCluster:
         from pilotlight.adapters.cluster.kubernetes import kueue_check_status
 
         kueue_check_status.answer(self._api, self._reads.kueue, answer, self._clock.now())
+
+    def lets_nothing_pass(self, queue: str) -> bool:
+        from pilotlight.adapters.cluster.kubernetes import kueue_check_status
+
+        return kueue_check_status.is_strict(self._api, self._reads.kueue, queue)
+
+    def park(self, work: QueuedWork, why: str) -> None:
+        from pilotlight.adapters.cluster.kubernetes import kueue_check_status
+
+        kueue_check_status.set_active(self._api, self._reads.kueue, work, why)
+        reason, told = (OUT_OF_QUEUE, why) if why else (BACK_IN_QUEUE, "its budget has room: it is in its queue again")
+        kueue_check_status.tell(self._api, self._reads.kueue, work, reason, told, self._clock.now())
 
     def stop_queue(self, queue: str, why: str) -> bool:
         from pilotlight.adapters.cluster.kubernetes import queue_stop_policy

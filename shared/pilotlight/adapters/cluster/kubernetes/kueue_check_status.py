@@ -1,19 +1,27 @@
-"""Our answer to Kueue's admission check, on a Workload's status.
+"""Our answer to Kueue's admission check on a Workload's status, and its ``spec.active``, with the reason beside it.
 
-Server-side apply under a field manager of our own: of the list of checks only ours is written, and over the version
-that was read: work that was evicted since is not answered. ``requeueAfterSeconds`` is dropped by a Kueue that does not
-know it. Sources: the Workload CRD of Kueue v0.20; kubernetes-sigs/kueue#3543 for why an evicted Workload is left alone.
+The answer goes by server-side apply under a field manager of our own: of the list of checks only ours is written, and
+over the version that was read: work that was evicted since is not answered. ``requeueAfterSeconds`` is never written:
+until that time Kueue's reconcile returns before it evicts, and the quota stays taken. Sources: the Workload CRD of
+Kueue v0.20; ``WorkloadReconciler.Reconcile`` of Kueue 0.15 to 0.19; kubernetes-sigs/kueue#3543 for why an evicted
+Workload is left alone.
 """
 
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
-from pilotlight.facts.workload import CheckAnswer
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes import writes
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
+from pilotlight.codec.kubernetes.kueue_objects import PARKED
+from pilotlight.codec.kubernetes.typed_objects import Metadata
+from pilotlight.facts.workload import CheckAnswer, QueuedWork
 
 APPLY_PATCH = "application/apply-patch+yaml"
 LONGEST_MESSAGE = 1024
+_ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def answer(api: Api, kueue: str, said: CheckAnswer, now: datetime) -> None:
@@ -26,12 +34,34 @@ def answer(api: Api, kueue: str, said: CheckAnswer, now: datetime) -> None:
     }
     if said.selectors:
         check["podSetUpdates"] = [{"name": n, "nodeSelector": labels} for n, labels in said.selectors.items()]
-    if said.retry_s:
-        check["requeueAfterSeconds"] = round(said.retry_s)
     meta = {"name": said.of.name, "namespace": said.of.namespace}
     meta |= {"resourceVersion": said.of.version} if said.of.version else {}
     version = kueue.removeprefix("/apis/")
     body = {"apiVersion": version, "kind": "Workload", "metadata": meta, "status": {"admissionChecks": [check]}}
-    path = f"{kueue}/namespaces/{quote(said.of.namespace)}/workloads/{quote(said.of.name)}/status"
     query = "?fieldManager=pilotlight-admission&force=true&fieldValidation=Ignore"
-    api.ask("PATCH", f"{path}{query}", NOTHING, body, APPLY_PATCH)
+    api.ask("PATCH", f"{path(kueue, said.of)}/status{query}", NOTHING, body, APPLY_PATCH)
+
+
+def set_active(api: Api, kueue: str, of: QueuedWork, why: str) -> None:
+    """Take it out of its queue because of ``why``, or with an empty one put it back. Raises as ``answer`` does."""
+    meta: dict[str, Any] = {"annotations": {PARKED: why[:LONGEST_MESSAGE] or None}}
+    meta |= {"resourceVersion": of.version} if of.version else {}
+    api.ask("PATCH", path(kueue, of), NOTHING, {"metadata": meta, "spec": {"active": not why}}, MERGE_PATCH)
+
+
+def tell(api: Api, kueue: str, of: QueuedWork, reason: str, message: str, now: datetime) -> None:
+    """An Event on it."""
+    about = Metadata(name=of.name, namespace=of.namespace, uid=of.uid)
+    kind = writes.Kind(kueue.removeprefix("/apis/"), "Workload")
+    writes.tell(api, about, reason, message, now, f"{message}/{of.version}", kind=kind)
+
+
+def path(kueue: str, of: QueuedWork) -> str:
+    """Where it is."""
+    return f"{kueue}/namespaces/{quote(of.namespace)}/workloads/{quote(of.name)}"
+
+
+def is_strict(api: Api, kueue: str, queue: str) -> bool:
+    """True where a ClusterQueue lets nothing pass its head. Raises ``Forbidden``, ``Missing``."""
+    found = api.get(f"{kueue}/clusterqueues/{quote(queue)}", _ANY)
+    return bool((found.get("spec") or {}).get("queueingStrategy") == "StrictFIFO")

@@ -42,7 +42,7 @@ from pilotlight.codec.kubernetes.companions import (
     StorageClass,
     VolumeClaim,
 )
-from pilotlight.codec.kubernetes.kueue_workloads import ResourceFlavor, Workload
+from pilotlight.codec.kubernetes.kueue_objects import ResourceFlavor, Workload
 from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
     AUTOSCALER_LEASE,

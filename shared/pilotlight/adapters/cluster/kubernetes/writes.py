@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -20,6 +20,14 @@ from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
 from pilotlight.facts.labels import ANNOTATE, DRAINING, HOME, NEW_HOME, STATUS, WARNINGS
 from pilotlight.units import Seconds
+
+
+class Kind(NamedTuple):
+    """What an Event is about: a kind of objects and the version of its interface."""
+
+    version: str
+    name: str
+
 
 TRIES = 5
 """A write over an object that others change at the same time is tried so often."""
@@ -164,14 +172,17 @@ def _uid(api: Api, namespace: str, pod: str) -> str:
         return ""
 
 
-def tell(api: Api, about: Metadata, reason: str, message: str, now: datetime, change: str, *, node: bool) -> None:
-    """An Event of events.k8s.io/v1 on a pod, or on a node: of such they lie in ``default``.
+POD, NODE = Kind("v1", "Pod"), Kind("v1", "Node")
+
+
+def tell(api: Api, about: Metadata, reason: str, message: str, now: datetime, change: str, *, kind: Kind = POD) -> None:
+    """An Event of events.k8s.io/v1 on an object: on a node they lie in ``default``.
 
     One a reason and change for as long as the server keeps it: its name is made of them.
     """
-    namespace = "default" if node else about.namespace
-    regarding = {"apiVersion": "v1", "kind": "Node" if node else "Pod", "name": about.name, "uid": about.uid}
-    regarding |= {} if node else {"namespace": namespace}
+    namespace = "default" if kind == NODE else about.namespace
+    regarding = {"apiVersion": kind.version, "kind": kind.name, "name": about.name, "uid": about.uid}
+    regarding |= {} if kind == NODE else {"namespace": namespace}
     told = blake2b(f"{about.uid}/{reason}/{change}".encode(), digest_size=8).hexdigest()
     body = {
         "apiVersion": "events.k8s.io/v1",

@@ -1,0 +1,142 @@
+"""Queued work without money, over a Kueue that follows its own reconcile: its quota goes on, its evictions are few."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import msgspec
+import pytest
+from api_server import ApiServer, api_server
+from kueue_reconcile import Kueue
+from queue_site import QueueSite
+
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+
+HOUR = 3600.0
+
+
+class Played:
+    """The site over the stand-in, and the Kueue on it."""
+
+    def __init__(self, server: ApiServer) -> None:
+        for name in ("kueue", "kueue-flavors", "kueue-queues", "kueue-local-queues", "kueue-checks"):
+            server.store.serve(name)
+        self.server = server
+        self.api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
+        self.kueue: Kueue | None = None
+
+    def site(self, teams: dict[str, str], **options: object) -> QueueSite:
+        """Queues and budgets; Kueue's clock is the world's."""
+        site = QueueSite(self.api, self.settle, teams, **options)  # type: ignore[arg-type]
+        self.kueue = Kueue(self.server.store, site.deps.clock.now)
+        return site
+
+    def settle(self) -> None:
+        """Kueue goes on until nothing changes."""
+        if self.kueue is not None:
+            self.kueue.settle()
+
+    def evictions(self, name: str) -> int:
+        """How often Kueue evicted a Workload."""
+        assert self.kueue is not None
+        return len(self.kueue.evictions.get(name, ()))
+
+
+@pytest.fixture
+def played() -> Iterator[Played]:
+    """An empty cluster with Kueue."""
+    with api_server() as server:
+        yield Played(server)
+
+
+def test_the_next_in_the_queue_has_the_quota_of_what_is_refused(played: Played) -> None:
+    """One GPU of quota, two teams, the first without money: the other's node is bought at the very next look."""
+    site = played.site({"poor": "0.01", "rich": "100"})
+    site.submit("poor", "first")
+    site.stage.wait(60)
+    site.submit("rich", "second")
+    played.settle()
+    assert (site.stands("poor", "first"), site.stands("rich", "second")) == ("reserved", "waits")
+    site.tick()
+    assert (site.stands("poor", "first"), site.stands("rich", "second")) == ("waits", "reserved")
+    assert "requeueState" not in site.work("poor", "first")["status"]
+    site.tick(60)
+    assert [pool.desired for pool in site.deps.pools.describe()] == [1]
+
+
+def test_a_workload_is_evicted_six_times_an_hour_at_most(played: Played) -> None:
+    """Alone in its queue it gets its quota again at once: five refusals, then it is out of its queue, and told so."""
+    site = played.site({"poor": "0.01"})
+    site.submit("poor", "train")
+    for _ in range(30):
+        played.settle()
+        site.tick(60)
+    assert (site.stands("poor", "train"), played.evictions("q-poor/train")) == ("out", 6)
+    [told] = site.events("poor", "train")
+    assert told.startswith("OutOfQueue: team poor: ")
+    assert "a person sets spec.active: true" in told
+
+
+def test_the_head_of_a_strict_queue_is_taken_out_at_once(played: Played) -> None:
+    """It would be the head again, of a queue where nothing passes it: what is behind it has the quota."""
+    site = played.site({"poor": "0.01", "rich": "100"}, strategy="StrictFIFO")
+    site.submit("poor", "head", priority=9)
+    site.submit("rich", "behind")
+    played.settle()
+    site.tick()
+    assert (site.stands("poor", "head"), site.stands("rich", "behind")) == ("out", "reserved")
+    assert played.evictions("q-poor/head") == 1
+
+
+def test_it_is_back_in_its_queue_when_its_budget_has_room(played: Played) -> None:
+    """Out while the other's node is all that it holds, untried; back when it is raised, and bought for."""
+    site = played.site({"poor": "2.50"}, strategy="StrictFIFO", gpus=2)
+    site.submit("poor", "first")
+    site.submit("poor", "second")
+    played.settle()
+    for _ in range(20):
+        site.tick(60)
+    stand = {site.stands("poor", name): name for name in ("first", "second")}
+    assert (sorted(stand), played.evictions(f"q-poor/{stand['out']}")) == (["out", "reserved"], 1)
+    [budget] = site.deps.policy.budgets
+    more = msgspec.structs.replace(budget, usd=Decimal(10))
+    site.deps = replace(site.deps, policy=msgspec.structs.replace(site.deps.policy, budgets=(more,)))
+    site.tick(60)
+    assert site.stands("poor", stand["out"]) == "reserved"
+    site.tick(60)
+    assert [pool.desired for pool in site.deps.pools.describe()] == [2]
+    told = sorted(site.events("poor", stand["out"]))
+    assert [each.partition(":")[0] for each in told] == ["BackInQueue", "OutOfQueue"]
+
+
+def test_without_the_right_to_take_it_out_it_is_evicted_on(played: Played) -> None:
+    """An account that may only answer checks keeps no quota from others; doctor names the right."""
+    site = played.site({"poor": "0.01"})
+    played.server.allow = lambda access: (
+        (access.verb, access.resource, access.subresource) != ("patch", "workloads", "")
+    )
+    site.submit("poor", "train")
+    for _ in range(9):
+        played.settle()
+        site.tick(60)
+    assert (site.stands("poor", "train"), played.evictions("q-poor/train")) == ("reserved", 9)
+
+
+def test_a_person_may_put_it_back(played: Played) -> None:
+    """spec.active: true is enough; taking it out by hand later is that person's, and stays."""
+    site = played.site({"poor": "0.01"}, strategy="StrictFIFO")
+    site.submit("poor", "train")
+    played.settle()
+    site.tick()
+    policy = msgspec.structs.replace(site.deps.policy, budgets=())
+    site.patch("poor", "train", {"spec": {"active": True}})
+    played.settle()
+    site.deps = replace(site.deps, policy=policy)
+    site.tick(60)
+    assert site.stands("poor", "train") == "reserved"
+    site.patch("poor", "train", {"spec": {"active": False}})
+    played.settle()
+    site.tick(60)
+    site.tick(HOUR)
+    assert site.stands("poor", "train") == "out"
