@@ -19,7 +19,7 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test docs-test rooms picture serve mutants interleavings chaos interruptions format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
+.PHONY: help setup check run demo test docs-test rooms reference picture serve mutants interleavings chaos interruptions format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -72,6 +72,9 @@ docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or
 
 rooms: $(STAMP) ## docs/rooms.md from the modules' first sentences
 	$(BIN)/python scripts/rooms.py --write
+
+reference: $(STAMP) ## docs/reference/commands.md from the commands themselves
+	$(BIN)/python scripts/reference.py --write
 
 build/axe/.installed: ## For the tests of pages with a screen reader in mind (needs npm)
 	npm install --prefix build/axe --no-save --no-audit --no-fund --silent axe-core@4.14.1

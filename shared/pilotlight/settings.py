@@ -48,7 +48,7 @@ AWS_ROLE_ARN                    the role that acts on AWS, by AWS_WEB_IDENTITY_T
 OTEL_EXPORTER_OTLP_ENDPOINT     ``http://HOST:4318``: billing_tick pushes its cluster's figures there (OTLP over
                                 HTTP, as JSON); unset: nothing is pushed
 OTEL_EXPORTER_OTLP_HEADERS      headers that go with them: ``key=value,key=value``
-HTTPS_PROXY                     the proxy of ``send --url``, ``trace --prometheus`` and ``prices refresh``, by requests;
+HTTPS_PROXY                     the proxy of ``send --url``, ``trace --prometheus`` and ``prices``, by requests;
                                 also HTTP_PROXY and, for what goes past it, NO_PROXY. This machine needs none
 REQUESTS_CA_BUNDLE              a file of the authorities that those commands trust, instead of requests' own
 XDG_STATE_HOME                  where state of a person's programs lies

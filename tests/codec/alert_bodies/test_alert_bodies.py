@@ -21,7 +21,7 @@ ALERT = Alert(
     what="budget nlp is spent",
     why="$400.00 of $400.00",
     next="no more nodes today",
-    how="pilotlight budget status",
+    how="pilotlight budget",
     usd_per_hour="12.2400",
     usd="400",
     team="nlp",
@@ -53,7 +53,7 @@ def test_an_alert_says_what_where_dollars_why_next_and_how() -> None:
         "cost: $12.24 an hour, $400.00 in all",
         "why: $400.00 of $400.00",
         "next: no more nodes today",
-        "how: pilotlight budget status",
+        "how: pilotlight budget",
     ]
 
 

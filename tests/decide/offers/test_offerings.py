@@ -181,7 +181,7 @@ def test_nothing_is_bought_at_a_price_three_times_too_old() -> None:
 @pytest.mark.parametrize(
     ("cloud", "said"),
     [
-        ("eks", "pilotlight prices refresh FILE --region REGION"),
+        ("eks", "pilotlight prices FILE --region REGION"),
         ("civo", 'check it, then set prices.overrides: {"g4dn.xlarge/spot": YOUR-PRICE}'),
     ],
 )

@@ -163,7 +163,7 @@ def test_the_watchman_is_what_the_code_reads() -> None:
     )
     pod = found["CronJob", "pilotlight-watchman"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == "pilotlight-watchman"
-    assert pod["containers"][0]["command"] == ["pilotlight", "placement", "lift", "--silent", "300"]
+    assert pod["containers"][0]["command"] == ["pilotlight", "lift", "--silent", "300"]
 
 
 def test_who_hands_back_may_do_that_and_nothing_else() -> None:

@@ -46,8 +46,8 @@ def without(package: str, *words: str, cwd: Path, **environ: str) -> subprocess.
 @pytest.mark.parametrize(
     ("package", "extra", "words"),
     [
-        pytest.param("typer", "cli", ["--help"], id="nothing of the command line"),
-        pytest.param("rich", "cli", ["--help"], id="no rich"),
+        pytest.param("typer", "cli", ["plan", "--help"], id="nothing of the command line"),
+        pytest.param("rich", "cli", ["plan", "--help"], id="no rich"),
         pytest.param("boto3", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no DynamoDB"),
         pytest.param("botocore", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no part of boto3"),
     ],

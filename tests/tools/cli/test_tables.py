@@ -39,7 +39,7 @@ TABLES = {
     "targets": "targets",
     "commitments --rate g4dn.xlarge:one-year=0.35": "commitments",
     "pools": "pools",
-    "budget status": "budget",
+    "budget": "budget",
     "alerts list": "alerts",
     "state ls": "state",
     f"sizes --region {REGION}": "sizes",

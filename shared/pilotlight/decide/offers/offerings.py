@@ -104,7 +104,7 @@ def stale_prices(policy: Policy, offered: Iterable[Offering], now: datetime) -> 
 
 
 TOLD_BY: Mapping[CloudName, str] = {
-    "eks": "pilotlight prices refresh FILE --region REGION writes today's into the file that prices.files names",
+    "eks": "pilotlight prices FILE --region REGION writes today's into the file that prices.files names",
 }
 """What renews the prices of a cloud that tells them."""
 

@@ -163,7 +163,7 @@ _MEANS: Mapping[SetApartKind, str] = {
 _HOW: Mapping[SetApartKind, str] = {
     "pod": "pilotlight why {name}; kubectl: look for an extreme value in its annotations, resources or grace period",
     "node": "kubectl describe node {name}: look for an extreme value in its labels, annotations or capacity",
-    "hold": "pilotlight budget status; send the function's log to Pilotlight's issues",
+    "hold": "pilotlight budget; send the function's log to Pilotlight's issues",
     "rescue": "pilotlight why {name}; the function's log has the error: move its pods by hand if time is short",
     "workload": "kubectl describe workload {name}: look for an extreme value in its pod sets",
 }

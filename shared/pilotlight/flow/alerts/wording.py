@@ -143,7 +143,7 @@ def _finding(one: Finding) -> Alert:
         return msgspec.structs.replace(alert, fingerprint=named, subject=one.subject, how=f"pilotlight why {node}")
     if one.code == CLAIM_REFUSED:  # One of each claim, whichever pods make it.
         alert = msgspec.structs.replace(alert, fingerprint=mark(kind, (same_claim(one.message),)))
-    how = "pilotlight budget status" if one.code.startswith("budget-") else "pilotlight doctor"
+    how = "pilotlight budget" if one.code.startswith("budget-") else "pilotlight doctor"
     return msgspec.structs.replace(alert, how=how)
 
 

@@ -218,6 +218,6 @@ def _alert(deps: Deps, kind: str, what: str, why: str, now: datetime) -> Alert:
         what=what,
         why=why,
         next="looked at again at every billing tick",
-        how="pilotlight budget status",
+        how="pilotlight budget",
         at=now,
     )

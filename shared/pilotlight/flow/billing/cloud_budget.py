@@ -36,7 +36,7 @@ def _passed(deps: Deps, notice: BudgetNotice, cost: Decimal, limit: Decimal) -> 
         what=what,
         why=f"{cost} of {limit} {notice.currency} since {notice.since:%Y-%m-%d}, as the cloud says hours later",
         next="nothing is stopped by it: budgets of the policy are what caps",
-        how="pilotlight budget status",
+        how="pilotlight budget",
         usd=notice.cost if notice.currency == "USD" else "",
         at=deps.state.now(),
     )

@@ -105,7 +105,7 @@ def _alert(deps: Deps, step: LadderStep, spent: Spent, start: datetime, now: dat
         f"{percent(step)} of {limit(spent.meter)} is spent",
         why=f"{figures(spent)}; {outlook(spent)}",
         next=_next(budget, step, resolved),
-        how=f"pilotlight budget status; budgets.{budget.name} in the policy sets limit and ladder",
+        how=f"pilotlight budget; budgets.{budget.name} in the policy sets limit and ladder",
         usd=str(spent.total.quantize(Decimal("0.01"))) if spent.meter.measure == "usd" else "",
         resolved=resolved,
         team=(budget.scope.team or "") if isinstance(budget.scope, BudgetScope) else "",

@@ -1,6 +1,6 @@
 """The command ``pilotlight``: its commands, and how errors look.
 
-Every command's module is imported when that command runs or its help is shown, so that ``--help`` is quick.
+A command's module is imported when that command is named, so that help and completion are quick.
 """
 
 import os
@@ -17,7 +17,10 @@ from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
+from pilotlight.settings import environment
+from pilotlight.tools.cli.command_table import COMMANDS, module_of
 from pilotlight.tools.cli.extras import advice
+from pilotlight.tools.cli.front_help import ABOUT
 from pilotlight.tools.cli.state_option import with_state
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.terminal import Shown, teach_rich
@@ -25,82 +28,9 @@ from pilotlight.tools.cli.terminal import Shown, teach_rich
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-COMMANDS = {
-    "start.init_command": ("init",),
-    "start.plan_command": ("plan",),
-    "gpus.preempt_command": ("preempt",),
-    "start.doctor_command": ("doctor",),
-    "start.policy_commands": ("check", "schema"),
-    "start.lint_command": ("lint",),
-    "start.demo_command": ("demo",),
-    "start.serve_command": ("serve",),
-    "start.world_command": ("world",),
-    "start.send_command": ("send",),
-    "act.reconcile_command": ("reconcile",),
-    "install.connect_command": ("connect",),
-    "act.brake_commands": ("pause", "resume", "approve"),
-    "install.handover_commands": ("takeover", "handback"),
-    "install.uninstall_command": ("uninstall",),
-    "install.placement_commands": ("placement",),
-    "install.manifests_commands": ("manifests",),
-    "install.kueue_commands": ("kueue",),
-    "watch.why_command": ("why",),
-    "records.report_command": ("report",),
-    "records.bill_command": ("bill",),
-    "prices.commitments_command": ("commitments",),
-    "gpus.targets_command": ("targets",),
-    "watch.status_command": ("status",),
-    "watch.pools_command": ("pools",),
-    "watch.shadow_commands": ("shadow",),
-    "watch.queue_commands": ("queues",),
-    "gpus.waste_command": ("waste",),
-    "act.reclaim_commands": ("reclaim",),
-    "gpus.runs_command": ("runs",),
-    "watch.budget_command": ("budget",),
-    "watch.alert_commands": ("alerts",),
-    "records.audit_commands": ("audit",),
-    "records.state_commands": ("state",),
-    "prices.whatif_command": ("whatif",),
-    "prices.cost_command": ("cost-of-self",),
-    "prices.sizes_command": ("sizes",),
-    "prices.deadline_command": ("deadline",),
-    "prices.spot_command": ("spot",),
-    "install.notice_agent_command": ("notice-agent",),
-    "gpus.monitor_command": ("monitor",),
-    "prices.prices_command": ("prices",),
-    "lab.replay_command": ("replay", "week"),
-    "lab.tune_command": ("tune",),
-    "lab.trace_commands": ("synth", "stats", "trace"),
-    "lab.conformance_command": ("conformance",),
-    "act.drill_command": ("drill",),
-}
-"""Which module of this package registers which commands."""
-
-PANELS = {
-    "Before it acts": "init plan doctor check lint schema demo",
-    "Running it": "serve world send reconcile connect pause resume approve reclaim placement manifests"
-    " notice-agent monitor",
-    "Whose pools": "takeover handback kueue uninstall",
-    "What it did, and what it cost": "status pools why report shadow bill budget alerts audit state",
-    "Reckoning": "targets commitments waste runs preempt queues whatif cost-of-self sizes prices deadline spot",
-    "Proof": "replay week tune synth stats trace conformance drill",
-}
-"""How the help groups them."""
-
 OPEN_STATE = {
-    *PANELS["What it did, and what it cost"].split(),
-    *(
-        "commitments",
-        "targets",
-        "preempt",
-        "serve",
-        "reconcile",
-        "takeover",
-        "pause",
-        "resume",
-        "approve",
-        "reclaim",
-    ),
+    *("status", "pools", "why", "budget", "alerts", "shadow", "report", "bill", "audit", "state"),
+    *("commitments", "targets", "preempt", "serve", "reconcile", "takeover", "pause", "resume", "approve", "reclaim"),
 }
 """Those that open the state: they take ``--state``."""
 
@@ -118,30 +48,39 @@ class Stopped(BaseException):
 
 
 def build(words: list[str]) -> typer.Typer:
-    """The command line for ``words``: with only the module of the command they name, or with all."""
+    """The command line for ``words``: the module of the command that they name and the names of the others, or all."""
     app = typer.Typer(
-        name="pilotlight",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-        help=_HELP,
+        name="pilotlight", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", help=ABOUT
     )
     app.callback()(_options)
-    named = [module for module, commands in COMMANDS.items() if words and words[0] in commands]
-    for module in named or COMMANDS:
-        import_module(f"pilotlight.tools.cli.{module}").register(app)
+    named = module_of(words[0]) if words else ""
+    for module, commands in COMMANDS.items():
+        if not words or module == named:
+            import_module(f"pilotlight.tools.cli.{module}").register(app)
+            continue
+        for name, line in commands.items():
+            app.command(name, help=line)(_elsewhere)
     opening = [command for command in app.registered_commands if _name(command) in OPEN_STATE]
     for group in app.registered_groups:
         if group.typer_instance is not None and _name(group) in OPEN_STATE:
             opening += group.typer_instance.registered_commands
     for command in opening:
-        if command.callback is not None:
+        if command.callback not in (None, _elsewhere):
             command.callback = with_state(command.callback)
-    panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
-    registered: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
-    for info in registered:
-        info.rich_help_panel = panel_of[_name(info)]
     return app
+
+
+def _elsewhere() -> None:
+    """Stand for a command whose module is not imported: for completion of names, and for what is no command."""
+
+
+def typed_so_far() -> list[str]:
+    """The words of the line that a shell asks to complete, its last one perhaps empty; none where it does not ask."""
+    environ = environment()
+    if "_PILOTLIGHT_COMPLETE" not in environ:
+        return []
+    line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS", "")
+    return line.split()[1:] or [""]
 
 
 def _name(info: CommandInfo | TyperInfo) -> str:
@@ -162,7 +101,7 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
         logs.begin()
     stop = Stop(os.getpid())
     try:
-        command = made(words)
+        command = made(words or typed_so_far())
         for number in ENDS:
             signal.signal(number, stop)
         ended = command(args=words, prog_name=name, standalone_mode=False)
@@ -240,9 +179,6 @@ def _usage(error: Any) -> int:
     path = error.ctx.command_path if error.ctx else "pilotlight"
     sys.stderr.write(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {path} --help\n")
     return EXIT_BAD_INPUT
-
-
-_HELP = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
 
 
 def _say_version(asked: bool) -> None:

@@ -52,7 +52,7 @@ def test_a_regions_file_has_machines_both_ways_to_buy_and_disks_of_the_day(aws: 
     file = tmp_path / "prices.yaml"
     file.write_text(text)
     aws.listed = {"g5.xlarge": "1.2", "g4dn.xlarge": "0.6", "gp3": "0.09", "gp2": "0.12"}
-    run("prices", "refresh", str(file))
+    run("prices", str(file))
     after = read_catalog(file.read_bytes(), "prices.yaml")
     assert [str(kind.prices["on-demand"].usd_per_hour) for kind in after.instance_types.values()] == ["1.2", "0.6"]
     assert [str(disk.usd_per_gib_month) for disk in after.disks.values()] == ["0.09", "0.12"]

@@ -1,4 +1,4 @@
-"""``pilotlight prices refresh`` over a server that answers as AWS does."""
+"""``pilotlight prices`` over a server that answers as AWS does."""
 
 import json
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> Path:
 
 def run(*words: object) -> Result:
     """The command's end."""
-    return CliRunner().invoke(build(["prices"]), ["prices", "refresh", *map(str, words), "--region", "eu-west-1"])
+    return CliRunner().invoke(build(["prices"]), ["prices", *map(str, words), "--region", "eu-west-1"])
 
 
 def test_a_file_gets_todays_prices_and_keeps_the_rest(aws: Aws, file: Path) -> None:

@@ -95,7 +95,7 @@ def test_every_command_that_opens_the_state_takes_the_option(command: str) -> No
         assert "--state" in shown.output, f"{command} {words}"
 
 
-@pytest.mark.parametrize("words", [("placement", "lift"), ("manifests", "placement")], ids=" ".join)
+@pytest.mark.parametrize("words", [("lift",), ("manifests", "placement")], ids=" ".join)
 def test_a_command_that_opens_no_state_says_nothing_of_it(words: tuple[str, str]) -> None:
     """It has no such option: where the state lies is nothing to it."""
     shown = CliRunner().invoke(build([words[0]]), [*words, "--help"], env={"COLUMNS": "200"})

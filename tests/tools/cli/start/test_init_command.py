@@ -111,9 +111,9 @@ def test_the_version_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        pytest.param("pilotlight pla", {"plan", "placement"}, id="a command"),
+        pytest.param("pilotlight re", {"reclaim", "reconcile", "replay", "report", "resume"}, id="a command"),
         pytest.param("pilotlight plan --po", {"--pods", "--policy"}, id="an option"),
-        pytest.param("pilotlight budget ", {"status"}, id="a command of a group"),
+        pytest.param("pilotlight shadow ", {"report", "canary"}, id="a command of a group"),
     ],
 )
 def test_shells_complete_what_is_typed(typed: str, offered: set[str], at_the_prompt: Callable[[str], set[str]]) -> None:
@@ -124,12 +124,12 @@ def test_shells_complete_what_is_typed(typed: str, offered: set[str], at_the_pro
 @pytest.fixture
 def at_the_prompt(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
     """What bash would be told."""
-    from pilotlight.tools.cli.main import build
+    from pilotlight.tools.cli.main import build, typed_so_far
 
     def ask(typed: str) -> set[str]:
         monkeypatch.setenv("COMP_WORDS", typed)
         monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
-        environ = {"_PILOTLIGHT_COMPLETE": "complete_bash"}
-        return set(CliRunner().invoke(build([]), [], prog_name="pilotlight", env=environ).stdout.split())
+        monkeypatch.setenv("_PILOTLIGHT_COMPLETE", "complete_bash")
+        return set(CliRunner().invoke(build(typed_so_far()), [], prog_name="pilotlight").stdout.split())
 
     return ask

@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.doorway import takes
-from pilotlight.tools.cli.start.send_command import _unpacked, function_of
+from pilotlight.tools.cli.act.send_command import _unpacked, function_of
 
 SAMPLES = Path(__file__).resolve().parents[4] / "events" / "samples"
 OUTSIDE = sorted(p for p in SAMPLES.rglob("*.json") if p.parent.name != "pilotlight")

@@ -1,4 +1,4 @@
-"""pilotlight budget status, as a person runs it on a deployment's state."""
+"""pilotlight budget, as a person runs it on a deployment's state."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -28,7 +28,7 @@ budgets:
 def run(*words: str) -> Result:
     """The command's outcome; what it raises goes on to the test."""
     wide = {"COLUMNS": "120"}
-    return CliRunner().invoke(build(["budget"]), ["budget", "status", *words], catch_exceptions=False, env=wide)
+    return CliRunner().invoke(build(["budget"]), ["budget", *words], catch_exceptions=False, env=wide)
 
 
 @pytest.fixture
@@ -76,4 +76,4 @@ def test_without_budgets_it_says_where_they_go(tmp_path: Path, monkeypatch: pyte
 
 def test_help_has_an_example() -> None:
     """As every command's."""
-    assert "pilotlight budget status --json" in run("--help").stdout
+    assert "pilotlight budget --json" in run("--help").stdout

@@ -1,4 +1,4 @@
-"""``pilotlight placement`` and ``manifests placement``: what keeps small work off dear nodes, lifted or made."""
+"""``pilotlight lift`` and ``manifests placement``: what keeps small work off dear nodes, lifted or made."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -13,15 +13,8 @@ DAY_S = 86_400.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Nodes that take only the pods that are planned on them.")
-    group.callback()(_group)
-    group.command("lift")(lift)
-    app.add_typer(group, name="placement")
-
-
-def _group() -> None:
-    """Nodes that take only the pods that are planned on them."""
+    """Add the command."""
+    app.command()(lift)
 
 
 def affinity(
@@ -70,7 +63,7 @@ def lift(
     The watchman of infra/kubernetes/placement runs it every two minutes. Nodes that come later are
     born closed as their pool says: take the taint pilotlight.dev/home out of it too.
 
-    Example: [bold]pilotlight placement lift --context prod --dry-run[/bold]
+    Example: [bold]pilotlight lift --context prod --dry-run[/bold]
     """
     from pilotlight.adapters.cluster.kubernetes import closing_lease
     from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of

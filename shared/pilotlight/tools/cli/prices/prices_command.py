@@ -1,4 +1,4 @@
-"""``pilotlight prices refresh``: a price file as the cloud tells its prices today."""
+"""``pilotlight prices``: a price file as the cloud tells its prices today."""
 
 import os
 from collections.abc import Mapping
@@ -31,13 +31,11 @@ class Change(NamedTuple):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(help="Price files.", no_args_is_help=True)
-    group.command()(refresh)
-    app.add_typer(group, name="prices")
+    """Add the command."""
+    app.command()(prices)
 
 
-def refresh(
+def prices(
     file: Annotated[Path, typer.Argument(help="A price file, as prices.files of a policy names it.")],
     region: Annotated[str, typer.Option(help="Whose prices, as eu-west-1.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
@@ -48,7 +46,7 @@ def refresh(
     A price of the file that the cloud does not tell is named, keeps its figure and its date, and the command ends with
     1: what is old stays old. Comments of the file are lost.
 
-    Example: [bold]pilotlight prices refresh aws-us-east-1.yaml --region us-east-1 --dry-run[/bold]
+    Example: [bold]pilotlight prices aws-us-east-1.yaml --region us-east-1 --dry-run[/bold]
     """
     catalog = _read(file)
     prices, disks = _told(catalog, region, file)
@@ -104,7 +102,7 @@ def catalog_text(
     body["disks"] |= msgspec.to_builtins(dict(disks))
     body["region"] = region
     body["as_of"] = f"{now:%Y-%m-%dT00:00:00Z}"
-    head = f"# Prices as the cloud told them on {now:%Y-%m-%d} (pilotlight prices refresh); each has its own date.\n"
+    head = f"# Prices as the cloud told them on {now:%Y-%m-%d} (pilotlight prices); each has its own date.\n"
     return head + str(yaml.safe_dump(body, sort_keys=False, width=120))
 
 

@@ -28,23 +28,16 @@ class _Kept:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Look at the budgets.")
-    group.callback()(_group)
-    group.command()(status)
-    app.add_typer(group, name="budget")
+    """Add the command."""
+    app.command()(budget)
 
 
-def _group() -> None:
-    """Look at the budgets."""
-
-
-def status(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False) -> None:
+def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False) -> None:
     """Show of every budget what is held, billed and metered, how the period will end, and the ladder's step in force.
 
     Reads only the policy and the state. Purchases are judged by "settled and held", the ladder by billed and metered.
 
-    Example: [bold]pilotlight budget status --json[/bold]
+    Example: [bold]pilotlight budget --json[/bold]
     """
     from pilotlight.wiring import app
 

@@ -51,7 +51,7 @@ def head_of_record(record: Record) -> tuple[Said, ...]:
     )
 
 
-def counted(count: int, thing: str) -> str:
+def count_of(count: int, thing: str) -> str:
     """Things with their number: "1 node", "3 nodes"."""
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
@@ -80,16 +80,16 @@ def _buys(plan: Plan) -> str:
     order = sorted(count, key=lambda offering: -count[offering] * usd[offering])
     total = sum(buy.count * buy.usd_per_hour for buy in plan.buys)
     what = names(f"{count[offering]} x {offering}" for offering in order)
-    return f"{counted(count.total(), 'node')}, {cents(total)}/h: {what}"
+    return f"{count_of(count.total(), 'node')}, {cents(total)}/h: {what}"
 
 
 def _releases(going: tuple[NodeVerdict, ...]) -> str:
     if not going:
         return "nothing"
     unknown = sum(node.usd_per_hour is None for node in going)
-    besides = f" and {counted(unknown, 'unknown price')}" if unknown else ""
+    besides = f" and {count_of(unknown, 'unknown price')}" if unknown else ""
     usd = cents(known_per_hour(going))
-    return f"{counted(len(going), 'node')}, {usd}/h{besides}: {names(node.node for node in going)}"
+    return f"{count_of(len(going), 'node')}, {usd}/h{besides}: {names(node.node for node in going)}"
 
 
 def _missed(record: Record, call: str, word: str) -> str:
@@ -106,22 +106,22 @@ def _waits(plan: Plan) -> Iterator[str]:
     """Waits that no purchase of this plan ends."""
     for verdict, what in _FOR.items():
         if pods := sum(_size(group) for group in plan.pods if group.verdict == verdict):
-            yield f"{counted(pods, 'pod')} {what}"
+            yield f"{count_of(pods, 'pod')} {what}"
     for code, (wait, thing) in GATES.items():
         if stopped := [finding.subject for finding in plan.findings if finding.code == code]:
-            yield f"{counted(len(stopped), thing)} {wait} ({names(stopped)})"
+            yield f"{count_of(len(stopped), thing)} {wait} ({names(stopped)})"
     if held := sum(one.count for one in plan.held):
-        yield f"{counted(held, 'node')} for a brake"
+        yield f"{count_of(held, 'node')} for a brake"
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:
     groups = [group for group in plan.pods if group.verdict == "finding"]
     if pods := sum(map(_size, groups)):
-        yield f"{counted(pods, 'pod')} that no node would help ({names(group.pods[0] for group in groups)})"
+        yield f"{count_of(pods, 'pod')} that no node would help ({names(group.pods[0] for group in groups)})"
     if others := list(other_findings(plan)):
-        yield f"{counted(len(others), 'finding')} ({names(finding.subject for finding in others)})"
+        yield f"{count_of(len(others), 'finding')} ({names(finding.subject for finding in others)})"
     if claims := [finding for finding in plan.findings if finding.code == CLAIM_REFUSED]:
-        yield f"{counted(len(claims), 'claim')} that {'does' if len(claims) == 1 else 'do'} not count"
+        yield f"{count_of(len(claims), 'claim')} that {'does' if len(claims) == 1 else 'do'} not count"
 
 
 def other_findings(plan: Plan) -> Iterator[Finding]:

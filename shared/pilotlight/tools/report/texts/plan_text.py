@@ -11,7 +11,7 @@ from rich.text import Text
 from pilotlight.facts.decisions import Held, NodeVerdict, Plan
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED, PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.tools.report.texts.plan_head import GATES, counted, head, other_findings
+from pilotlight.tools.report.texts.plan_head import GATES, count_of, head, other_findings
 from pilotlight.units import an_hour, cents
 
 SHOWN_PODS = 20
@@ -121,7 +121,7 @@ def _reasons(group: PodGroup, most: int = 0) -> Iterator[str]:
     for why, offerings in every[: most or None]:
         yield f"{_either(offerings, 'offering')}: {why}"
     if most and len(every) > most:
-        yield f"and {counted(len(every) - most, 'other reason')}"
+        yield f"and {count_of(len(every) - most, 'other reason')}"
 
 
 def _by_reason(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
@@ -134,7 +134,7 @@ def _by_reason(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str
 
 def _either(given: Sequence[str], thing: str) -> str:
     """One by its name, several by their number."""
-    return given[0] if len(given) == 1 else counted(len(given), thing)
+    return given[0] if len(given) == 1 else count_of(len(given), thing)
 
 
 def _rejected(rejected: Rejected) -> str:
