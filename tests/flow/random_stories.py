@@ -19,6 +19,7 @@ import msgspec
 from stage import MINUTE, START, Stage
 from state_tables import minutes
 from story_happenings import HAPPENINGS
+from story_homes import AT_HOMES
 from story_lines import BEGIN, alert_line, lines_of
 from story_ports import Cloud, Cluster, Died, Fate, Store
 
@@ -26,6 +27,7 @@ from pilotlight.decide.money import budget_balance as moves
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps, LadderStep, Limits
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.billing.billing_tick import billing
@@ -36,6 +38,8 @@ from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
 Rules = dict[str, Any]
+PLAIN = 30
+"""So many seeds tell of pools whose nodes are open to all; in those after them, most nodes take their own pods only."""
 
 
 class Story(Stage):
@@ -53,6 +57,14 @@ class Story(Stage):
         self._was_fine: list[str] = []
         self.fate = Fate()
         rules = _rules(self.draw)
+        self.happenings = HAPPENINGS
+        spread = {"registered_s": 0.0}
+        if seed >= PLAIN:
+            self.happenings = HAPPENINGS | AT_HOMES
+            rules |= _with_homes(self.draw, rules["pools"])
+            spread = {
+                name: self.draw.choice((0.0, 20.0, 90.0)) for name in ("registered_s", "join_spread_s", "untaint_s")
+            }
         faults = Faults(
             boot_s=self.draw.choice((60.0, 180.0, 500.0)),
             shortage=self.draw.choice((0.0, 0.0, 0.3)),
@@ -61,6 +73,7 @@ class Story(Stage):
             replace_lost=self.draw.random() < 0.3,
             bind_s=self.draw.choice((0.0, 0.0, 3.0)),
             checkpoint_s=600.0,
+            **spread,
         )
         super().__init__(faults=faults, boot_s=faults.boot_s or 0, **rules)
         self.world.advance((BEGIN - START).total_seconds())
@@ -69,8 +82,8 @@ class Story(Stage):
         self.cloud.silent = self.draw.random() < 0.25
         self.deps = replace(self.deps, cluster=Cluster(self.world, self.fate), pools=self.cloud, state=self.store)
         self.backups = [self.store.backup()]
-        likely = self.draw.sample(sorted(HAPPENINGS), 8)
-        self.weights = [1.0 if name in likely else 0.1 for name in sorted(HAPPENINGS)]
+        likely = self.draw.sample(sorted(self.happenings), 8)
+        self.weights = [1.0 if name in likely else 0.1 for name in sorted(self.happenings)]
         self.known: list[PodDemand] = []
 
     def say(self, line: str) -> None:
@@ -84,7 +97,7 @@ class Story(Stage):
         """The story: so many hours with happenings, and one in which it settles down."""
         for minute in range(60 * hours):
             for _ in range(self.draw.choice((0, 1, 1, 2)) if minute % 2 == 0 else 0):
-                self._happen(self.draw.choices(sorted(HAPPENINGS), self.weights)[0])
+                self._happen(self.draw.choices(sorted(self.happenings), self.weights)[0])
             if minute % 20 == 0:
                 self._happen("job")
             self._minute(minute)
@@ -100,7 +113,7 @@ class Story(Stage):
     def _happen(self, name: str) -> None:
         self.fate.plan(0, Fate.nothing)
         self.say(f"{self._clock()} {name}")
-        HAPPENINGS[name](self)
+        self.happenings[name](self)
 
     def _minute(self, minute: int) -> None:
         self.wait(MINUTE)
@@ -164,6 +177,9 @@ class Story(Stage):
                 lines = lines_of(key, entry.stored.value)
                 self._shown[key] = entry.stored.version, lines
             out.update(lines)
+        out.update(f"home {name}: {node.home}" for name, node in self.world.nodes.items() if node.home)
+        waits = (pod for job in self.world.pending.values() for pod in job.demands if pod.homes)
+        out.update(f"home of {pod.uid}: {' '.join(pod.homes)}" for pod in waits)
         return out
 
 
@@ -209,6 +225,19 @@ def _rules(draw: Random) -> Rules:
     rules["gpu_ready_deadline"] = draw.choice((400.0, 900.0))
     rules["value_of_wait"] = Decimal(draw.choice((0, 3)))
     return rules
+
+
+def _with_homes(draw: Random, pools: Rules) -> Rules:
+    """What differs where most pools are homed."""
+    said: Rules = {}
+    for name, pool in pools.items():
+        own: Rules = {"taints": (BIRTH_TAINT,)} if draw.random() < 0.8 else {}
+        own |= {"standby": draw.choice((0, 1, "auto"))}
+        own |= {"zones": ("a", "b")} if draw.random() < 0.2 else {}
+        own |= {"drift": "replace", "max_age": 5400.0} if draw.random() < 0.1 else {}
+        own |= {"idle_timeout": draw.choice((60.0, 600.0))} if draw.random() < 0.3 else {}
+        said[name] = msgspec.structs.replace(pool, **own)
+    return {"pools": said, "value_of_wait": Decimal(draw.choice((0, 3, 30))), "placement": "homes"}
 
 
 def _budgets(draw: Random) -> tuple[Budget, ...]:

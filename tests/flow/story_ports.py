@@ -157,5 +157,6 @@ def _met(name: str) -> Any:
     return call
 
 
-for _name in ("observe", "cordon", "uncordon", "close", "open", "bound", "drain", "evict", "delete", "tell"):
+for _name in ("observe", "cordon", "uncordon", "name_home", "tolerate", "open", "bound", "drain", "evict", "delete",
+              "tell"):  # fmt: skip
     setattr(Cluster, _name, _met(_name))

@@ -6,7 +6,7 @@ import pytest
 from random_stories import story
 from state_tables import differing
 
-SEEDS = 30
+SEEDS = 60
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
