@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.offers.spot_history import Survival
 from pilotlight.facts.workload import NVIDIA, GpuRequest, PodShape
-from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour
+from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, clock_seconds
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
 Mode = Literal["observe", "advise", "scale-up", "act"]
@@ -175,10 +175,15 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.pool, self.name
 
     @cached_property
-    def runs(self) -> tuple[tuple[str, datetime | None], ...]:
-        """Of each pod that holds a GPU its ``run_kind``, and when it started."""
-        pods = self.gpu_pods
-        return tuple([(run_kind(p.workload_class, p.team, p.gpu.count if p.gpu else 0), p.started_at) for p in pods])
+    def runs(self) -> tuple[tuple[str, int], ...]:
+        """Of each started pod that holds a GPU its ``run_kind``, and when it began, in seconds from the epoch."""
+        return tuple(
+            [
+                (run_kind(p.workload_class, p.team, p.gpu.count if p.gpu else 0), round(clock_seconds(p.started_at)))
+                for p in self.gpu_pods
+                if p.started_at is not None
+            ]
+        )
 
     @cached_property
     def last_start(self) -> datetime:

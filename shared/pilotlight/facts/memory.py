@@ -52,14 +52,14 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of pods of one kind, as of ``at`` (seconds from the epoch): ``running`` then, ``ended`` before, and
-    ``run_s`` that all of them, ended or not, had run by then.
+    """Runs of pods of one kind: when each that is watched ``began`` (seconds from the epoch, the earliest first), how
+    many have ``ended`` and what those ran together, and the ``lengths`` of the last of them, the newest last.
     """
 
-    at: Seconds
-    running: int = 0
+    began: tuple[int, ...] = ()
     ended: float = 0.0
-    run_s: Seconds = 0.0
+    ended_s: Seconds = 0.0
+    lengths: tuple[int, ...] = ()
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):

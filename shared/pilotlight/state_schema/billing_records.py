@@ -5,7 +5,7 @@ from datetime import date, datetime
 import msgspec
 
 from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
-from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Refusals, Runs
+from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Refusals
 from pilotlight.facts.offers.catalog import LivePrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
@@ -106,6 +106,3 @@ CHARGED = Table("charged", Format(Charged), 48 * HOUR_S)
 REFUSED = Table("refused", Format(Refusals), 40 * DAY_S)
 """``<cluster>/<uid of a Workload>``: when Kueue was told that there is no money for it, and for what. Longer than a
 budget's period: by then it is asked for again."""
-
-RUNS = Table("runs", Format(Runs))
-"""``<cluster>``: how long pods ran."""

@@ -8,7 +8,7 @@ from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.table import Format, Part, Parted, Table
 from pilotlight.units import HOUR
 
-MEMORY = Table("memory", Format(Memory, 2))
+MEMORY = Table("memory", Format(Memory, 3))
 """``<cluster>``."""
 
 IN_FLIGHT = Table("inflight", Format(InFlight))

@@ -124,7 +124,7 @@ def test_waiting_is_never_worth_more_than_what_it_saves(value: int, hours: float
     """However long a shortage goes on and pods run: who was there from its beginning has by the purchase of the next
     type, with doubling rests, waited for no more dollars than that type costs more."""
     rules = policy(BOTH, value_of_wait=Decimal(value))
-    runs = {"batch//1": Ran(at=clock_seconds(NOW), ended=1e6, run_s=1e6 * hours * 3600)}
+    runs = {"batch//1": Ran(ended=1e6, ended_s=1e6 * hours * 3600)}
     memory, now = Memory(ran=runs), NOW
     for _ in range(10_000):
         memory = note_refusal(memory, T4.name, NoCapacity("out of stock"), now)

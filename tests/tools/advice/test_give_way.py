@@ -10,14 +10,14 @@ from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
 from pilotlight.facts.capacity import BoundPod, Node, Taint
 from pilotlight.facts.cluster_view import ClusterView
-from pilotlight.facts.memory import Memory
+from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Toleration
 from pilotlight.tools.advice.give_way import MOST, GiveWay, give_way
 from pilotlight.tools.advice.run_quantiles import RunLengths
 from pilotlight.tools.report.texts.give_way_text import lines
 
-HOUR = timedelta(hours=1)
+HOUR, HOUR_S = timedelta(hours=1), 3600
 RULES = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", max=1)}, value_of_wait=Decimal(5))
 
 
@@ -43,11 +43,17 @@ def ran(*hours: float, team: str = "ml") -> RunLengths:
     return known
 
 
-def pairs(pod_: PodDemand, *nodes: Node, known: RunLengths | None = None, rules: Any = RULES) -> list[GiveWay]:
+def pairs(
+    pod_: PodDemand,
+    *nodes: Node,
+    known: RunLengths | None = None,
+    rules: Any = RULES,
+    memory: Memory = Memory(),  # noqa: B008 - frozen
+) -> list[GiveWay]:
     """The advice where the pool has all of its nodes."""
     made = plan([pod_], nodes, offerings=(T4,), rules=rules)
     view = ClusterView(pending=(pod_,), nodes=nodes)
-    return give_way(made, view, Memory(), rules, NOW, known if known is not None else ran(12))
+    return give_way(made, view, memory, rules, NOW, known if known is not None else ran(12))
 
 
 def test_a_long_run_could_give_way_to_a_short_one_that_waits_for_a_cap() -> None:
@@ -65,6 +71,20 @@ def test_a_long_run_could_give_way_to_a_short_one_that_waits_for_a_cap() -> None
     said = "\n".join(lines([found], 3))
     assert "could: ml/long on n-long (priority 0), ran 2.0 h, has probably 12.0 h left" in said
     assert "waiting costs $60.00, preempting $1.03" in said
+
+
+def test_without_a_trace_the_runs_that_are_remembered_say_who_has_how_long() -> None:
+    """Those of the pod's kind that lasted longer than it has run; of few, the mean of its kind."""
+    lengths = tuple(HOUR_S * hours for hours in (*[1] * 5, *[14] * 12))
+    many = Memory(ran={"training/ml/1": Ran(ended=17, ended_s=sum(lengths), lengths=lengths)})
+    (found,) = pairs(waiting(), running(), known=RunLengths(), memory=many)
+    assert found.left is not None
+    assert (found.left.p50_s, found.left.p90_s) == (12 * HOUR_S, 12 * HOUR_S)
+    assert found.left.by == "12 runs of class training, team ml, 1 GPU that ran longer"
+    few = Memory(ran={"training/ml/1": Ran(ended=1, ended_s=HOUR_S, lengths=(HOUR_S,))})
+    (found,) = pairs(waiting(), running(), known=RunLengths(), memory=few)
+    assert found.left is not None
+    assert found.left.by == "the mean of its kind"
 
 
 NOT = {

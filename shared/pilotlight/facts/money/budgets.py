@@ -149,13 +149,6 @@ class Refusals(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[Terms, ...] = ()
 
 
-class Runs(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of pods that were watched: since when by uid, with the class, and how long the last of a class took."""
-
-    begun: dict[str, tuple[str, datetime]] = {}
-    lengths: dict[str, tuple[Seconds, ...]] = {}
-
-
 class StepInForce(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a budget's ladder that is in force ``until`` its period ends; ``why`` has the figures."""
 

@@ -12,29 +12,31 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
-from pilotlight.decide.demand.run_lengths import learn_run_times, typical
+from pilotlight.decide.demand.run_lengths import median_run_s
 from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_ladder import refuses
 from pilotlight.decide.money.budget_limits import counted_by, life, meters, open_hold, unpaid, used_amount
 from pilotlight.errors import Conflict
-from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
-from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Meter, Money, Runs, Terms
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Meter, Money, Terms
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
-from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD, RUNS
+from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 
+NOTHING_KNOWN = Memory()
 
-def balances(deps: Deps, now: datetime) -> Money:
-    """Balances of each budget, now and in windows ahead."""
+
+def balances(deps: Deps, now: datetime, memory: Memory = NOTHING_KNOWN) -> Money:
+    """Balances of each budget, now and in windows ahead, with the median runs that are remembered."""
     found = meters(deps.policy.budgets, now)
     totals = tuple(
         each for meter in found for each in budget_accounts.balances_of(meter, budget_accounts.ahead(deps, meter))
     )
-    return Money(balances=totals, typical=typical_runs(deps), steps=ladder_steps.steps(deps.state, deps.name))
+    return Money(balances=totals, typical=typical_runs(deps, memory), steps=ladder_steps.steps(deps.state, deps.name))
 
 
 def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: datetime) -> str:
@@ -60,16 +62,9 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     return refused
 
 
-def typical_runs(deps: Deps, nodes: Iterable[Node] | None = None, now: datetime | None = None) -> dict[str, Seconds]:
-    """The median run by class, learned with the ``nodes`` of a look where it has some; only soft budgets ask for it."""
-    if all(budget.hard for budget in deps.policy.budgets):
-        return {}
-    found = RUNS.get(deps.state, deps.name)
-    known = found.value if found else Runs()
-    runs = learn_run_times(known, nodes, now) if nodes is not None and now is not None else known
-    if runs != known:
-        RUNS.put(deps.state, deps.name, runs)
-    return typical(runs)
+def typical_runs(deps: Deps, memory: Memory) -> dict[str, Seconds]:
+    """The median run by class; only soft budgets ask for it."""
+    return {} if all(budget.hard for budget in deps.policy.budgets) else median_run_s(memory)
 
 
 def settle_decision(deps: Deps, record: Record) -> None:

@@ -208,7 +208,7 @@ class _Keeper:
         return Money(
             balances=self.room.balances(),
             look_again_at=again,
-            typical=budget_holds.typical_runs(self.deps, self.snapshot.view.nodes, self.now),
+            typical=budget_holds.typical_runs(self.deps, self.snapshot.memory),
             steps=steps,
             frozen=self.got.cold,
             capped=frozenset(self.got.capped),

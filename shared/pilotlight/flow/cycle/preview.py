@@ -23,7 +23,7 @@ def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsh
     snapshot = with_told(deps, snapshot) if releases and snapshot.view.nodes else snapshot
     snapshot = with_due_jobs(with_flights(deps, snapshot))
     snapshot = foreseen(deps, snapshot) if releases else snapshot
-    money = budget_holds.balances(deps, snapshot.now)
+    money = budget_holds.balances(deps, snapshot.now, snapshot.memory)
     aim = Aim(releases=releases)
     if releases and deps.queues is not None:
         aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)

@@ -1,9 +1,10 @@
 """Which running pod could give way to one that waits for money or capacity: advice with its figures, never an act.
 
 A pod is weighed against every running pod whose place would hold it, by ``preemption.should_preempt``. In doubt nothing
-gives way: what waits is taken at its long side (P90), what runs at its median. Without recorded runs both are the mean
-of their kind, as the purchase takes it. Of a pod on the same node only GPUs are counted where its CPU and memory are
-not known: then the node's whole room is taken.
+gives way: what waits is taken at its long side (P90), what runs at its median, by runs of a trace, else by those that
+the look remembers of their kind or class. Where few are known, both are the mean of their kind, as the purchase takes
+it. Of a pod on the same node only GPUs are counted where its CPU and memory are not known: then the node's whole room
+is taken.
 """
 
 from collections import defaultdict
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.demand.run_lengths import expected_run_s
+from pilotlight.decide.demand.run_lengths import expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, Node
@@ -105,7 +106,7 @@ def give_way(
 
 
 class _Lengths:
-    """Run lengths of pods, by recorded runs, else by what the look remembers of their kind."""
+    """Run lengths of pods, by a trace's runs, else by what the look remembers of their kind."""
 
     def __init__(self, memory: Memory, known: RunLengths, now: datetime) -> None:
         self._memory, self._known, self.now = memory, known, now
@@ -127,12 +128,12 @@ class _Lengths:
         most = max(0.0, max_run_s - ran_s) if max_run_s else float("inf")
         if workload_class in ENDLESS:
             return TimeLeft(p50_s=most, p90_s=most, by="its deadline") if max_run_s else None
-        found = self._known.foretold(_groups(teams, gpu), ran_s)
+        kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
+        found = self._known.foretold(_groups(teams, gpu), ran_s) or run_quantiles(self._memory, kind, ran_s)
         if found is not None:
             half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)
             longer = " that ran longer" if ran_s else ""
             return TimeLeft(p50_s=half, p90_s=long, by=f"{found.runs} runs of {found.group}{longer}")
-        kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
         mean = min(most, expected_run_s(self._memory, kind, self.now))
         by = "the mean of its kind" if self._memory.ran else "what is typical: no runs are known"
         return TimeLeft(p50_s=mean, p90_s=mean, by=by)

@@ -9,18 +9,10 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pilotlight.decide.demand.run_lengths import QUANTILES, quantiles_s
+from pilotlight.decide.demand.run_lengths import QUANTILES, Foretold, quantiles_s
 from pilotlight.units import Seconds
 
 KEPT = 999
-
-
-class Foretold(NamedTuple):
-    """Seconds from the start at each of ``QUANTILES``, by which group, of how many ended runs."""
-
-    lengths_s: tuple[Seconds, ...]
-    group: str
-    runs: int
 
 
 class MeasuredError(NamedTuple):
