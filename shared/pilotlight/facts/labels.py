@@ -96,6 +96,8 @@ Its value is the node's home, which those pods tolerate.
 """
 NEW_HOME = "new"
 """The value of that taint on a node that was just born: no pod tolerates it, and it is given a home when it is seen."""
+ODD_HOME = "!"
+"""The home of a node whose taint has an effect that no toleration of ours bears: no pod is given it."""
 WATCHED_AT = "pilotlight.dev/watched-at"
 """On our Lease: when its watchman last looked at it, RFC 3339."""
 HANDED_BACK = "pilotlight.dev/handed-back"

@@ -96,7 +96,21 @@ HOMED = {
     "new": ([{"key": "pilotlight.dev/home", "value": "new", "effect": "NoSchedule"}], "new"),
     "named": ([{"key": "pilotlight.dev/home", "value": "17-a-0-3", "effect": "NoSchedule"}], "17-a-0-3"),
     "born without a value": ([{"key": "pilotlight.dev/home", "effect": "NoSchedule"}], "new"),
-    "of another effect": ([{"key": "pilotlight.dev/home", "value": "x", "effect": "NoExecute"}], "x"),
+    "of an effect that no toleration of ours bears": (
+        [{"key": "pilotlight.dev/home", "value": "new", "effect": "NoExecute"}],
+        "!",
+    ),
+    "of both effects": (
+        [
+            {"key": "pilotlight.dev/home", "value": "17-a-0-3", "effect": "NoSchedule"},
+            {"key": "pilotlight.dev/home", "value": "17-a-0-3", "effect": "NoExecute"},
+        ],
+        "!",
+    ),
+    "of an effect that keeps nobody off": (
+        [{"key": "pilotlight.dev/home", "value": "new", "effect": "PreferNoSchedule"}],
+        "",
+    ),
     "open": ([], ""),
 }
 

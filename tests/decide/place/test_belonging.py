@@ -59,6 +59,16 @@ def test_homes_are_where_the_policy_says_nothing() -> None:
     assert [sorted(rules.homed) for rules in (policy(), HOMED)] == [[], ["a100", "v100x4"]]
 
 
+@pytest.mark.parametrize(
+    "change", [{"effect": "NoExecute"}, {"effect": "PreferNoSchedule"}, {"value": "mine"}], ids=str
+)
+def test_another_taint_of_our_key_homes_no_pool(change: dict[str, str]) -> None:
+    """Pods are given a toleration that bears the birth taint alone: no other makes a pool homed."""
+    rules = policy()
+    other = msgspec.structs.replace(rules.pools["a100"], taints=(msgspec.structs.replace(BIRTH_TAINT, **change),))
+    assert msgspec.structs.replace(rules, pools={**rules.pools, "a100": other}).homed == frozenset()
+
+
 def test_types_of_equal_price_a_gpu_are_open_to_each_other() -> None:
     """A small pod may take a free GPU of a large node of its model where that costs no more a GPU."""
     one, four = offering("v1", "V100", 1, "3"), offering("v4", "V100", 4, "12")

@@ -17,7 +17,7 @@ from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import Node, Offering, Resources
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.labels import GPU_MODEL, NEW_HOME
+from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ODD_HOME
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import FitMismatch, Memory
 from pilotlight.facts.money.money_policy import Caps
@@ -199,6 +199,7 @@ OPENS: dict[str, tuple[Node, Brakes]] = {
     "its pool is only advised on": (node("n", A100, home=HOME), Brakes(modes={"a100": "advise"})),
     "a DaemonSet cannot come to it": (node("n", A100, home=NEW_HOME, unserved=("gpu-monitor",)), ACTS),
     "every pod is at home on it": (node("n", T4, home=HOME), ACTS),
+    "its taint is none that our toleration bears": (node("n", A100, home=ODD_HOME), ACTS),
 }
 
 

@@ -39,6 +39,12 @@ def policy(*, homed: bool = True, placement: Placement = "homes", cloud: CloudNa
     return Policy(version=1, placement=placement, pools={"t4": pool})
 
 
+def odd(**change: str) -> Policy:
+    """A policy of one pool that lists another taint of our key."""
+    pool = msgspec.structs.replace(POOL, cloud="eks", taints=(GPU, msgspec.structs.replace(BIRTH, **change)))
+    return Policy(version=1, pools={"t4": pool})
+
+
 def said(survey: Survey, rules: Policy) -> list[tuple[str, str]]:
     """Verdict and words of each line on a pool."""
     return [(check.verdict, check.what) for check in home_checks(survey, rules) if check.code == "home"]
@@ -73,6 +79,21 @@ SAID = {
         seen(node("a", BIRTH, pool="other")),
         policy(homed=False),
         [("fault", "is of no pool of the policy")],
+    ),
+    "homed, and its nodes are closed by another effect": (
+        seen(node("a", msgspec.structs.replace(BIRTH, effect="NoExecute"))),
+        policy(),
+        [("fault", "1 node is born with pilotlight.dev/home of effect NoExecute")],
+    ),
+    "listed with another effect": (
+        seen(),
+        odd(effect="NoExecute"),
+        [("fault", "lists pilotlight.dev/home=new:NoExecute, which homes no pool")],
+    ),
+    "listed with another value": (
+        seen(node("a", NAMED)),
+        odd(value="mine"),
+        [("fault", "lists pilotlight.dev/home=mine:NoSchedule, which homes no pool"), ("fault", "does not know of th")],
     ),
 }  # fmt: skip
 

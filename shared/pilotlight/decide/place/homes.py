@@ -19,7 +19,7 @@ from pilotlight.decide.offers.selection import eligible
 from pilotlight.decide.place.belonging import Homes, acting_pools
 from pilotlight.decide.place.purchase import Group, by_age, in_order
 from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.labels import NEW_HOME, ZONE
+from pilotlight.facts.labels import NEW_HOME, ODD_HOME, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, home_id
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED
@@ -164,7 +164,7 @@ def place_homes(work: "Work") -> None:
     view, run = work.view, work.run
     bins = {bin_.where: bin_ for bin_ in (*run.ready, *run.booting) if bin_.home}
     kept = [node for node in view.nodes if node.home]
-    opened = tuple(sorted(n.name for n in kept if n.pool not in work.steered or n.unserved))
+    opened = tuple(sorted(n.name for n in kept if n.pool not in work.steered or n.unserved or n.home == ODD_HOME))
     new = (node.name for node in kept if node.home == NEW_HOME and node.name in bins)
     names = {name: bins[name].home for name in new if name not in opened}
     closed = {*opened, *(node.node for node in work.plan.releases)}

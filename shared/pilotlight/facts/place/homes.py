@@ -1,6 +1,6 @@
 """Homes: nodes that take only the pods that were given to them, by a taint that those pods tolerate."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -38,9 +38,9 @@ BIRTH_TAINT = Taint(key=HOME, value=NEW_HOME, effect="NoSchedule")
 """The taint that nodes of a homed pool are born with: in its policy entry, and at its cloud."""
 
 
-def has_home_taint(taints: Iterable[Taint]) -> bool:
-    """True where nodes with such taints are homed."""
-    return any(taint.key == HOME for taint in taints)
+def has_home_taint(taints: Collection[Taint]) -> bool:
+    """True where nodes that are born with such taints are homed; pods are given a toleration of no other."""
+    return BIRTH_TAINT in taints
 
 
 def but_home(taints: Iterable[Taint]) -> tuple[Taint, ...]:

@@ -6,12 +6,14 @@ from datetime import timedelta
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import DRAINING, HOME, NEW_HOME, NODE_NAME
 from pilotlight.facts.limits.checks import Check, Level
-from pilotlight.facts.place.homes import has_home_taint
+from pilotlight.facts.place.homes import BIRTH_TAINT, has_home_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 
 NAMED = timedelta(minutes=10)
 """A home that is new for longer is named by nobody."""
+_BIRTH = f"{{key: {HOME}, value: {NEW_HOME}, effect: NoSchedule}}"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule")
 TOLERATION = f"{{key: {HOME}, operator: Exists, effect: NoSchedule}}"
 """What a DaemonSet's pods need to come to every node."""
 
@@ -56,10 +58,21 @@ def _of_pool(
     name: str, pool: PoolPolicy, nodes: Sequence[SeenNode], kept: Sequence[SeenNode], survey: Survey
 ) -> Iterator[Check]:
     where = _PLACES.get(pool.cloud, f"its node pool's taints: {HOME}={NEW_HOME}:NoSchedule")
+    for taint in pool.taints:
+        if taint.key == HOME and taint != BIRTH_TAINT:
+            what = f"lists {HOME}={taint.value}:{taint.effect}, which homes no pool: no node of it gets a home"
+            fix = f"write {_BIRTH} instead in pools.{name}.taints, and set the same at its cloud: {where}"
+            yield _check(name, "fault", what, fix)
+    odd = [node for node in nodes if any(t.key == HOME and t.effect not in _EFFECTS for t in node.taints)]
+    if odd:
+        what = f"{len(odd)} node{'s are' if len(odd) != 1 else ' is'} born with {HOME} of effect NoExecute"
+        what += ": our toleration does not bear it, so each is opened to every pod"
+        yield _check(name, "fault", what, f"set the effect NoSchedule: {where}")
+        return
     if not has_home_taint(pool.taints):
         if kept:
             what = f"{_nodes(kept)} kept by {HOME}, which the policy does not know of this pool"
-            fix = f"add {{key: {HOME}, value: {NEW_HOME}, effect: NoSchedule}} to pools.{name}.taints, or take it out"
+            fix = f"add {_BIRTH} to pools.{name}.taints, or take it out"
             yield _check(name, "fault", what, f"{fix} of the pool at its cloud")
         return
     new = [node for node in kept if _home(node) in ("", NEW_HOME) and survey.at - node.created_at > NAMED]

@@ -152,8 +152,10 @@ def is_marked(node: KubeNode) -> bool:
 
 def _home(node: KubeNode) -> str:
     """Home that it is kept for; one without a value is ``NEW_HOME``, for no pod is given it either."""
-    found = (taint.value for taint in node.spec.taints if taint.key == labels.HOME)
-    return next((value or labels.NEW_HOME for value in found), "")
+    found = {taint.effect: taint.value for taint in node.spec.taints if taint.key == labels.HOME}
+    if "NoExecute" in found:
+        return labels.ODD_HOME
+    return found["NoSchedule"] or labels.NEW_HOME if "NoSchedule" in found else ""
 
 
 def is_closed(node: KubeNode) -> bool:
