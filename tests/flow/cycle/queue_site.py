@@ -153,6 +153,12 @@ class QueueSite:
         ]
         return [f"{e['reason']}: {e['note']}" for e in mine]
 
+    def raise_budget(self, team: str, usd: str) -> None:
+        """A team's budget is so many dollars a day from now on."""
+        policy = self.deps.policy
+        budgets = tuple(msgspec.structs.replace(b, usd=Decimal(usd)) if b.name == team else b for b in policy.budgets)
+        self.deps = replace(self.deps, policy=msgspec.structs.replace(policy, budgets=budgets))
+
     @property
     def balances(self) -> tuple[Balance, ...]:
         """Settled and held in each budget."""

@@ -2,45 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 
 import msgspec
 import pytest
-from api_server import ApiServer, api_server
-from kueue_reconcile import Kueue
-from queue_site import QueueSite
-
-from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.transport import Api
+from api_server import api_server
+from played_kueue import Played
 
 HOUR = 3600.0
-
-
-class Played:
-    """The site over the stand-in, and the Kueue on it."""
-
-    def __init__(self, server: ApiServer) -> None:
-        for name in ("kueue", "kueue-flavors", "kueue-queues", "kueue-local-queues", "kueue-checks"):
-            server.store.serve(name)
-        self.server = server
-        self.api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
-        self.kueue: Kueue | None = None
-
-    def site(self, teams: dict[str, str], **options: object) -> QueueSite:
-        """Queues and budgets; Kueue's clock is the world's."""
-        site = QueueSite(self.api, self.settle, teams, **options)  # type: ignore[arg-type]
-        self.kueue = Kueue(self.server.store, site.deps.clock.now)
-        return site
-
-    def settle(self) -> None:
-        """Kueue goes on until nothing changes."""
-        if self.kueue is not None:
-            self.kueue.settle()
-
-    def evictions(self, name: str) -> int:
-        """How often Kueue evicted a Workload."""
-        assert self.kueue is not None
-        return len(self.kueue.evictions.get(name, ()))
 
 
 @pytest.fixture
@@ -99,9 +67,7 @@ def test_it_is_back_in_its_queue_when_its_budget_has_room(played: Played) -> Non
         site.tick(60)
     stand = {site.stands("poor", name): name for name in ("first", "second")}
     assert (sorted(stand), played.evictions(f"q-poor/{stand['out']}")) == (["out", "reserved"], 1)
-    [budget] = site.deps.policy.budgets
-    more = msgspec.structs.replace(budget, usd=Decimal(10))
-    site.deps = replace(site.deps, policy=msgspec.structs.replace(site.deps.policy, budgets=(more,)))
+    site.raise_budget("poor", "10")
     site.tick(60)
     assert site.stands("poor", stand["out"]) == "reserved"
     site.tick(60)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pilotlight.errors import Failed
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 
 if TYPE_CHECKING:
@@ -52,9 +53,10 @@ def take(
 def handback(
     context: Context = "", kubeconfig: Kubeconfig = "", dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
-    """Take our check off every ClusterQueue and open what a budget stopped: Kueue admits by quota alone again.
+    """Take our check off every ClusterQueue and Workload: Kueue admits by quota alone again.
 
-    Needs no Pilotlight that runs.
+    Work that waits for a time of ours is freed first, what was taken out of its queue is put back, and what a budget
+    stopped is opened. Needs no Pilotlight that runs. What could not be changed is said; run it again for that.
 
     Example: [bold]pilotlight kueue handback --context prod[/bold]
     """
@@ -76,14 +78,25 @@ def _print(queues: "Iterable[Queue]", dry_run: bool, as_json: bool) -> None:
     if as_json:
         told = [each._asdict() for each in done]
         typer.echo(msgspec.json.encode({"queues": told, "dry_run": dry_run}).decode())
-        return
-    for each in done:
-        verb = ("waits for our answer" if each.ours else "waits for our answer no more") + (
-            ", as before" * (not each.changed)
+    else:
+        for each in done:
+            typer.echo(f"{'would be: ' if dry_run else ''}{each.kind} {each.name} {_says(each)}")
+        if not done:
+            typer.echo("no ClusterQueue has our check")
+    if failed := [each for each in done if each.failed]:
+        many = f"{len(failed)} object{'s' if len(failed) > 1 else ''}"
+        raise Failed(f"{many} could not be changed, and all others were: run it again, it takes up there")
+
+
+def _says(each: "Queue") -> str:
+    if each.failed:
+        return f"could not be changed: {each.failed}"
+    if each.freed:
+        return "waits for no time of ours any more"
+    if each.opened:
+        where = (
+            "is in its queue again" if each.kind == "Workload" else "has its stopPolicy of before a budget stopped it"
         )
-        kind = "LocalQueue" if "/" in each.name else "ClusterQueue"
-        if each.opened:
-            verb = "has its stopPolicy of before a budget stopped it"
-        typer.echo(f"{'would be: ' if dry_run else ''}{kind} {each.name} {verb}")
-    if not done:
-        typer.echo("no ClusterQueue has our check")
+        return where
+    verb = "waits for our answer" if each.ours else "waits for our answer no more"
+    return verb + ", as before" * (not each.changed)

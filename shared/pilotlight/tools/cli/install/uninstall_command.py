@@ -95,8 +95,11 @@ class Removal:
 
         try:
             for queue in queue_checks.hand_back(self._api, dry_run=self._dry):
-                does = "open queue" if queue.opened else "take our check off ClusterQueue"
-                yield f"{'would ' if self._dry else ''}{does} {queue.name}"
+                does = "open" if queue.opened else "free" if queue.freed else "take our check off"
+                line = f"{does} {queue.kind} {queue.name}"
+                if queue.failed:
+                    self.left.append(f"{line}: {queue.failed}")
+                yield f"{'would ' if self._dry else ''}{line}{f': not done: {queue.failed}' if queue.failed else ''}"
         except BadInput:
             return  # There is no Kueue.
 

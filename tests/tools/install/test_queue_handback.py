@@ -1,0 +1,106 @@
+"""Queues handed back to a Kueue that follows its own reconcile: nothing stays stuck, and what is left is said."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from api_server import api_server
+from played_kueue import Played
+from queue_site import QueueSite
+
+from pilotlight.tools.install import queue_checks
+
+
+@pytest.fixture
+def played() -> Iterator[Played]:
+    """An empty cluster with Kueue."""
+    with api_server() as server:
+        yield Played(server)
+
+
+def reserved(played: Played, **options: Any) -> QueueSite:
+    """One Workload of a team without money that has its quota."""
+    site = played.site({"poor": "0.01"}, **options)
+    site.submit("poor", "train")
+    played.settle()
+    return site
+
+
+def older_answer(played: Played, site: QueueSite) -> None:
+    """Retry with a time, as it was once written: Kueue keeps the quota until then."""
+    check = {"name": "pilotlight", "state": "Retry", "message": "", "lastTransitionTime": site.now}
+    check |= {"podSetUpdates": [{"name": "main", "nodeSelector": {"a": "b"}}]}
+    site.patch("poor", "train", {"status": {"admissionChecks": [{**check, "requeueAfterSeconds": 3600}]}}, "/status")
+    played.settle()
+    assert site.stands("poor", "train") == "reserved"
+    assert site.work("poor", "train")["status"]["requeueState"]
+
+
+def back(site: QueueSite, played: Played) -> list[str]:
+    """What was done, as "kind name"; with why where it failed."""
+    done = [
+        f"{q.kind} {q.name}{f': {q.failed}' if q.failed else ''}"
+        for q in queue_checks.hand_back(site.api, dry_run=False)
+    ]
+    played.settle()
+    return done
+
+
+def test_an_older_answer_s_time_ends_first(played: Played) -> None:
+    """A check in Retry with a time and the quota: freed, then off the queue, and Kueue admits it by quota alone."""
+    site = reserved(played)
+    older_answer(played, site)
+    assert back(site, played) == ["Workload q-poor/train", "ClusterQueue q", "Workload q-poor/train"]
+    assert site.stands("poor", "train") == "admitted"
+    status = site.work("poor", "train")["status"]
+    assert (status["admissionChecks"], status["requeueState"]) == ([], {})
+
+
+@pytest.mark.parametrize("strategy", ["BestEffortFIFO", "StrictFIFO"], ids=["evicted", "out of its queue"])
+def test_refused_work_is_admitted_by_quota_alone(played: Played, strategy: str) -> None:
+    """Whatever became of its refusals."""
+    site = reserved(played, strategy=strategy)
+    site.tick()
+    back(site, played)
+    assert site.stands("poor", "train") == "admitted"
+    assert "pilotlight.dev/inactive-because" not in site.work("poor", "train")["metadata"].get("annotations", {})
+    assert back(site, played) == []
+
+
+def test_kueue_writes_at_the_same_time(played: Played) -> None:
+    """A conflict is tried again over what is there then; others' checks and fields stay."""
+    site = reserved(played)
+    other = {"spec": {"stopPolicy": "None", "preemption": {"withinClusterQueue": "Never"}}}
+    store = played.server.store
+    played.server.before(
+        "PATCH .*/clusterqueues/q$", lambda: store.patch(store.resource("clusterqueues"), ("", "q"), other), times=2
+    )
+    assert "ClusterQueue q" in back(site, played)
+    assert store.get("clusterqueues", "q")["spec"]["preemption"] == {"withinClusterQueue": "Never"}
+    assert site.stands("poor", "train") == "admitted"
+
+
+def test_one_object_that_cannot_be_changed_stops_no_other(played: Played) -> None:
+    """It is named with the reason; the next run takes up there."""
+    site = reserved(played)
+    older_answer(played, site)
+    played.server.fail(403, on="PATCH .*/clusterqueues/q$", times=9)
+    done = back(site, played)
+    assert (
+        [line for line in done if ": " in line] == [line for line in done if line.startswith("ClusterQueue q: ")] != []
+    )
+    assert site.stands("poor", "train") == "reserved"
+    assert "requeueAt" not in site.work("poor", "train")["status"].get("requeueState", {})
+    played.server._faults.clear()
+    back(site, played)
+    assert site.stands("poor", "train") == "admitted"
+
+
+def test_nothing_is_changed_by_a_dry_run(played: Played) -> None:
+    """It says the same, and writes nothing."""
+    site = reserved(played)
+    older_answer(played, site)
+    before = played.server.store.version
+    told = [(q.kind, q.freed) for q in queue_checks.hand_back(site.api, dry_run=True)]
+    assert told == [("Workload", True), ("ClusterQueue", False), ("Workload", False)]
+    assert played.server.store.version == before
