@@ -95,7 +95,9 @@ class Gate:
         a gang has its node, others may take the first one's.
         """
         snapshot = with_flights(self._deps, look(self._deps))
-        _, plan = make_plan(self._deps, snapshot, Aim(releases=False), balances(self._deps, snapshot.now, snapshot.memory))
+        _, plan = make_plan(
+            self._deps, snapshot, Aim(releases=False), balances(self._deps, snapshot.now, snapshot.memory)
+        )
         pools = {node.name: node.pool for node in snapshot.view.nodes}
         pools |= {offering.name: offering.pool for offering in self._deps.offerings}
         put = {uid: pools.get(group.where, "") for group in plan.pods for uid in group.uids}
