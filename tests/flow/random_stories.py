@@ -58,7 +58,7 @@ class Story(Stage):
         self.fate = Fate()
         rules = _rules(self.draw)
         self.happenings = HAPPENINGS
-        spread = {"registered_s": 0.0}
+        spread: Rules = {}
         if seed >= PLAIN:
             self.happenings = HAPPENINGS | AT_HOMES
             rules |= _with_homes(self.draw, rules["pools"])

@@ -177,7 +177,7 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
             namespace=name, name="w", version=version, check="pilotlight", sets=(QueuedSet(name="main", uids=()),)
         )
         pins = {"main": {TYPE: "p4d.24xlarge"}} if state == "Ready" else {}
-        said = CheckAnswer(of=of, state=state, message=f"it is {state}", selectors=pins)  # type: ignore[arg-type]
+        said = CheckAnswer(of=of, state=state, message=f"it is {state}", selectors=pins)
         kueue_check_status.answer(api, base, said, NOW)
         [found] = api.get(f"{path}/w", ANY)["status"]["admissionChecks"]
         assert (found["state"], found.get("requeueAfterSeconds")) == (state, None)

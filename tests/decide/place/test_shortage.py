@@ -14,7 +14,6 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.memory import Backoff, Memory, Ran
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.records.memory_updates import note_refusal
-from pilotlight.units import clock_seconds
 
 V100 = offering("v100", "V100", 1, "3")
 BOTH = (T4, V100)
@@ -58,7 +57,7 @@ def test_who_waits_is_told_the_sum_and_looked_at_when_the_rest_ends() -> None:
 
 def test_long_runs_wait_longer() -> None:
     """Pods like it ran ten hours: the dearer type costs ten times as much more."""
-    runs = {"batch//1": Ran(at=clock_seconds(NOW), ended=50, run_s=50 * 36_000)}
+    runs = {"batch//1": Ran(ended=50, ended_s=50 * 36_000)}
     rules = policy(BOTH, value_of_wait=Decimal(60))
     assert bought(plan([pod("p")], offerings=BOTH, rules=rules, memory=short(for_s=240))) == {"v100": 1}
     assert not plan([pod("p")], offerings=BOTH, rules=rules, memory=short(for_s=240, ran=runs)).buys

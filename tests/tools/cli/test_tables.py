@@ -15,7 +15,8 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.state_schema.billing_records import METER
-from pilotlight.tools.cli.main import COMMANDS, build
+from pilotlight.tools.cli.command_table import COMMANDS
+from pilotlight.tools.cli.main import build
 from pilotlight.units import EPOCH
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -28,7 +28,7 @@ def reserved(played: Played, **options: Any) -> QueueSite:
 
 def older_answer(played: Played, site: QueueSite) -> None:
     """Retry with a time, as it was once written: Kueue keeps the quota until then."""
-    check = {"name": "pilotlight", "state": "Retry", "message": "", "lastTransitionTime": site.now}
+    check: dict[str, Any] = {"name": "pilotlight", "state": "Retry", "message": "", "lastTransitionTime": site.now}
     check |= {"podSetUpdates": [{"name": "main", "nodeSelector": {"a": "b"}}]}
     site.patch("poor", "train", {"status": {"admissionChecks": [{**check, "requeueAfterSeconds": 3600}]}}, "/status")
     played.settle()

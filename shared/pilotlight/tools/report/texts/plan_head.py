@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import NamedTuple
 
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, known_per_hour
@@ -78,7 +79,7 @@ def _buys(plan: Plan) -> str:
     if not count:
         return "nothing"
     order = sorted(count, key=lambda offering: -count[offering] * usd[offering])
-    total = sum(buy.count * buy.usd_per_hour for buy in plan.buys)
+    total = sum((buy.count * buy.usd_per_hour for buy in plan.buys), Decimal(0))
     what = names(f"{count[offering]} x {offering}" for offering in order)
     return f"{count_of(count.total(), 'node')}, {cents(total)}/h: {what}"
 
