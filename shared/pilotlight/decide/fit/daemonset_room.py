@@ -2,19 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering, Resources
 from pilotlight.facts.cluster_view import Daemon
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodShape, is_gpu
 from pilotlight.units import quantity
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 
 def with_daemons(offerings: Sequence[Offering], daemons: Sequence[Daemon], policy: Policy) -> list[Offering]:
@@ -24,7 +21,7 @@ def with_daemons(offerings: Sequence[Offering], daemons: Sequence[Daemon], polic
     return [_less(one, daemons, policy.pools.get(one.pool)) for one in offerings]
 
 
-def leave_room_for_daemons(work: "Work") -> None:
+def leave_room_for_daemons(work: Work) -> None:
     """Sell each offering without the room that DaemonSets take."""
     work.offerings = with_daemons(work.offerings, work.view.daemons, work.policy)
 

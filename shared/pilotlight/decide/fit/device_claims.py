@@ -8,7 +8,7 @@ before money ([ADR 41]).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
@@ -16,15 +16,13 @@ from msgspec.structs import asdict, replace
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
 from pilotlight.decide.fit.device_templates import expected_devices
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
 from pilotlight.units import one_line
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 LABEL = "resource.k8s.io/claims-"
 """A label of this beginning, and a shape's key, is on what has the devices that the shape claims."""
@@ -80,7 +78,7 @@ def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[Cl
     return view, [_labelled(sold[o.name], labels.get(o.name, {})) for o in offerings]
 
 
-def claim_devices(work: "Work") -> None:
+def claim_devices(work: Work) -> None:
     """Make claims into GPUs that nodes and offerings have."""
     work.view, work.offerings = resolve_claims(work.view, work.offerings)
 

@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from math import ceil, exp, floor, inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, PRIOR, UP_S, Capacity, Chances, DeadlinePlan
 from pilotlight.decide.job_deadlines.job_progress import restore_s, saved_s
 from pilotlight.decide.offers.selection import Candidate, Eligible
+from pilotlight.decide.place.provision import Provisioner
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.labels import CHECKPOINT_S, DEADLINE
 from pilotlight.facts.memory import Memory
@@ -23,10 +25,6 @@ from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Due, PodDemand, PodShape
 from pilotlight.units import HOUR, Seconds, UsdPerHour, cents, human
-
-if TYPE_CHECKING:
-    from pilotlight.decide.place.provision import Provisioner
-    from pilotlight.decide.work import Work
 
 REACT_S: Seconds = 180.0
 """Between the need for on-demand and the request for it: two looks, and a call that is made again."""
@@ -263,12 +261,12 @@ def behind(
     return found, later
 
 
-def keep_deadlines(work: "Work") -> None:
+def keep_deadlines(work: Work) -> None:
     """Buy for jobs only what keeps their deadline."""
     work.filters = (*work.filters, _in_time)
 
 
-def refuse_infeasible(work: "Work") -> None:
+def refuse_infeasible(work: Work) -> None:
     """Tell of pods that could not meet their deadline when they came; nothing is bought for them."""
     run, late = work.run, []
     for pod in work.view.pending:
@@ -279,7 +277,7 @@ def refuse_infeasible(work: "Work") -> None:
     work.infeasible = frozenset(late)
 
 
-def _in_time(run: "Provisioner", able: Eligible, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
+def _in_time(run: Provisioner, able: Eligible, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
     if shape.due is None:
         return able
     found = narrow_to_deadline(able, shape, run.policy, run.memory, run.now)

@@ -7,10 +7,10 @@ as bought.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.limits.brakes import ALL, Brakes
@@ -19,9 +19,6 @@ from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy
 from pilotlight.units import cents
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 WINDOW = timedelta(minutes=10)
 
@@ -87,7 +84,7 @@ def pool_pause(brakes: Brakes, pool: str) -> str:
     return brakes.paused.get(ALL) or brakes.paused.get(pool, "")
 
 
-def hold_back(work: "Work") -> None:
+def hold_back(work: Work) -> None:
     """Hold back what brakes and limits do not allow."""
     look, lit = work.look, sum(pool.desired for pool in work.look.pools)
     work.plan = apply_brakes(work.plan, look.brakes, look.unsettled, work.policy, lit, look.now)

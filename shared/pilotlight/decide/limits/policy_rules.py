@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.offers.selection import Eligible
+from pilotlight.decide.place.provision import Provisioner
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
@@ -27,10 +28,6 @@ from pilotlight.facts.policy import Policy
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU, Seconds, human
-
-if TYPE_CHECKING:
-    from pilotlight.decide.place.provision import Provisioner
-    from pilotlight.decide.work import Work
 
 FOR_EVER: Seconds = 10 * 365 * 86_400.0
 """How long idle nodes of a pool stay that a rule keeps: as long as it holds."""
@@ -98,7 +95,7 @@ def ruled_by(
     return (replace(policy, pools=pools) if grown or kept or released else policy), made
 
 
-def follow_rules(work: "Work") -> None:
+def follow_rules(work: Work) -> None:
     """Go by the policy under its rules; pods that a rule moves off a pool are bought nothing there."""
     look = work.look
     work.policy, ruled = ruled_by(work.policy, work.view, work.memory, look.money, look.use, look.now)
@@ -107,7 +104,7 @@ def follow_rules(work: "Work") -> None:
         work.filters = (*work.filters, partial(_off_moved_pools, ruled.elsewhere))
 
 
-def name_rules(work: "Work") -> None:
+def name_rules(work: Work) -> None:
     """Say of every decision that a rule made by which."""
     if work.ruled is not None:
         work.plan = work.ruled.name_rules(work.plan)
@@ -186,7 +183,7 @@ def _spent(name: str, at: float, money: Money, now: datetime) -> str | None:
 
 
 def _off_moved_pools(
-    away: Elsewhere, run: "Provisioner", able: Eligible, shape: PodShape, offerings: Sequence[Offering]
+    away: Elsewhere, run: Provisioner, able: Eligible, shape: PodShape, offerings: Sequence[Offering]
 ) -> Eligible:
     """Offerings for a shape without the pools that a rule moves its class off, those named among the rejected."""
     kind = shape.workload_class

@@ -3,20 +3,17 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.decide.money.economics import billed_cost
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, cents, human
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 CLOUD_SKEW = timedelta(seconds=5)
 """The cloud's clock may be so far behind the store's."""
@@ -76,7 +73,7 @@ def in_doubt(nodes: Sequence[Node], pools: Sequence[PoolState], deadline_s: Seco
     return +held
 
 
-def give_failed_back(work: "Work") -> None:
+def give_failed_back(work: Work) -> None:
     """Give back capacity that never worked; its offering rests."""
     pools, now, deadline_s, memory = work.look.pools, work.now, work.policy.gpu_ready_deadline, work.memory
     failed = failed_capacity(work.staying, pools, work.by_pool, work.view.pending, memory, deadline_s, now)
@@ -86,7 +83,7 @@ def give_failed_back(work: "Work") -> None:
         work.memory = resting(memory, work.failed, now)
 
 
-def give_broken_gangs_back(work: "Work") -> None:
+def give_broken_gangs_back(work: Work) -> None:
     """Give back what a gang that lacks a part has, whoever looks."""
     work.nodes = [failed for failed in work.failed if failed.flight]
 

@@ -7,18 +7,16 @@ What replaces the node is bought as any other.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.nodes.failed_capacity import resting
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 YOUNG = timedelta(hours=1)
 """A node that is sick so soon says more of its offering than of itself: that rests, and what replaces it is another."""
@@ -64,7 +62,7 @@ def judge_gpu_health(nodes: Sequence[Node], by_pool: Mapping[str, Offering], now
     return GpuHealth(closed, tuple(gone), tuple(findings))
 
 
-def close_unhealthy(work: "Work") -> None:
+def close_unhealthy(work: Work) -> None:
     """Keep pods off nodes whose GPUs are not well, and give back those without work."""
     failed = {verdict.node for verdict in work.failed}
     found = judge_gpu_health([node for node in work.staying if node.name not in failed], work.by_pool, work.now)

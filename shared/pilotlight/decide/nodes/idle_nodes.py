@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pilotlight.decide.fit.fit import Bin, model_allowed, pods_that_fit
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.fit.matching import selects, untolerated_taint
@@ -16,9 +16,6 @@ from pilotlight.facts.labels import GPU_MODEL, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import IdleCode, IdleNode, PodGroup
 from pilotlight.facts.workload import PodDemand, PodShape, clash, unlisted_amount
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 NAMED = 3
 """So many nodes are named for a group of pods."""
@@ -130,7 +127,7 @@ def _lack(node: Node, shape: PodShape) -> str:
     return f"needs {short[1]} {short[0]}, it has {have.get(short[0], 0)} free" if short else "no pod slot is free"
 
 
-def explain_idle_nodes(work: "Work") -> None:
+def explain_idle_nodes(work: Work) -> None:
     """Explain why idle nodes do not do for pods that have none."""
     idle = IdleNodes(work.view.nodes, work.run.ready, work.no_room, work.memory, work.now)
     work.pods = idle.explain_idle(work.run.outcomes, work.view.pending, {o.name: o for o in work.offerings})

@@ -7,21 +7,19 @@ pods may be moved.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.money.economics import billed_cost
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import human
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 DRIFTED = "its pool's launch template has changed since it was made"
 
@@ -36,7 +34,7 @@ class _Pool(NamedTuple):
     moves: bool  # Another node of it is on its way.
 
 
-def renew(work: "Work") -> None:
+def renew(work: Work) -> None:
     """Replace nodes that are too old, one of a pool at a time; wake when the next comes of age.
 
     Nothing goes beside another of its pool that goes, is asked for or boots, nor outside of the windows that name the
@@ -49,7 +47,7 @@ def renew(work: "Work") -> None:
             work.nodes = _renewed(work, pool) if pool.old else work.nodes
 
 
-def _renewed(work: "Work", pool: _Pool) -> list[NodeVerdict]:
+def _renewed(work: Work, pool: _Pool) -> list[NodeVerdict]:
     """The verdicts with at most one release more of a pool: that of its oldest idle node."""
     made = [replace(v, stop=False) if v.stop and v.node in pool.old else v for v in work.nodes]
     its = {v.node: v for v in made if v.pool == pool.name}
@@ -150,7 +148,7 @@ def _moves(nodes: Sequence[Node], state: PoolState | None) -> bool:
     return any(not node.ready for node in nodes) or (state is not None and state.desired > len(nodes))
 
 
-def _idle(node: Node, judged: NodeVerdict | None, work: "Work") -> bool:
+def _idle(node: Node, judged: NodeVerdict | None, work: Work) -> bool:
     """True for a node without work that no pod blocks, nobody waits for, and no person opened just now."""
     free = node.ready and not node.gpu_pods and judged is not None and not judged.blockers
     rests = work.memory.rests.get(node.name)

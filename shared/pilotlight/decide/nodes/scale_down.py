@@ -8,19 +8,16 @@ least number, and the pool's cooldown after a purchase is over.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from pilotlight.decide.money.economics import billed_cost, paid_until_s
 from pilotlight.decide.nodes.spares.spare_nodes import Allowance, allowance, spares_coming
 from pilotlight.decide.place.purchase import nodes_bought
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import IDLE_BLOCKED, Finding
 from pilotlight.units import Seconds, UsdPerHour, cents, human
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 PAID_MARGIN_S = 120.0
 """A node billed by the hour goes this long before its paid hour ends: a tick a minute, and the drain."""
@@ -37,7 +34,7 @@ SPENT_UP = "its budget has no room for it to idle, and nothing may bind to it"
 
 
 def verdicts(
-    nodes: Sequence[Node], offerings: Mapping[str, Offering], work: "Work", coming: Mapping[str, int]
+    nodes: Sequence[Node], offerings: Mapping[str, Offering], work: Work, coming: Mapping[str, int]
 ) -> tuple[list[NodeVerdict], datetime | None]:
     """Verdicts on the nodes, and the next moment an idle one could fall due.
 
@@ -65,7 +62,7 @@ def verdicts(
     return out, min(due, default=None)
 
 
-def judge_nodes(work: "Work") -> None:
+def judge_nodes(work: Work) -> None:
     """Judge each node that stays, by what it costs to keep and what relighting it would."""
     run, leaving = work.run, work.look.leaving
     work.reserved = {
@@ -77,13 +74,13 @@ def judge_nodes(work: "Work") -> None:
     work.wake_at(at)
 
 
-def release_named(work: "Work") -> None:
+def release_named(work: Work) -> None:
     """Give back the nodes that go in any case."""
     here = {node.name for node in work.view.nodes}
     work.nodes = work.nodes + [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
 
 
-def tell_blocked(work: "Work") -> None:
+def tell_blocked(work: Work) -> None:
     """Tell of idle nodes that pods without GPUs keep lit."""
     work.findings += blocked_idle_nodes(work.nodes)
 
@@ -104,7 +101,7 @@ _Kept = tuple[str, datetime | None]
 class _Judge:
     """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay."""
 
-    def __init__(self, work: "Work", offering: Offering, may: Allowance, lit: int, coming: int) -> None:
+    def __init__(self, work: Work, offering: Offering, may: Allowance, lit: int, coming: int) -> None:
         money, policy = work.look.money, work.policy
         self.frozen, self.capped, self.coming = money.frozen, money.capped, coming
         self.offering, self.memory, self.reserved, self.now = offering, work.memory, work.reserved, work.now

@@ -1,19 +1,16 @@
 """Resources of nodes that joined, by pool and type: the next one is predicted by them, also with the pool at zero."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Offering, Resources
 from pilotlight.facts.memory import Learnt, Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import ATTACHABLE, is_gpu, part_of_gpu
 from pilotlight.units import milli, whole
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 OF_ONE_NODE = ("hostname", "zone", "region", "topology.", "instance-id", "pilotlight.dev/")
 """Labels with these words in their key differ from node to node, or are ours."""
@@ -39,7 +36,7 @@ def as_learnt(offerings: Sequence[Offering], memory: Memory, policy: Policy) -> 
     return [_known(one, memory.learnt.get(f"{one.pool}/{one.instance_type}"), policy) for one in offerings]
 
 
-def sell_as_joined(work: "Work") -> None:
+def sell_as_joined(work: Work) -> None:
     """Sell each offering as nodes of it joined before."""
     work.offerings = as_learnt(work.offerings, work.memory, work.policy)
 

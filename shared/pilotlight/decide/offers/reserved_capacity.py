@@ -3,20 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pilotlight.decide.place.purchase import nodes_bought
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 
 def paid_capacity(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
@@ -103,12 +100,12 @@ def more_than_paid(
     return tuple(found)
 
 
-def sell_paid(work: "Work") -> None:
+def sell_paid(work: Work) -> None:
     """Sell reserved capacity until what is paid for ends, and no more of it."""
     work.offerings, work.paid = with_paid(work.offerings, work.look.pools, work.policy, work.now)
 
 
-def tell_paid(work: "Work") -> None:
+def tell_paid(work: Work) -> None:
     """Tell of pools beyond what is paid for, and of what is paid for and runs nowhere."""
     by_pool, pools, policy, now = work.by_pool, work.look.pools, work.policy, work.now
     work.findings += more_than_paid(by_pool, pools, policy, now)

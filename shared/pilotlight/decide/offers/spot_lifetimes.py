@@ -9,16 +9,13 @@ Nodes of a zone go together: what is counted is the share of its nodes that a zo
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isclose
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.offers.spot_history import HOURS_A_DAY, Lives, Survival
 from pilotlight.units import HOUR, Seconds, clock_seconds
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 WEIGHT = 1.0
 """A prior weighs as much as so many losses seen."""
@@ -106,7 +103,7 @@ def as_lived(offerings: Sequence[Offering], known: LivesByZone, now: datetime) -
     return out
 
 
-def sell_as_lived(work: "Work") -> None:
+def sell_as_lived(work: Work) -> None:
     """Sell spot with the interruptions that were learnt for this hour."""
     work.offerings = as_lived(work.offerings, work.memory.lives, work.now)
 

@@ -8,18 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from pilotlight.decide.offers.selection import Eligible
+from pilotlight.decide.place.provision import Provisioner
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU
-
-if TYPE_CHECKING:
-    from pilotlight.decide.place.provision import Provisioner
-    from pilotlight.decide.work import Work
 
 Who = tuple[str, str]
 """("class", "batch") or ("team", "research")."""
@@ -114,13 +111,13 @@ def limit_to_spot_share(
     return replace(able, candidates=other.candidates, held=(*held, *more))
 
 
-def count_spot_shares(work: "Work") -> None:
+def count_spot_shares(work: Work) -> None:
     """Count how much of each team's and class's work is on spot, and buy it no more than its share."""
     work.spot_shares = spot_shares(work.policy, work.view)
     work.filters = (*work.filters, _within_share)
 
 
-def _within_share(run: "Provisioner", able: Eligible, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
+def _within_share(run: Provisioner, able: Eligible, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
     shares = run.headroom.spot_shares
     if shares is None:
         return able

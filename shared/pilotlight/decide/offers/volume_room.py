@@ -1,17 +1,14 @@
 """Volumes that a node can attach: as many as the known nodes of its pool could at least."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
-
-def limit_volumes(work: "Work") -> None:
+def limit_volumes(work: Work) -> None:
     """Sell no more room for volumes than nodes of the pool have."""
     work.offerings = with_attach_limits(work.offerings, work.view.nodes)
 

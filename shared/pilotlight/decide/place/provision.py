@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import Allowed, Bin, fill
 from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
@@ -17,14 +16,12 @@ from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zon
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
 from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy, Demand
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 PLACED = ("fits", "booting", "bought")
 """What is told of pods that have a place."""
@@ -38,7 +35,7 @@ class Provisioner:
     says who belongs where, None where no node is kept for anybody.
     """
 
-    def __init__(self, work: "Work", ready: list[Bin], booting: list[Bin], headroom: Headroom) -> None:
+    def __init__(self, work: Work, ready: list[Bin], booting: list[Bin], headroom: Headroom) -> None:
         look, view, spot_dies = work.look, work.view, any(o.survival is not None for o in work.offerings)
         self.offerings = sorted(work.offerings, key=lambda o: o.name)
         self.policy = work.policy

@@ -16,17 +16,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import mul
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Demand
 from pilotlight.facts.memory import Followed, Hits, Memory, Window
 from pilotlight.units import HOUR, Seconds, clock_seconds
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 HALF_LIVES_S = (120.0, 600.0, HOUR, 6 * HOUR, 24 * HOUR)
 ENOUGH = 3
@@ -81,7 +78,7 @@ def with_demand(
     return replace(memory, hits=hits, counted_to=to)
 
 
-def count_demand(work: "Work") -> None:
+def count_demand(work: Work) -> None:
     """Count what pods ask for that was not counted before."""
     known = (work.memory.counted_to,) if work.memory.counted_to is not None else ()
     work.counted_to = max((*known, *(pod.created_at for pod in work.view.pending)), default=None)

@@ -1,14 +1,11 @@
 """Nodes that a pool keeps warm beyond its policy, for workers of queues."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
+from pilotlight.decide.work import Work
 
 
-def keep_nodes_ahead(work: "Work") -> None:
+def keep_nodes_ahead(work: Work) -> None:
     """Keep as many warm as queues will ask for, no more than a pool may have."""
     pools = dict(work.policy.pools)
     for name, asked in work.look.ahead.items():

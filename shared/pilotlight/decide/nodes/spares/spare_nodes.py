@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_ladder import barring_step
@@ -29,6 +29,7 @@ from pilotlight.decide.nodes.spares.demand_rates import (
 )
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.demand.worker_queues import NodesAhead
@@ -36,9 +37,6 @@ from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Policy
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment, per_hour
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
@@ -283,14 +281,14 @@ def spare_buys(
     return tuple(buys)
 
 
-def price_spares(work: "Work") -> None:
+def price_spares(work: Work) -> None:
     """Price the spares of each pool, but of those that a rule releases."""
     spares = spares_by_pool(work.relit, work.policy, work.memory, work.now)
     released = work.ruled.released if work.ruled is not None else {}
     work.spares = {name: own for name, own in spares.items() if name not in released}
 
 
-def buy_spares(work: "Work") -> None:
+def buy_spares(work: Work) -> None:
     """Buy spares, warm nodes and each pool's least number."""
     work.spare_buys = spare_buys(work.run, work.by_pool, work.spares, work.policy, work.memory, work.look.ahead)
 

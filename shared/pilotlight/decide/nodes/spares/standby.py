@@ -10,19 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_seconds, human, moment
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 MOST = 512
 """No more nodes of a pool than so many are ever remembered."""
@@ -128,12 +126,12 @@ def standby(
     return out, min((at for at in due if at > now), default=None)
 
 
-def sell_as_measured(work: "Work") -> None:
+def sell_as_measured(work: Work) -> None:
     """Sell each offering with the starts that were measured."""
     work.offerings = as_measured(work.offerings, work.memory)
 
 
-def stop_nodes(work: "Work") -> None:
+def stop_nodes(work: Work) -> None:
     """Stop nodes to stand by where that pays."""
     look = work.look
     nodes, at = standby(work.nodes, look.pools, work.by_pool, work.policy, work.memory, look.now, look.explain)
