@@ -20,9 +20,8 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from pilotlight.decide.utilisation.gpu_waste import WHOLE
+from pilotlight.decide.utilisation.gpu_waste import WHOLE, replicas
 from pilotlight.decide.utilisation.idle_pods import AHEAD_S, UNDER, idle_pods
-from pilotlight.decide.utilisation.replicas import replicas
 from pilotlight.decide.utilisation.shared_devices import share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.cli.printing import console

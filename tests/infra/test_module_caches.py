@@ -24,7 +24,7 @@ ALLOWED = {
     "adapters/prometheus_api.py:_google": "the token of this process, with or without a file",
     "adapters/queues/pubsub.py:_token": "the token of this process, with or without a file",
     "codec/kubernetes/pages.py:_KNOWN": "a decoder for each kind of object that the source names",
-    "decide/fit/neighbours.py:NOBODY": "no rules, so nothing is ever counted in it",
+    "decide/fit/fit.py:NOBODY": "no rules, so nothing is ever counted in it",
     "tools/serve/live_page.py:page": "files of the package",
     "wiring.py:_deployed": "the app of this process",
 }

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cloud import CATALOG, pod, world
 
-from pilotlight.decide.fit.fit import of_node, pods_that_fit
-from pilotlight.decide.fit.neighbours import Neighbours
+from pilotlight.decide.fit.fit import Neighbours, of_node, pods_that_fit
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look

@@ -39,14 +39,14 @@ STEPS: tuple[Step, ...] = (
     # The policy of this hour and its rules: before anything is sold by it.
     step("schedules", lambda w: bool(w.policy.schedules), late("limits.policy_schedule", "follow_schedules"),
          "", "policy"),
-    step("nodes ahead of queues", lambda w: bool(w.look.ahead), late("nodes.spares.nodes_ahead", "keep_nodes_ahead"),
+    step("nodes ahead of queues", lambda w: bool(w.look.ahead), late("demand.queue_demand", "keep_nodes_ahead"),
          "", "policy"),
     step("rules", lambda w: bool(w.policy.rules), late("limits.policy_rules", "follow_rules"),
          "memory view", "filters policy ruled"),
     step("homed pools", lambda w: bool(w.policy.homed), late("place.homes", "steer_home"),
          "policy view", "steered"),
     # Offerings, as their nodes will be: measured before foretold, daemons before claims, which get what those leave.
-    step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("offers.volume_room", "limit_volumes"),
+    step("volumes", lambda w: any(n.attachable for n in w.view.nodes), late("fit.new_node_room", "limit_volumes"),
          "view", "offerings"),
     step("paid capacity", lambda w: any(o.capacity_type == "reserved" for o in w.offerings),
          late("offers.reserved_capacity", "sell_paid"),
@@ -58,7 +58,7 @@ STEPS: tuple[Step, ...] = (
     step("spot lifetimes", lambda w: bool(w.memory.lives) and any(
          o.zone and o.capacity_type == "spot" for o in w.offerings), late("offers.spot_lifetimes", "sell_as_lived"),
          "memory", "offerings"),
-    step("daemons", lambda w: bool(w.view.daemons), late("fit.daemonset_room", "leave_room_for_daemons"),
+    step("daemons", lambda w: bool(w.view.daemons), late("fit.new_node_room", "leave_room_for_daemons"),
          "policy view", "offerings"),
     step("device claims", lambda w: any(pod.shape.claimed is not None for pod in w.view.pending),
          late("fit.device_claims", "claim_devices"),

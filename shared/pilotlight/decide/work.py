@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from pilotlight.decide.offers.offerings import relighting
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan, known_per_hour
@@ -139,7 +138,13 @@ class Work:
     @property
     def relit(self) -> Mapping[str, Offering]:
         """One offering a pool, with what lighting a node takes now: a start, where one stands by."""
-        return relighting(self.by_pool, self.look.pools)
+        by_pool = self.by_pool
+        wakes = {
+            s.name: msgspec.structs.replace(offering, boot_s=offering.wake_s)
+            for s in self.look.pools
+            if s.standby and (offering := by_pool.get(s.name)) is not None and offering.wake_s is not None
+        }
+        return {**by_pool, **wakes} if wakes else by_pool
 
     @property
     def staying(self) -> Sequence[Node]:

@@ -21,7 +21,7 @@ from pilotlight.decide.interruption.drain_plan import (
     unsaved_work,
     worth_moving,
 )
-from pilotlight.decide.interruption.notice_owner import owner_of
+from pilotlight.decide.interruption.notices import owner_of
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.interruption.interruption import LEAD_S, Interruption, Move
 from pilotlight.facts.messages import InterruptionNotice

@@ -13,7 +13,7 @@ from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
 
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.policy_rules import holds
-from pilotlight.decide.utilisation.pool_utilisation import measure_pool_use
+from pilotlight.decide.utilisation.cluster_use import measure_pool_use
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView

@@ -11,10 +11,9 @@ from state_tables import differing, line, minutes, states
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.decide.money.budget_ladder import barring_step, climb_ladder, refuses
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.forecast import forecast
 from pilotlight.decide.money.passed_limits import HeldNode, comes_to
 from pilotlight.decide.money.reconciliation import Compared, awaited_bills, compare_with_bill, corrections
-from pilotlight.decide.money.spend import budget_spend, counted_days, drift
+from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Forecast, Rung, Spent, StepInForce

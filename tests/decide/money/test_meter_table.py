@@ -25,8 +25,7 @@ from pilotlight.decide.money.metering import (
     upto,
     without_projects,
 )
-from pilotlight.decide.money.node_prices import change_price, lines, price_at
-from pilotlight.decide.money.time_between_looks import node_times
+from pilotlight.decide.money.node_hours import change_price, lines, node_times, price_at
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.bill import Life, MeteredNode, MeterPart
 from pilotlight.facts.money.budgets import HeldPrice, Priced

@@ -15,8 +15,7 @@ from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.metering import MeterLook, count_day, cuts, day_start, metered_node, stopped_node
-from pilotlight.decide.money.node_prices import lines
-from pilotlight.decide.money.time_between_looks import node_times
+from pilotlight.decide.money.node_hours import lines, node_times
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.workload import SHARED, GpuRequest

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.forecast import forecast
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.spend import budget_spend, counted_days, drift
+from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import Budget, BudgetScope

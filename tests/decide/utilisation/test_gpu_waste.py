@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import held_gpus
 import waste_on_prometheus
-from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.demand.classify import made_by
+from pilotlight.decide.utilisation.gpu_waste import replicas
 from pilotlight.decide.utilisation.idle_pods import idle_pods
-from pilotlight.decide.utilisation.replicas import replicas
 from pilotlight.decide.utilisation.shared_devices import MEMORY, share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 

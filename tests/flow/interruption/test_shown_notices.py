@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.decide.interruption.shown_notice import notice_of
+from pilotlight.decide.interruption.notices import notice_of
 from pilotlight.facts.capacity import Node, Taint
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.interruption.interruption import Interruption

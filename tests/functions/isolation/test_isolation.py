@@ -252,7 +252,7 @@ def test_a_stop_at_the_cap_that_cannot_be_worked_out_is_made_plainly(place: str,
 ON_THE_METER = {
     "seen": "pilotlight.decide.money.metering:metered_node",
     "counted": "pilotlight.decide.money.metering:_advance",
-    "summed up": "pilotlight.decide.money.node_prices:_line",
+    "summed up": "pilotlight.decide.money.node_hours:_line",
     "shared out": "pilotlight.decide.money.gpu_shares:holdings",
 }
 

@@ -31,7 +31,7 @@ ROOMS = (
     "pilotlight.decide.nodes.scale_down",
     "pilotlight.decide.nodes.gpu_health",
     "pilotlight.decide.interruption.drain_plan",
-    "pilotlight.decide.money.time_between_looks",
+    "pilotlight.decide.money.node_hours",
     "pilotlight.decide.money.budget_limits",
     "pilotlight.decide.money.economics",
     "pilotlight.decide.money.gpu_shares",

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
-from pilotlight.decide.utilisation.mig_profiles import ROOM, lie, smallest
-from pilotlight.decide.utilisation.shared_devices import MEMORY
+from pilotlight.decide.utilisation.shared_devices import MEMORY, ROOM, lie, smallest
 from pilotlight.facts.fit.mig_layouts import MODELS, Model
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.ways_to_share import advise

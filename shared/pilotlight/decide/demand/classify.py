@@ -1,4 +1,4 @@
-"""The class of a pod: training, serving, notebook or batch, and the reason for it.
+"""The class of a pod: training, serving, notebook or batch, and the reason for it; and the owner that made it, by name.
 
 Article S3's classifier, corrected (E30): an explicit label comes first; names are matched as whole words of the
 command and of the image's path, never inside others ("gitlab" is no lab, "--labels" no notebook), options are not
@@ -108,3 +108,11 @@ def _path(image: str) -> str:
 
 def _plain(parts: Sequence[str]) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", " ".join(parts).lower()))
+
+
+_ADDED = re.compile(r"(-[a-f0-9]{6,10})?-[a-z0-9]{5}$|-\d+$")
+
+
+def made_by(pod: str) -> str:
+    """A pod's name without what its controller added: the ReplicaSet's hash and the pod's own, or an ordinal."""
+    return _ADDED.sub("", pod)

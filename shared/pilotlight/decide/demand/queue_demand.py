@@ -12,7 +12,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from math import ceil, isfinite
 
-from pilotlight.decide.demand.made_by import made_by
+from msgspec.structs import replace
+
+from pilotlight.decide.demand.classify import made_by
+from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory, QueueReading, QueueRules, Workers
@@ -125,3 +128,12 @@ def _there(view: ClusterView) -> Counter[str]:
     waiting = (f"{pod.namespace}/{pod.name}" for pod in view.pending)
     running = (f"{pod.namespace}/{pod.name}" for node in view.nodes for pod in node.gpu_pods)
     return Counter(made_by(pod) for pod in (*waiting, *running))
+
+
+def keep_nodes_ahead(work: Work) -> None:
+    """Keep as many warm as queues will ask for, no more than a pool may have."""
+    pools = dict(work.policy.pools)
+    for name, asked in work.look.ahead.items():
+        pool = pools[name]
+        pools[name] = replace(pool, warm=max(pool.warm, min(asked.nodes, pool.max)))
+    work.policy = replace(work.policy, pools=pools)

@@ -4,10 +4,15 @@ Each shape that claims devices is tried on every node and offering. Those where 
 one choice; the one with room on a ready node is taken, else the cheapest. A label that only its nodes get holds the
 shape to them, so that the plan itself knows of no claims. What no node has, or what cannot be told of any, is a finding
 before money ([ADR 41]).
+
+Devices that a driver is expected to publish before a node has joined: names of products and architectures, and compute
+capabilities, of NVIDIA's feature discovery and data sheets; attributes as the DRA driver for NVIDIA GPUs documents
+them. The memory is what NVML reports, a little less than the data sheet's for most; where it is not known here, it is
+left out: then a selector of it is a finding.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.json import encode
@@ -15,13 +20,23 @@ from msgspec.structs import asdict, replace
 
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
-from pilotlight.decide.fit.device_templates import expected_devices
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
+from pilotlight.facts.labels import GPU_PRODUCT
+from pilotlight.facts.workload import (
+    AMD,
+    MIG_PREFIX,
+    Finding,
+    GpuRequest,
+    PodDemand,
+    PodShape,
+    Requirement,
+    is_gpu,
+    shape,
+)
 from pilotlight.units import one_line
 
 LABEL = "resource.k8s.io/claims-"
@@ -263,3 +278,73 @@ def _pods(
 
 def _labelled(where: _Where, more: Mapping[str, str]) -> _Where:
     return replace(where, labels={**where.labels, **more}) if more else where
+
+
+NVIDIA_DRIVER, AMD_DRIVER = "gpu.nvidia.com", "gpu.amd.com"
+
+
+class _Product(NamedTuple):
+    name: str
+    architecture: str
+    compute: str
+    memory: str = ""
+
+
+_PRODUCTS: Mapping[str, _Product] = {
+    "Tesla-T4": _Product("Tesla T4", "Turing", "7.5.0", "15360Mi"),
+    "Tesla-V100-SXM2-16GB": _Product("Tesla V100-SXM2-16GB", "Volta", "7.0.0", "16Gi"),
+    "NVIDIA-A10G": _Product("NVIDIA A10G", "Ampere", "8.6.0", "23028Mi"),
+    "NVIDIA-L4": _Product("NVIDIA L4", "Ada Lovelace", "8.9.0", "23034Mi"),
+    "NVIDIA-L40S": _Product("NVIDIA L40S", "Ada Lovelace", "8.9.0", "46068Mi"),
+    "NVIDIA-A100-SXM4-40GB": _Product("NVIDIA A100-SXM4-40GB", "Ampere", "8.0.0", "40Gi"),
+    "NVIDIA-A100-SXM4-80GB": _Product("NVIDIA A100-SXM4-80GB", "Ampere", "8.0.0", "80Gi"),
+    "NVIDIA-A100-80GB-PCIe": _Product("NVIDIA A100 80GB PCIe", "Ampere", "8.0.0", "80Gi"),
+    "NVIDIA-H100-80GB-HBM3": _Product("NVIDIA H100 80GB HBM3", "Hopper", "9.0.0", "81559Mi"),
+    "NVIDIA-H200": _Product("NVIDIA H200", "Hopper", "9.0.0", "143771Mi"),
+}
+"""By the label that NVIDIA's feature discovery sets."""
+_BY_MODEL: Mapping[str, tuple[str, str]] = {
+    "T4": ("Turing", "7.5.0"),
+    "V100": ("Volta", "7.0.0"),
+    "A10": ("Ampere", "8.6.0"),
+    "A10G": ("Ampere", "8.6.0"),
+    "L4": ("Ada Lovelace", "8.9.0"),
+    "L40S": ("Ada Lovelace", "8.9.0"),
+    "A100": ("Ampere", "8.0.0"),
+    "H100": ("Hopper", "9.0.0"),
+    "H200": ("Hopper", "9.0.0"),
+    "B200": ("Blackwell", "10.0.0"),
+}
+
+
+def expected_devices(offering: Offering) -> tuple[DeviceKind, ...]:
+    """The kinds of an offering's nodes: what was published of one that joined, else what is expected."""
+    return offering.kinds or tuple(_expected(offering))
+
+
+def _expected(offering: Offering) -> Iterator[DeviceKind]:
+    if offering.devices:
+        yield _kind(offering, offering.resource, len(offering.devices), "gpu")
+    for name, count in sorted(offering.slices.items()):
+        if name.startswith(MIG_PREFIX):
+            yield _kind(offering, name, count, "mig", name.removeprefix(MIG_PREFIX))
+
+
+def _kind(offering: Offering, resource: str, count: int, kind: str, profile: str = "") -> DeviceKind:
+    if offering.resource == AMD:
+        return DeviceKind(driver=AMD_DRIVER, resource=resource, count=count, seen=False, plugin=True)
+    product = _PRODUCTS.get(offering.labels.get(GPU_PRODUCT, ""))
+    family = (product.architecture, product.compute) if product else _BY_MODEL.get(offering.gpu_model)
+    said = {"type": kind, "profile": profile, "productName": product.name if product else ""}
+    said["architecture"] = family[0] if family else ""
+    memory = product.memory if product is not None and kind == "gpu" else ""
+    return DeviceKind(
+        driver=NVIDIA_DRIVER,
+        resource=resource,
+        count=count,
+        attributes={f"{NVIDIA_DRIVER}/{name}": value for name, value in said.items() if value},
+        versions={f"{NVIDIA_DRIVER}/cudaComputeCapability": family[1]} if family else {},
+        capacity={f"{NVIDIA_DRIVER}/memory": memory} if memory else {},
+        seen=False,
+        plugin=True,
+    )

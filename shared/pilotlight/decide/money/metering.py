@@ -17,8 +17,7 @@ import msgspec
 from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.node_prices import at_held, change_price, prices_after
-from pilotlight.decide.money.time_between_looks import Told, node_times, spans
+from pilotlight.decide.money.node_hours import Told, at_held, change_price, node_times, prices_after, spans
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.bill import Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.budgets import HeldPrice

@@ -1,24 +1,20 @@
 """Offerings of the policy's pools: one for each pool and zone, priced and with its predicted allocatable."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from pilotlight.decide.work import Work
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering, Resources
-from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
 from pilotlight.units import UsdPerHour, milli, quantity, whole
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 NO_BUYS = 3
 """At so many times ``prices.max_age_days`` a price is too old to buy at."""
@@ -254,16 +250,6 @@ def _region_label(cloud: str, zone: str) -> str:
     return region_around(place)
 
 
-def relighting(offerings: Mapping[str, Offering], pools: Sequence[PoolState]) -> Mapping[str, Offering]:
-    """The pools' offerings with what lighting a node takes now: a start, where one stands by."""
-    wakes = {
-        s.name: replace(offering, boot_s=offering.wake_s)
-        for s in pools
-        if s.standby and (offering := offerings.get(s.name)) is not None and offering.wake_s is not None
-    }
-    return {**offerings, **wakes} if wakes else offerings
-
-
-def tell_stale_prices(work: "Work") -> None:
+def tell_stale_prices(work: Work) -> None:
     """Tell of pools whose price is too old."""
     work.findings += stale_prices(work.policy, work.by_pool.values(), work.now)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pilotlight.decide.fit.fit import Bin, fill, of_offering
-from pilotlight.decide.fit.neighbours import NOBODY
+from pilotlight.decide.fit.fit import NOBODY, Bin, fill, of_offering
 from pilotlight.decide.offers.selection import Candidate, Eligible, dearer, held_back, rank_candidates
 from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.belonging import PoolNames, wait_for_own_zone, wait_for_short_type, zones_to_ask_again

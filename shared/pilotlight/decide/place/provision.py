@@ -9,8 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
-from pilotlight.decide.fit.fit import Allowed, Bin, fill
-from pilotlight.decide.fit.neighbours import NOBODY, Neighbours
+from pilotlight.decide.fit.fit import NOBODY, Allowed, Bin, Neighbours, fill
 from pilotlight.decide.offers.selection import Eligible, Memo, eligible
 from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zone
 from pilotlight.decide.place.homes import Housed, keep_homes

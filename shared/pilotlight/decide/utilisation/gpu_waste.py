@@ -5,23 +5,25 @@ A device that several pods hold costs once: each has an equal part of its price.
 Kinds that add up, each of what the one before leaves: idle pods; devices of a working pod that do nothing (requests
 beyond use); replicas beyond what a service was asked for; the rest. Beside them, instead of the last two: devices that
 pods could share, and what of each device lies beyond the slice that a pod would need.
+
+The fewest replicas of a service that would do are those for its demand lately, with room, a boot and a model's load
+ahead. Demand is the activity of all its replicas together: 1 is one GPU at full work. At every moment only what was
+measured until then is used. The advice is the most of the last hours with room for more; with little history there is
+more room.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, isnan
 from typing import NamedTuple
 
-from pilotlight.decide.demand.made_by import made_by
-from pilotlight.decide.utilisation.device_parts import holders
+from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.utilisation.idle_pods import IdlePod, idle_pods
-from pilotlight.decide.utilisation.mig_profiles import ROOM
-from pilotlight.decide.utilisation.replicas import Replicas, replicas
-from pilotlight.decide.utilisation.shared_devices import Shared, share_devices
+from pilotlight.decide.utilisation.shared_devices import ROOM, Shared, holders, share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.units import HOUR, Seconds, UsdPerHour
 
 ALIKE = 3
 """So many pods of an owner, at least, are taken for replicas of one service."""
@@ -42,6 +44,17 @@ class Slice(NamedTuple):
     part: float
     """Of the device, by the larger of the two."""
     container: str = ""
+
+
+class Replicas(NamedTuple):
+    """The advice for every sample, what ran, and how it would have gone."""
+
+    advised: tuple[int, ...]
+    running: tuple[int, ...]
+    mean: float
+    mean_running: float
+    over: float
+    """The share of samples with demand over 95 % of what the advice had running."""
 
 
 class Waste(NamedTuple):
@@ -216,3 +229,41 @@ def peaks(one: GpuSeries) -> tuple[float, float]:
     """The most memory, and the 99th percentile of activity, of what was measured."""
     known = sorted(value for value in one.activity if not isnan(value))
     return max(v for v in one.memory if not isnan(v)), known[min(len(known) - 1, int(0.99 * len(known)))]
+
+
+WINDOW_S: Seconds = 4 * HOUR
+"""What was asked for within so long may be asked for again before a replica could come."""
+FULL = 0.95
+REPLICA_ROOM, ROOM_EARLY = 1.2, 1.6
+"""Times the most that was seen; while less than the window is known, more."""
+KNOWN_S: Seconds = HOUR / 2
+"""With less history than this there is no advice: all that run stay."""
+
+
+def replicas(demand: Sequence[float], running: Sequence[int], step_s: Seconds, lead_s: Seconds) -> Replicas:
+    """``lead_s``: boot and load of the model. Advice never exceeds what ran."""
+    lead = ceil(lead_s / step_s)
+    wanted = _wanted(demand, step_s)
+    advised = []
+    for at, now in enumerate(running):
+        asked = wanted[at - lead] if at >= lead else None
+        advised.append(now if asked is None else min(now, asked))
+    over = sum(need > FULL * given for need, given in zip(demand, advised, strict=True))
+    count = max(1, len(demand))
+    return Replicas(tuple(advised), tuple(running), sum(advised) / count, sum(running) / count, over / count)
+
+
+def _wanted(demand: Sequence[float], step_s: Seconds) -> list[int | None]:
+    """Replicas for the most of the window that ends at each sample; None where too little is known."""
+    window, known = max(1, int(WINDOW_S / step_s)), int(KNOWN_S / step_s)
+    most: deque[int] = deque()
+    found: list[int | None] = []
+    for at, need in enumerate(demand):
+        while most and demand[most[-1]] <= need:
+            most.pop()
+        most.append(at)
+        if most[0] <= at - window:
+            most.popleft()
+        room = REPLICA_ROOM if at >= window else ROOM_EARLY
+        found.append(max(1, ceil(room * demand[most[0]] / FULL)) if at >= known else None)
+    return found

@@ -1,16 +1,21 @@
-"""Which pods could share a device: their peaks of memory at once, and what they did together, never their means.
+"""Devices that pods share: which pods could, whose one was at each moment, and MIG profiles that lie on one together.
 
 Pods fit on a device when their own peaks of memory, all at once, leave some of it: that two did not peak together in
 the past says little of tomorrow, and memory that runs out ends them both. Activity may pass the device in hardly any
 sample, for then they only wait for each other: there the joint past counts. Pods are taken by size, each to the device
 that it fills most (best fit).
+
+A device that several pods hold counts once, in equal parts: a time-sliced one tells its whole activity for each of its
+pods, and a MIG slice nothing of what the others cost, so neither says who used more of it.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from math import isnan
 from typing import NamedTuple
 
-from pilotlight.facts.utilisation.telemetry import GpuSeries
+from pilotlight.facts.fit.mig_layouts import Model, Profile
+from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 MEMORY, ACTIVITY = 0.93, 0.95
 MOST_OVER = 0.0005
@@ -75,3 +80,58 @@ def _over(values: Sequence[float], most: float) -> float:
 
 def _peak(values: Sequence[float]) -> float:
     return max((value for value in values if not isnan(value)), default=0.0)
+
+
+def holders(telemetry: Telemetry) -> list[list[int]]:
+    """For each series, how many were measured on its device in each sample; 0 where it was not measured itself."""
+    together: dict[str, list[GpuSeries]] = defaultdict(list)
+    for n, one in enumerate(telemetry.series):
+        together[one.whole or f"#{n}"].append(one)
+    counts = {name: _counts(those) for name, those in together.items() if len(those) > 1}
+    found = []
+    for one in telemetry.series:
+        seen = [not isnan(value) for value in one.activity]
+        several = counts.get(one.whole)
+        found.append([int(here) for here in seen] if several is None else _where(seen, several))
+    return found
+
+
+def _counts(series: Sequence[GpuSeries]) -> list[int]:
+    length = max(len(one.activity) for one in series)
+    return [sum(n < len(one.activity) and not isnan(one.activity[n]) for one in series) for n in range(length)]
+
+
+def _where(seen: Sequence[bool], counts: Sequence[int]) -> list[int]:
+    return [count if here else 0 for here, count in zip(seen, counts, strict=False)]
+
+
+ROOM = 1.2
+"""Times the most memory that was seen: the next batch may be larger."""
+
+
+def smallest(model: Model, peak_mib: float, activity: float) -> Profile | None:
+    """The least profile with room for that memory, and for that share of the device's work; None where none has."""
+    fits = (p for p in model.profiles if p.mib >= ROOM * peak_mib and p.compute / model.compute >= activity)
+    return min(fits, key=lambda p: (p.memory, p.compute), default=None)
+
+
+def lie(model: Model, wanted: Sequence[Profile]) -> tuple[int, ...] | None:
+    """Where each begins so that none overlap, in the order of ``wanted``; None where there is no such layout."""
+    if sum(p.compute for p in wanted) > model.compute or sum(p.memory for p in wanted) > model.memory:
+        return None
+    order = sorted(range(len(wanted)), key=lambda n: (-wanted[n].memory, -wanted[n].compute))
+    starts: dict[int, int] = {}
+
+    def place(at: int, taken: int) -> bool:
+        if at == len(order):
+            return True
+        profile = wanted[order[at]]
+        for start in reversed(profile.starts):
+            bits = ((1 << profile.memory) - 1) << start
+            if not taken & bits:
+                starts[order[at]] = start
+                if place(at + 1, taken | bits):
+                    return True
+        return False
+
+    return tuple(starts[n] for n in range(len(wanted))) if place(0, 0) else None

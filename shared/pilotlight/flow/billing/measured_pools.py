@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from pilotlight.decide.utilisation.pool_utilisation import measure_pool_use
+from pilotlight.decide.utilisation.cluster_use import measure_pool_use
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.utilisation.pool_use import PoolUse

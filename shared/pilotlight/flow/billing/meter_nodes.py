@@ -27,8 +27,7 @@ from pilotlight.decide.money.metering import (
     upto,
     without_projects,
 )
-from pilotlight.decide.money.node_prices import lines
-from pilotlight.decide.money.time_between_looks import node_times
+from pilotlight.decide.money.node_hours import lines, node_times
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS

@@ -6,7 +6,7 @@ alert has the day for a fingerprint: two ticks at once, or one after a crash, te
 
 from datetime import datetime
 
-from pilotlight.decide.utilisation.cluster_waste import Found, Wasted, find_waste
+from pilotlight.decide.utilisation.cluster_use import Found, Wasted, find_waste
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.messages import Alert

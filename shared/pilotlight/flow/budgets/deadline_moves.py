@@ -9,8 +9,7 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved_work
-from pilotlight.decide.job_deadlines.back_to_spot import Back, back_to_spot
-from pilotlight.decide.job_deadlines.job_deadlines import Behind, behind
+from pilotlight.decide.job_deadlines.job_deadlines import Back, Behind, back_to_spot, behind
 from pilotlight.decide.offers.selection import Eligible, eligible
 from pilotlight.errors import Conflict
 from pilotlight.facts.interruption.interruption import BACK, MOVE, Interruption

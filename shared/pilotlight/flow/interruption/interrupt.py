@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadline_of, unsaved_work, worth_moving
-from pilotlight.decide.interruption.notice_owner import owner_of
+from pilotlight.decide.interruption.notices import owner_of
 from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import Node

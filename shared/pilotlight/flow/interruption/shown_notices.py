@@ -33,7 +33,7 @@ class ShownNotices:
         """Begin what no notice began. One that fails keeps none of the others; the first error is raised last."""
         if not self._nodes:
             return
-        from pilotlight.decide.interruption.shown_notice import notice_of
+        from pilotlight.decide.interruption.notices import notice_of
         from pilotlight.flow.budgets import interruption_records
         from pilotlight.flow.interruption.interrupt import interrupt, news
 

@@ -11,8 +11,7 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from pilotlight.decide.utilisation.gpu_waste import Slice, Waste
-from pilotlight.decide.utilisation.mig_profiles import lie, smallest
-from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS
+from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS, lie, smallest
 from pilotlight.facts.fit.mig_layouts import Model, Profile
 
 SharingWay = Literal["mig", "mps", "time-slicing", "none"]

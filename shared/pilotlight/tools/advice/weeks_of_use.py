@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.utilisation.device_parts import holders
 from pilotlight.decide.utilisation.idle_pods import SILENT_S, UNDER
+from pilotlight.decide.utilisation.shared_devices import holders
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.units import HOUR, Seconds
 

@@ -18,8 +18,9 @@ from pilotlight.decide.nodes.spares.standby import (
     stands_by,
     start_times,
 )
-from pilotlight.decide.offers.offerings import relighting
+from pilotlight.decide.work import Look, Work
 from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
@@ -117,8 +118,9 @@ def test_the_sum_is_told() -> None:
 
 def test_a_pool_with_a_node_standing_by_relights_as_fast_as_it_starts() -> None:
     """What idles is judged by the start, not by the boot."""
-    assert relighting({"t4": T4_STOPS}, [state(standby=1)])["t4"].boot_s == 60
-    assert relighting({"t4": T4_STOPS}, [state()])["t4"].boot_s == 180
+    for pool, boot_s in ((state(standby=1), 60), (state(), 180)):
+        look = Look(ClusterView(), [pool], [T4_STOPS], Policy(version=1, pools={}), Memory(), NOW)
+        assert Work(look).relit["t4"].boot_s == boot_s
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e5), st.integers(1, 6), st.integers(1, 3)), max_size=20))

@@ -62,7 +62,7 @@ def _of_trace(path: Path) -> "RunGroups":
 
 
 def _of_use(url: str, since: str, step: str, until: str, auth: str) -> "RunGroups":
-    from pilotlight.decide.demand.made_by import made_by
+    from pilotlight.decide.demand.classify import made_by
     from pilotlight.tools.advice.run_groups import hourly_activity
     from pilotlight.tools.cli.gpus.waste_command import end_of_samples, seconds, telemetry_of
 

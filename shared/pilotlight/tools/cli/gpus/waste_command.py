@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
-from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.utilisation.gpu_waste import waste
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.utilisation.telemetry import Telemetry

@@ -119,7 +119,7 @@ def _configs(advice: "SharingAdvice") -> list[str]:
 
 def _target(one: "Slice") -> "Target":
     """The object that made a pod, by the shape of its name."""
-    from pilotlight.decide.demand.made_by import made_by
+    from pilotlight.decide.demand.classify import made_by
     from pilotlight.tools.manifests.sharing_objects import Target
 
     namespace, _, name = made_by(one.pod).partition("/")

@@ -7,7 +7,7 @@ from math import nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight.decide.utilisation.cluster_waste import Found, find_waste
+from pilotlight.decide.utilisation.cluster_use import Found, find_waste
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest

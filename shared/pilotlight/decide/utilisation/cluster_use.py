@@ -1,20 +1,23 @@
-"""Waste of a cluster now, by owner, at what its own nodes cost: idle pods, idle devices, replicas beyond need.
+"""Use of a cluster's GPUs now: waste by owner, at what its own nodes cost, and the use of each pool.
 
-Judged by class where the cluster says it: only serving is asked how few replicas would do, for a training job's pods
-all wait for the slowest. An owner of whose GPUs one has no known price has no dollars here, which is not $0.
+Waste is idle pods, idle devices and replicas beyond need. Judged by class where the cluster says it: only serving is
+asked how few replicas would do, for a training job's pods all wait for the slowest. An owner of whose GPUs one has no
+known price has no dollars here, which is not $0. A pool with a pod that was not measured is not known.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import nan
+from datetime import datetime
+from math import isnan, nan
 from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.demand.made_by import made_by
+from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
 from pilotlight.decide.utilisation.idle_pods import IdlePod
 from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
 
@@ -119,3 +122,36 @@ def _silence(those: Sequence[IdlePod]) -> str:
     worst = max(those, key=lambda one: one.seen.chance).seen
     least = human(min(one.silent_s for one in those))
     return f"for {least} or more (of {worst.windows} such silences {worst.back} ended within 4 h)"
+
+
+LATELY = 5
+"""One of so many samples at the end was measured, or the series is over."""
+
+
+def measure_pool_use(telemetry: Telemetry, nodes: Iterable[Node], now: datetime) -> PoolUse:
+    """The use of each pool whose pods were all measured; a GPU without a pod did nothing."""
+    series: dict[str, list[float]] = defaultdict(list)
+    for one in telemetry.series:
+        series[one.pod].append(_mean(one))
+    used: dict[str, float] = defaultdict(float)
+    whole: dict[str, int] = defaultdict(int)
+    unknown: set[str] = set()
+    for node in nodes:
+        if not node.ready:
+            continue
+        whole[node.pool] += node.gpus
+        for pod in node.gpu_pods:
+            did = series.get(f"{pod.namespace}/{pod.name}", [])
+            devices = pod.gpu.count if pod.gpu is not None and pod.gpu.milli >= MILLI_PER_GPU else 1
+            if len(did) != devices or any(isnan(mean) for mean in did):
+                unknown.add(node.pool)
+            used[node.pool] += sum(did)
+    pools = {name: min(1.0, used[name] / gpus) for name, gpus in whole.items() if gpus and name not in unknown}
+    return PoolUse(at=now, metric=telemetry.metric, pools=pools)
+
+
+def _mean(one: GpuSeries) -> float:
+    """The mean of what was measured and can be; nan where the end was not."""
+    values = [value for value in one.activity if 0 <= value <= 1]
+    fresh = any(0 <= value <= 1 for value in one.activity[-LATELY:])
+    return sum(values) / len(values) if fresh else float("nan")
