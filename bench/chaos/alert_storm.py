@@ -25,7 +25,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.messages import Alert, DeadLetter, Tick
-from pilotlight.flow.delivery.escalation import UNDELIVERED
+from pilotlight.flow.delivery.desk import UNDELIVERED
 from pilotlight.settings import Settings
 from pilotlight.wiring import App, app
 from pilotlight.world.world_clock import VirtualClock

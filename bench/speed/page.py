@@ -32,9 +32,9 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.billing import closed_days
+from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.cycle.preview import preview
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
 from pilotlight.tools.serve import live_stream, request_gate
@@ -160,7 +160,7 @@ def past(of: Site) -> None:
     names = [node.name for node in deps.cluster.observe().nodes]
     for back in range(1, 20):
         lines = [_line(name, kind) for name in names for kind in KINDS]
-        closed_days.close(
+        meter_nodes.close_day(
             deps.state, deps.name, MeterDay(day=today - timedelta(days=back), until=NOW, lines=tuple(lines))
         )
     for _ in range(2):

@@ -72,7 +72,7 @@ def answer_stalled_tick(request: Request, tick: Tick, error: Exception) -> Respo
         return answer
     if not request.dryrun:
         try:
-            from pilotlight.flow.alerts.stalled_ticks import tell_stalled
+            from pilotlight.flow.alerts.own_troubles import tell_stalled
 
             tell_stalled(request.deps, tick, error, answer.body["error"])
         except Exception as untold:  # The sender is told in any case.
@@ -85,7 +85,7 @@ def kept_back(request: Request, error: StoreFault) -> Response:
     must know."""
     if isinstance(error, Corrupt) and not request.dryrun and len(request.house.clusters) == 1:
         try:
-            from pilotlight.flow.alerts.corrupt_records import tell_corrupt
+            from pilotlight.flow.alerts.own_troubles import tell_corrupt
 
             tell_corrupt(request.deps, error)
         except Exception as untold:  # The sender is told in any case.

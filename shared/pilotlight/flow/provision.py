@@ -23,20 +23,19 @@ def provision(deps: Deps, event: Hint, *, dry_run: bool = False) -> Answer:
     claim = f"{deps.name}/{event.identity or f'{_subject(event)}/{event.uid}/{event.at}'}"
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _known(deps, event)):
         return known
-    if dry_run:
-        from pilotlight.flow.cycle import preview
-
-        return preview.dry_run(deps, releases=False)
     # What is known costs a cold start nothing of this.
+    from pilotlight.flow.cycle import planning
     from pilotlight.flow.cycle.cycle import run_cycle
-    from pilotlight.flow.cycle.planning import Aim
+
+    if dry_run:
+        return planning.dry_run(deps, releases=False)
 
     late = _late(deps, event)
     if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
         return known
     trigger = f"{_subject(event)} {event.identity or event.uid}".strip()
     flow = "admission" if isinstance(event, QuotaReserved) else "provision"
-    answer = run_cycle(deps, flow, trigger, Aim(releases=False, refused=_refused(event)))
+    answer = run_cycle(deps, flow, trigger, planning.Aim(releases=False, refused=_refused(event)))
     # A pod that is not seen yet may be seen at the next delivery, and what another will see to is not done yet. A node
     # is there before its Event is.
     if answer.outcome != "at-work" and (answer.outcome != "nothing" or isinstance(event, NodeJoined)):

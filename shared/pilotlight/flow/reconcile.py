@@ -4,14 +4,13 @@ from msgspec.structs import replace
 
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.flow.alerts.credential_alert import remind
 from pilotlight.flow.alerts.decision_messages import alert_out, send
+from pilotlight.flow.alerts.own_troubles import tell_ending_credential
+from pilotlight.flow.cycle import planning
 from pilotlight.flow.cycle.cycle import run_cycle
-from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.delivery.flush import wake
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.drain_all import carry_on, look_with_drains
-from pilotlight.flow.interruption.shown_notices import ShownNotices
+from pilotlight.flow.interruption.drain_all import ShownNotices, carry_on, look_with_drains
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.marks import SILENT
@@ -25,9 +24,7 @@ SILENT_S: Seconds = 600.0
 def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     """Answer one tick: rescues first, then the cycle."""
     if dry_run:
-        from pilotlight.flow.cycle import preview
-
-        return preview.dry_run(deps, releases=True)
+        return planning.dry_run(deps, releases=True)
     wake(deps)
     try:
         try:
@@ -42,15 +39,15 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
         _silence(deps, failed)
         raise
     _answers_again(deps)
-    remind(deps)
+    tell_ending_credential(deps)
     return answer
 
 
-def _aim(deps: Deps) -> Aim:
+def _aim(deps: Deps) -> planning.Aim:
     """The aim of a tick. Queues are read before the cluster's lease is taken: nobody waits for them."""
     see = look_with_drains(deps)
     if deps.queues is None:
-        return Aim(releases=True, see=see)
+        return planning.Aim(releases=True, see=see)
     from pilotlight.flow.observe.queue_lengths import look_at_queues
 
     found = look_at_queues(deps)
@@ -59,7 +56,7 @@ def _aim(deps: Deps) -> Aim:
         snapshot = see(snapshot) if see else snapshot
         return replace(snapshot, findings=(*snapshot.findings, *found.findings))
 
-    return Aim(releases=True, see=told if found.findings else see, queues=found.histories)
+    return planning.Aim(releases=True, see=told if found.findings else see, queues=found.histories)
 
 
 def _answers_again(deps: Deps) -> None:

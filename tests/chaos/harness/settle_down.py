@@ -11,7 +11,7 @@ from harness.judges.hard_caps import passed, unseen
 from harness.setting import HEADERS, Setting, What
 from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.doorway import Function
-from pilotlight.flow.records.audit_chain import KEPT, lines, strangers
+from pilotlight.flow.billing.audit_chain import KEPT, lines, strangers
 from pilotlight.ports.clouds import CALL_S
 from pilotlight.ports.state import State
 from pilotlight.units import HOUR, Seconds

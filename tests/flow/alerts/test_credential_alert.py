@@ -8,7 +8,7 @@ from stage import START, Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.limits.checks import Token
-from pilotlight.flow.alerts.credential_alert import remind
+from pilotlight.flow.alerts.own_troubles import tell_ending_credential
 
 DAY = timedelta(days=1)
 
@@ -37,7 +37,7 @@ def test_the_last_seven_days_are_told_once_a_day() -> None:
 def test_nothing_to_tell(token: Token | None) -> None:
     """A credential that is well, or says nothing of itself, is no news."""
     stage = Stage()
-    remind(replace(stage.deps, credential=lambda: token))
+    tell_ending_credential(replace(stage.deps, credential=lambda: token))
     assert stage.outbox.sent == []
 
 

@@ -10,9 +10,10 @@ from stage import Stage
 from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
-from pilotlight.flow.billing.audit_anchor import anchor
+from pilotlight.flow.billing import audit_chain
+from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.records import audit_chain, ledger
+from pilotlight.flow.records import ledger
 from pilotlight.state_schema.decision_records import LINKS, LINKS_AT_HEAD
 
 DAY = 24 * 3600.0

@@ -19,7 +19,7 @@ from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, Hour
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
 from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import billed_days, cost_anomalies, paid_idle
+from pilotlight.flow.billing import billed_days, cost_anomalies, pool_readings
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.deps import Answer
@@ -441,9 +441,9 @@ def test_what_is_paid_for_and_runs_nowhere_is_counted_at_each_tick() -> None:
     billing(on.deps, TICK)
     on.wait(3600)
     billing(on.deps, TICK)
-    found = paid_idle.month(on.deps.state, "c", START.date())
+    found = pool_readings.paid_idle_of_month(on.deps.state, "c", START.date())
     assert found is not None
     assert (found.pools["own"].gpu_hours, found.pools["own"].usd) == (Decimal(5), Decimal(5))
     without = Stage()
     billing(without.deps, TICK)
-    assert paid_idle.month(without.deps.state, "c", START.date()) is None
+    assert pool_readings.paid_idle_of_month(without.deps.state, "c", START.date()) is None

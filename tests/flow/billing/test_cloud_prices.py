@@ -10,7 +10,7 @@ from stage import Stage
 from pilotlight.errors import Unavailable
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.billing.cloud_prices import AGAIN_S, EVERY_S, refresh
+from pilotlight.flow.billing.pool_readings import AGAIN_S, ASK_EVERY_S, refresh_prices
 from pilotlight.state_schema.billing_records import PRICES
 
 
@@ -39,19 +39,19 @@ class Told(Stage):
 def test_spots_prices_are_learnt_over_days_and_outlive_what_cannot_be_read() -> None:
     """Asked four times a day; the first three days' price counts half three days later; silence changes nothing."""
     stage = Told()
-    refresh(stage.deps)
+    refresh_prices(stage.deps)
     assert stage.usual == Decimal("0.4")
     stage.usd = "0.8"
     for _ in range(12):
-        stage.wait(EVERY_S + 1)
-        refresh(stage.deps)
+        stage.wait(ASK_EVERY_S + 1)
+        refresh_prices(stage.deps)
     assert Decimal("0.59") < stage.usual < Decimal("0.61")
     before, stage.usd = stage.usual, None
-    stage.wait(EVERY_S + 1)
-    assert "could not be read" in refresh(stage.deps)[0]
+    stage.wait(ASK_EVERY_S + 1)
+    assert "could not be read" in refresh_prices(stage.deps)[0]
     assert stage.usual == before
-    assert refresh(stage.deps) == ()
+    assert refresh_prices(stage.deps) == ()
     stage.usd = "0.8"
     stage.wait(AGAIN_S + 1)
-    refresh(stage.deps)
+    refresh_prices(stage.deps)
     assert stage.usual > before

@@ -10,7 +10,7 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.cycle.preview import preview
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.world.world_cluster import WorldCluster
 
 

@@ -17,10 +17,10 @@ from pilotlight.facts.alerts.audit_lines import AuditLine
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
-from pilotlight.flow.billing import meter_nodes, node_costs
+from pilotlight.flow.billing import audit_chain, meter_nodes, node_costs
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.observe.instance_lifetimes import note_ended
-from pilotlight.flow.records import audit_chain, ledger
+from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import COST, COST_FROM, METERING
 from pilotlight.state_schema.decision_records import LINKS_AT_HEAD

@@ -15,7 +15,7 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.facts.money.budgets import Ladder, Rung, StepInForce
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.flow.billing.stop_queues import stop_queues
+from pilotlight.flow.billing.billing_tick import stop_queues
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import LADDER
 from pilotlight.tools.install import queue_checks

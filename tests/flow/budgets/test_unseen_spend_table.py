@@ -13,7 +13,7 @@ from state_tables import differing, line, states
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow.budgets.restored_state import most, restore_finding
+from pilotlight.flow.budgets.recounts import most, restore_finding
 from pilotlight.flow.observe.snapshot import look
 
 CHOICES: dict[str, Any] = {

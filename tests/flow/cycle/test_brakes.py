@@ -16,7 +16,7 @@ from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
 from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
 from pilotlight.facts.policy import ClassPolicy, Policy
-from pilotlight.flow.cycle.preview import dry_run
+from pilotlight.flow.cycle.planning import dry_run
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.flow.records import brake_records, ledger

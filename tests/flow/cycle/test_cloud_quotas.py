@@ -9,7 +9,7 @@ from stage import Stage
 from pilotlight.errors import Denied, Unavailable
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.offers.pool_quota import Quota
-from pilotlight.flow.cycle.cloud_quotas import quotas_of
+from pilotlight.flow.cycle.planning import quotas_of
 from pilotlight.world.world_pools import WorldPools
 
 

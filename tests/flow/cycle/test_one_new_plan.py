@@ -16,7 +16,7 @@ from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.cycle import planning
-from pilotlight.flow.cycle.preview import preview
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.records import ledger
 from pilotlight.ports.clouds import QuotaPools
 from pilotlight.world.world_cluster import WorldCluster

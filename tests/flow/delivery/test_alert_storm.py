@@ -10,7 +10,7 @@ from pilotlight.adapters import http
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery import alert_dedup, deliver, desk, fan_out, flush
-from pilotlight.flow.delivery.escalation import UNDELIVERED
+from pilotlight.flow.delivery.desk import UNDELIVERED
 from providers import SECRET
 
 

@@ -15,7 +15,7 @@ from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.flow.cycle import gpu_health as doors
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption import gpu_health, old_nodes
+from pilotlight.flow.interruption import own_moves
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.flow.records import brake_records, node_marks
 from pilotlight.state_schema.cluster_records import INTERRUPTION, NODE_MARK, RESCUE, NodeMark, Ownership
@@ -119,7 +119,7 @@ def test_which_moves_of_our_own_are_begun_is_that_of_the_table() -> None:
         doors.tend(deps, msgspec.structs.replace(seen, leaving=leaving, others=others))
         marks = [f"{mark.node} {sorted(mark.owners)}" for mark in node_marks.every(deps)]
         told = []
-        for begin in (gpu_health.begin, old_nodes.begin):
+        for begin in (own_moves.begin_off_sick, own_moves.begin_off_old):
             begin(deps)
             told.append(
                 [

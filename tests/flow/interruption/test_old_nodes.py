@@ -12,7 +12,7 @@ from pilotlight.facts.limits.rule_policy import Schedule
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.interruption import block_ends, old_nodes
+from pilotlight.flow.interruption import own_moves
 from pilotlight.flow.interruption.drain_all import carry_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.units import HOUR
@@ -126,8 +126,8 @@ def test_what_keeps_one_kind_from_being_begun_keeps_no_other(monkeypatch: pytest
         raise Unavailable("no answer")
 
     begun: list[str] = []
-    monkeypatch.setattr(block_ends, "begin", unread)
-    monkeypatch.setattr(old_nodes, "begin", lambda deps: begun.append(deps.name))
+    monkeypatch.setattr(own_moves, "begin_before_block_ends", unread)
+    monkeypatch.setattr(own_moves, "begin_off_old", lambda deps: begun.append(deps.name))
     stage = Aged(pods=0, pool={"capacity_type": "reserved"})
     with pytest.raises(Unavailable, match="no answer"):
         carry_on(stage.deps)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
-from pilotlight.flow.observe.stopped_nodes import without_stopped
+from pilotlight.flow.observe.known_instances import without_stopped
 
 MADE = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

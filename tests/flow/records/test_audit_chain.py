@@ -12,7 +12,8 @@ from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.alerts.audit_lines import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.flow.records import audit_chain, ledger
+from pilotlight.flow.billing import audit_chain
+from pilotlight.flow.records import ledger
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.decision_records import DECISION, HEAD, LINKS, LINKS_AT_HEAD
 from pilotlight.world.world_clock import VirtualClock

@@ -14,7 +14,7 @@ from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.records import ledger
-from pilotlight.flow.records.record_limits import MOST_RELEASES, limit_releases
+from pilotlight.flow.records.ledger import MOST_RELEASES, limit_releases
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.world.world_clock import VirtualClock
 

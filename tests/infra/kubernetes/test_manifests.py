@@ -18,7 +18,7 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.facts.labels import DRAINING, HOME
-from pilotlight.flow.cycle.preview import dry_run
+from pilotlight.flow.cycle.planning import dry_run
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.cluster_files import File, FileCluster, FilePools

@@ -49,6 +49,9 @@ SLACK_TICKS = 24
 
 MOST_SLACK = 2 * TICKS
 
+SAVES = 0.9
+"""It goes back where that is expected to cost less than this of going on: a move for cents is none."""
+
 
 class JobStanding(NamedTuple):
     """Where a job stands: the run it still needs, what a start on on-demand takes, and when that must be asked for."""
@@ -289,10 +292,6 @@ def _in_time(run: Provisioner, able: Eligible, shape: PodShape, offerings: Seque
     found = narrow_to_deadline(able, shape, run.policy, run.memory, run.now)
     run.wake_at(found.look_again_at)
     return found
-
-
-SAVES = 0.9
-"""It goes back where that is expected to cost less than this of going on: a move for cents is none."""
 
 
 class Back(NamedTuple):

@@ -32,6 +32,9 @@ ZERO = Decimal(0)
 DRIFT_SHARE, DRIFT_USD = Decimal("0.05"), Decimal(1)
 """Bill and meter may differ by so much of the larger, and by so many dollars, on a day and pool."""
 
+DAYS = 14
+"""So many whole days are looked back on: two of each day of the week."""
+
 
 class CountedDays(NamedTuple):
     """Days as they were metered and billed."""
@@ -156,9 +159,6 @@ def _drift(one: Compared) -> Finding:
         ),
     )
 
-
-DAYS = 14
-"""So many whole days are looked back on: two of each day of the week."""
 
 _T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356, 1.350)
 """Student's t that holds four in five: its 0.90 quantile at 1, 2, ... degrees of freedom."""

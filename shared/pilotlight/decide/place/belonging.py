@@ -22,7 +22,13 @@ from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
 from pilotlight.units import HOUR, Seconds, Usd, cents, human, per_hour
 
+if TYPE_CHECKING:
+    from pilotlight.decide.place.provision import Provisioner
+
 PoolNames = frozenset[str]
+
+ASKED_LATELY = timedelta(seconds=30)
+"""A zone that was refused within this is not asked again before its rest is over."""
 
 
 class Homes:
@@ -152,13 +158,6 @@ def short_zones(eligible_: Eligible) -> list[Candidate]:
         return []
     zones = Counter(c.offering.pool for c in (*eligible_.candidates, *(c for c, _, _ in eligible_.held)))
     return [c for c in resting if zones[c.offering.pool] > 1]
-
-
-if TYPE_CHECKING:
-    from pilotlight.decide.place.provision import Provisioner
-
-ASKED_LATELY = timedelta(seconds=30)
-"""A zone that was refused within this is not asked again before its rest is over."""
 
 
 def wait_for_short_type(run: "Provisioner", candidate: Candidate, group: Group) -> str:

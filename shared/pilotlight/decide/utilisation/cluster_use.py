@@ -24,6 +24,9 @@ from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, human
 LEAD_S: Seconds = 240
 """Until a new replica works: boot and load of the model."""
 
+LATELY = 5
+"""One of so many samples at the end was measured, or the series is over."""
+
 
 class Wasted(NamedTuple):
     """An owner's waste: devices, of how many that it holds (its part of those that it shares), and the evidence.
@@ -122,10 +125,6 @@ def _silence(those: Sequence[IdlePod]) -> str:
     worst = max(those, key=lambda one: one.seen.chance).seen
     least = human(min(one.silent_s for one in those))
     return f"for {least} or more (of {worst.windows} such silences {worst.back} ended within 4 h)"
-
-
-LATELY = 5
-"""One of so many samples at the end was measured, or the series is over."""
 
 
 def measure_pool_use(telemetry: Telemetry, nodes: Iterable[Node], now: datetime) -> PoolUse:

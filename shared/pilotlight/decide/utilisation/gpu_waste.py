@@ -34,6 +34,16 @@ WHOLE = 0.98
 EIGHTHS, SEVENTHS = 8, 7
 """Parts of a device's memory and of its work, as MIG cuts them."""
 
+WINDOW_S: Seconds = 4 * HOUR
+"""What was asked for within so long may be asked for again before a replica could come."""
+
+FULL = 0.95
+REPLICA_ROOM, ROOM_EARLY = 1.2, 1.6
+"""Times the most that was seen; while less than the window is known, more."""
+
+KNOWN_S: Seconds = HOUR / 2
+"""With less history than this there is no advice: all that run stay."""
+
 
 class Slice(NamedTuple):
     """Part of a device that a pod would need: its most memory x 1.2 in eighths, its P99 of activity in sevenths."""
@@ -229,15 +239,6 @@ def peaks(one: GpuSeries) -> tuple[float, float]:
     """The most memory, and the 99th percentile of activity, of what was measured."""
     known = sorted(value for value in one.activity if not isnan(value))
     return max(v for v in one.memory if not isnan(v)), known[min(len(known) - 1, int(0.99 * len(known)))]
-
-
-WINDOW_S: Seconds = 4 * HOUR
-"""What was asked for within so long may be asked for again before a replica could come."""
-FULL = 0.95
-REPLICA_ROOM, ROOM_EARLY = 1.2, 1.6
-"""Times the most that was seen; while less than the window is known, more."""
-KNOWN_S: Seconds = HOUR / 2
-"""With less history than this there is no advice: all that run stay."""
 
 
 def replicas(demand: Sequence[float], running: Sequence[int], step_s: Seconds, lead_s: Seconds) -> Replicas:

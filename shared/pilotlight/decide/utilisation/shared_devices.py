@@ -23,6 +23,9 @@ MOST_OVER = 0.0005
 MOST_PODS = 7
 """Pods on a device: MIG has seven slices at most, and more clients of one device get in each other's way."""
 
+ROOM = 1.2
+"""Times the most memory that was seen: the next batch may be larger."""
+
 
 class Shared(NamedTuple):
     """A device with its pods: their own peaks of memory together (MiB), and their joint activity (1 is the device)."""
@@ -103,10 +106,6 @@ def _counts(series: Sequence[GpuSeries]) -> list[int]:
 
 def _where(seen: Sequence[bool], counts: Sequence[int]) -> list[int]:
     return [count if here else 0 for here, count in zip(seen, counts, strict=False)]
-
-
-ROOM = 1.2
-"""Times the most memory that was seen: the next batch may be larger."""
 
 
 def smallest(model: Model, peak_mib: float, activity: float) -> Profile | None:

@@ -10,17 +10,23 @@ from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Record,
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
-from pilotlight.flow.alerts.not_done import (
+from pilotlight.flow.alerts.wording import (
+    CallWorth,
     NotDone,
     blocks_no_more,
+    call_worth,
     landed_late,
+    mark,
     node_gone_alert,
     not_done,
     owes_no_more,
+    warnings,
 )
-from pilotlight.flow.alerts.wording import CallWorth, call_worth, mark, warnings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
+from pilotlight.state_schema.marks import NOTICED
+from pilotlight.state_schema.table import Mark
+from pilotlight.units import Seconds
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-", "deadline/")
@@ -249,3 +255,20 @@ def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) 
         )
         for pool in pools
     )
+
+
+def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
+    """Send an alert that was not sent lately, by default in the last 40 days.
+
+    Marked after: a crash in between tells twice rather than never.
+    """
+    if was_noticed(deps, alert.fingerprint):
+        return False
+    deps.outbox.publish([by_fingerprint(alert)])
+    NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
+    return True
+
+
+def was_noticed(deps: Deps, what: str) -> bool:
+    """True where people were told of it lately."""
+    return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

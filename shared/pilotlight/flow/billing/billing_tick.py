@@ -1,6 +1,12 @@
-"""billing_tick: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd."""
+"""billing_tick: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd.
+
+Kueue's queues are stopped while a budget's step says that nothing more is bought, and opened again after it: a queue
+that admits no more keeps work from waiting with quota that no dollars follow. What runs is left alone. The value from
+before is kept on the queue itself, so that it is found again whatever becomes of our state.
+"""
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,19 +18,19 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Correction, compare_with_bill, corrections
 from pilotlight.decide.money.spend import DRIFT_SHARE, CountedDays, budget_spend, counted_days, drift
-from pilotlight.errors import PilotlightError
+from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, MeterDay
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.alerts.decision_messages import by_fingerprint
-from pilotlight.flow.alerts.told_once import tell_once, was_noticed
-from pilotlight.flow.billing import billed_days, cloud_prices, cost_anomalies, meter_nodes, node_costs, paid_idle
-from pilotlight.flow.billing.audit_anchor import anchor
+from pilotlight.flow.alerts.decision_messages import by_fingerprint, tell_once, was_noticed
+from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes, node_costs, pool_readings
+from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBudgets
 from pilotlight.ports.clouds import Bills
+from pilotlight.ports.cluster import StoppableQueues
 from pilotlight.state_schema.marks import BILL_READ, NOTICED
 from pilotlight.state_schema.table import Mark
 from pilotlight.units import HOUR, cents
@@ -40,6 +46,8 @@ DAILY_S = 24 * HOUR
 
 NAMED = 5
 """So many of a list are named in an alert."""
+
+_log = logging.getLogger("pilotlight.queues")
 
 
 def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
@@ -57,8 +65,8 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
             did = (_read_bill(deps, deps.bills),)
         case Tick():
             today = meter_nodes.count(deps)
-            paid_idle.count(deps)
-            did = (*_read_if_due(deps), *cloud_prices.refresh(deps), *cost_anomalies.watch(deps, today))
+            pool_readings.count_paid_idle(deps)
+            did = (*_read_if_due(deps), *pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
     now = deps.state.now()
     if today is not None:
         did += (*node_costs.file(deps, now), *anchor(deps, now))
@@ -70,13 +78,9 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     stands = _budget_standings(deps, known, now)
     did += ladder_steps.climb(deps, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
-        from pilotlight.flow.billing.stop_queues import stop_queues
-
         did += stop_queues(deps)
     if deps.policy.rules:
-        from pilotlight.flow.billing import measured_pools
-
-        did += measured_pools.measure(deps, now) if measured_pools.asks_for_utilisation(deps.policy.rules) else ()
+        did += pool_readings.measure(deps, now) if pool_readings.asks_for_utilisation(deps.policy.rules) else ()
     if any(rules.reclaim is not None for rules in deps.policy.classes.values()):
         from pilotlight.flow.reclaim import reclaim_owners
 
@@ -221,3 +225,26 @@ def _alert(deps: Deps, kind: str, what: str, why: str, now: datetime) -> Alert:
         how="pilotlight budget",
         at=now,
     )
+
+
+def stop_queues(deps: Deps) -> tuple[str, ...]:
+    """Bring every queue that a budget names to where the budget's step puts it. What changed, a line each."""
+    named = {queue: budget.name for budget in deps.policy.budgets for queue in budget.queues}
+    cluster = deps.cluster
+    if not named or not deps.acts or not isinstance(cluster, StoppableQueues):
+        return ()
+    stops = {step.budget: step.why for step in ladder_steps.steps(deps.state, deps.name) if step.do == "no-new-buys"}
+    stopped = {queue: stops[b.name] for b in deps.policy.budgets if b.name in stops for queue in b.queues}
+    done: list[str] = []
+    for queue in sorted(named):
+        try:
+            changed = cluster.stop_queue(queue, stopped.get(queue, ""))
+        except (Denied, Retry) as error:
+            _log.warning("queue left as it is", extra={"data": {"queue": queue, "why": str(error)}})
+            done.append(f"queue {queue} could not be {'stopped' if queue in stopped else 'opened'}: {error}")
+            continue
+        if changed and queue in stopped:
+            done.append(f"queue {queue} admits no more: {stopped[queue]}")
+        elif changed:
+            done.append(f"queue {queue} is as it was before budget {named[queue]} stopped it")
+    return tuple(done)

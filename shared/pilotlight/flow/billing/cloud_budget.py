@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Alert, BudgetNotice
-from pilotlight.flow.alerts.told_once import tell_once
+from pilotlight.flow.alerts.decision_messages import tell_once
 from pilotlight.flow.deps import Answer, Deps
 
 

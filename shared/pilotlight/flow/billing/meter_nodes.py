@@ -2,13 +2,15 @@
 
 A day's nodes lie in parts (``metering``), which are written only when a look brings something new of them: what goes on
 as it was is counted from each node's own mark up to the last look (``metered``). Every part is changed by
-compare-and-set, so the same look twice, two looks at once or a crash between two parts count nothing twice. A day that
-is over is ``closed``.
+compare-and-set, so the same look twice, two looks at once or a crash between two parts count nothing twice.
+
+A day that is over is closed: kept by node where that fits one record, else without nodes, in as many as it takes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 from zlib import crc32
@@ -31,14 +33,13 @@ from pilotlight.decide.money.node_hours import lines, node_times
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS
-from pilotlight.facts.money.bill import Life, MeterDay, MeteredNode, MeterPart
-from pilotlight.flow.billing import closed_days
+from pilotlight.facts.money.bill import CostLine, Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.observe import instance_lifetimes
-from pilotlight.flow.observe.stopped_nodes import without_stopped
+from pilotlight.flow.observe.known_instances import without_stopped
 from pilotlight.ports.state import ABSENT, LARGEST, State
-from pilotlight.state_schema.billing_records import METERED, METERING, CountFrom
+from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom
 from pilotlight.state_schema.table import FULL, Entry, way
 
 ROOTS = 16
@@ -54,6 +55,9 @@ Nodes = Mapping[str, MeteredNode]
 
 LOOKS, LOOKING_S = 3, 30
 """A look that took longer is taken anew, so often at most: what others saw meanwhile may be younger than its begin."""
+
+MOST_UNPRICED = 100
+"""So many nodes without a price are named where a day's lines by node do not fit one record."""
 
 
 def count(deps: Deps) -> MeterDay:
@@ -72,7 +76,7 @@ def count(deps: Deps) -> MeterDay:
     for day in (first + n * DAY for n in range((today - first).days + 1)):
         nodes = _count_day(deps, _Day(day, nodes, look, cuts(day, zones)))
         if day < today:
-            closed_days.close(deps.state, deps.name, _summed(day, nodes, day_start(day + DAY), look.apart))
+            close_day(deps.state, deps.name, _summed(day, nodes, day_start(day + DAY), look.apart))
         if look.apart or _waits_for_a_price(deps, nodes):
             goes_on = min(goes_on, day)
 
@@ -88,7 +92,7 @@ def count(deps: Deps) -> MeterDay:
 def days(state: State, cluster: str, first: date, last: date, apart: frozenset[str] = frozenset()) -> list[MeterDay]:
     """The days from the first to the last that were metered, today's as far as it is counted; without nodes ``apart``,
     which are named as those without a price are."""
-    found = closed_days.days(state, cluster, first, last)
+    found = read_closed(state, cluster, first, last)
     from_ = _count_from(state, cluster)
     day = max(first, from_.day) if from_ else last + DAY
     while from_ is not None and day <= last:
@@ -296,3 +300,26 @@ def _summed(day: date, nodes: Nodes, until: datetime, apart: frozenset[str] = fr
     found, unpriced = lines(node for instance, node in nodes.items() if instance not in waits)
     unpriced = tuple(sorted({*unpriced, *(nodes[instance].name for instance in waits)}))
     return MeterDay(day=day, until=until, lines=found, unpriced=unpriced)
+
+
+def close_day(state: State, cluster: str, day: MeterDay) -> None:
+    """Write a day that is over, where it is not written yet or what it cost became known better."""
+    fits = len(METER.table.format.write(day)) <= LARGEST
+    METER.write(state, f"{cluster}/{day.day}", day if fits else _without_nodes(day))
+
+
+def read_closed(state: State, cluster: str, first: date, last: date) -> dict[date, MeterDay]:
+    """The days from the first to the last that are closed."""
+    found = (entry.value for entry in METER.scan(state, f"{cluster}/", after=f"{cluster}/{first - DAY}/~"))
+    return {day.day: day for day in found if day.day <= last}
+
+
+def _without_nodes(day: MeterDay) -> MeterDay:
+    """A day's lines summed over nodes."""
+    sums: dict[CostLine, tuple[Decimal, Decimal]] = {}
+    for line in day.lines:
+        key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), node="")
+        usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
+        sums[key] = usd + line.usd, hours + line.gpu_hours
+    summed = tuple(msgspec.structs.replace(line, usd=usd, gpu_hours=hours) for line, (usd, hours) in sums.items())
+    return msgspec.structs.replace(day, lines=summed, unpriced=day.unpriced[:MOST_UNPRICED])

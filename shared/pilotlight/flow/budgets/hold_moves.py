@@ -1,22 +1,28 @@
-"""Holds of lit nodes moved on, one after another: what each is to cover, what its budgets grant, what becomes of it."""
+"""Holds of lit nodes moved on, one after another: what each is to cover, what its budgets grant, what becomes of it.
+
+A node that its budgets hold no further is stopped in order: an interruption of our own making, begun here.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
+from pilotlight.decide.interruption.drain_plan import unsaved_work
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget_limits import applies, held_amount, latest, paid_until, windows
-from pilotlight.decide.money.economics import calls_s, queues
+from pilotlight.decide.money.economics import LATE_S, calls_s, queues
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, stop_within
-from pilotlight.errors import Denied
-from pilotlight.facts.capacity import BoundPod
+from pilotlight.decide.money.node_end import AHEAD_S, Ending, empty_node_end, ending, stop_within
+from pilotlight.errors import Conflict, Denied
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
 from pilotlight.facts.money.budgets import Hold, Meter
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.budgets import budget_accounts, hard_stop
+from pilotlight.flow.budgets import budget_accounts, interruption_records
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -24,10 +30,13 @@ from pilotlight.flow.records import node_marks
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Entry
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, UsdPerHour
 
 Live = tuple[Hold, Lit | None]
 """A hold with its instance; None where that is on its way."""
+
+NAMED = 5
+"""An alert names so many pods."""
 
 
 @dataclass(slots=True)
@@ -165,7 +174,7 @@ class HoldMoves:
             return hold
         why = self.got.told[refused[0].key][1][-1].why
         price = hold.terms.usd_per_hour
-        begun = hard_stop.begin(self.deps, one.node, end, price, why, self.now, calls_s)
+        begun = begin_stop(self.deps, one.node, end, price, why, self.now, calls_s)
         return replace(hold, stopping=begun)
 
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
@@ -223,3 +232,60 @@ def working_first(pair: Live) -> tuple[bool, bool, datetime, str]:
 def is_frozen(hold: Hold, one: Lit | None) -> bool:
     """True where a node takes nothing new and is empty, as this look shows it."""
     return hold.frozen and one is not None and one.node is not None and not (one.node.schedulable or one.pods)
+
+
+def begin_stop(
+    deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now: datetime, calls_s: Seconds
+) -> bool:
+    """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
+
+    A stop that begins late is orderly still, in the time of a plain one; a longer grace has what is left of what is
+    held. What a cloud is said to do later, or may not do at all, gives way to it. ``price`` is what the node is held
+    for, ``calls_s`` what the calls take that come after its own.
+    """
+    earliest = now + timedelta(seconds=max(0.0, end.least_s - LATE_S))
+    deadline = max(end.at - timedelta(seconds=LATE_S + calls_s), earliest)
+    instance = node.instance or node.name
+    known = interruption_records.find(deps, instance)
+    former = known.found if known and not known.found.is_over else None
+    if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
+        return former.kind in STOP_KINDS
+    found = Interruption(
+        cluster=deps.name,
+        instance=instance,
+        kind=end.kind,
+        received_at=now,
+        begin=now,
+        deadline=deadline,
+        pool=node.pool,
+        node=deps.known_as(node.name),
+        ours=True,
+        why=why + _in_the_way(node),
+        replaced=True,
+        asked=former.asked if former else {},
+        evicted=former.evicted if former else {},
+        cordoned=former.cordoned if former else False,
+        lost={pod.uid: unsaved_work(pod, node, price, deadline) for pod in node.gpu_pods},
+    )
+    told = interruption_records.given_way(deps, former, price, now) if former else ()
+    opening = interruption_records.opening(found, len(node.gpu_pods), price, now)
+    found = msgspec.structs.replace(found, messages=(*told, opening))
+    try:
+        interruption_records.write(
+            deps, interruption_records.Versioned(found, known.version if known and former else ABSENT)
+        )
+    except Conflict:
+        return False  # Another look carries on what was there: it is looked at again.
+    return True
+
+
+def _in_the_way(node: Node) -> str:
+    """The pods that would keep the node from being emptied, by name, each with its reason."""
+    blocking = [f"{pod.namespace}/{pod.name} ({pod.blocks})" for pod in node.pods if pod.blocks]
+    more = f" and {len(blocking) - NAMED} more" if len(blocking) > NAMED else ""
+    return f"; in the way, and made to leave: {', '.join(blocking[:NAMED])}{more}" if blocking else ""
+
+
+def _goes(former: Interruption, by: datetime) -> bool:
+    """True where a cloud takes it for certain, no later than that."""
+    return former.truth == "verified" and former.deadline is not None and former.deadline <= by

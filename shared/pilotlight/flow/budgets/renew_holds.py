@@ -41,7 +41,7 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     keeper = _Keeper(deps, snapshot, still_ours)
     keeper.run()
     if snapshot.lost_since is not None:
-        from pilotlight.flow.budgets.restored_state import count
+        from pilotlight.flow.budgets.recounts import count
 
         keeper.got.findings += count(deps, snapshot, keeper.meters, keeper.room)
     snapshot = _with_periods(deps, snapshot, keeper)
@@ -56,7 +56,7 @@ def _restored(snapshot: Snapshot) -> tuple[Finding, ...]:
     """What people should know where the state was restored and no budget could say what was spent meanwhile."""
     if snapshot.lost_since is None:
         return ()
-    from pilotlight.flow.budgets.restored_state import restore_finding
+    from pilotlight.flow.budgets.recounts import restore_finding
 
     return (restore_finding(snapshot, ()),)
 
@@ -75,7 +75,7 @@ def _with_periods(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot
     if periods == was:
         return snapshot
     if any(periods.get(name) != period for name, period in was.items()):
-        from pilotlight.flow.budgets.changed_periods import carry_over_periods, vanished_budgets
+        from pilotlight.flow.budgets.recounts import carry_over_periods, vanished_budgets
 
         keeper.got.findings += carry_over_periods(deps, snapshot, keeper.meters, keeper.room)
         gone, left = vanished_budgets(deps, was, snapshot.now)

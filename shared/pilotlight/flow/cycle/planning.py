@@ -2,30 +2,38 @@
 
 A plan asks by ``again``: for doubt about fit where pods seem to fit and do not bind, for the account's quotas where it
 buys. The answers are heard together and the plan is made anew once; its record names the reasons.
+
+A preview is one look and the plan that it would lead to, without the lease and without a change.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import NOBODY_AHEAD, Look
-from pilotlight.facts.decisions import Again, NodeVerdict, Plan
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
 from pilotlight.facts.limits.brakes import Brakes
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
-from pilotlight.facts.offers.pool_quota import NO_QUOTAS
-from pilotlight.flow.deps import Deps
-from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
+from pilotlight.facts.utilisation.pool_use import PoolUse
+from pilotlight.flow.alerts.wording import summary
+from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.observe.settle import foreseen
+from pilotlight.flow.observe.snapshot import Snapshot, look, with_due_jobs, with_flights
 from pilotlight.flow.records import brake_records
-from pilotlight.flow.records.record_limits import MOST_RELEASES, limit_releases
+from pilotlight.flow.records.ledger import MOST_RELEASES, limit_releases
 from pilotlight.ports.clouds import QuotaPools
 
-if TYPE_CHECKING:
-    from pilotlight.facts.utilisation.pool_use import PoolUse
+_log = logging.getLogger("pilotlight")
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +79,6 @@ def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) 
         waiting = (*snapshot.view.pending, *snapshot.view.others) if untaken else ()
         anew = anew or any(pod.uid not in untaken for pod in waiting)
     if "quotas" in plan.again and isinstance(deps.pools, QuotaPools) and (plan.buys or anew):
-        from pilotlight.flow.cycle.cloud_quotas import quotas_of
-
         quotas = quotas_of(deps.pools, deps.offerings, plan.buys, sure=not anew)
     answers: dict[Again, bool] = {"fit": anew, "quotas": bool(quotas)}
     again = tuple(ask for ask, answered in answers.items() if answered)
@@ -117,7 +123,7 @@ def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]
     return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
 
 
-def _use(deps: Deps) -> "PoolUse | None":
+def _use(deps: Deps) -> PoolUse | None:
     """The pools' GPU utilisation of late; None where telemetry is absent."""
     from pilotlight.state_schema.billing_records import POOL_USE
 
@@ -129,3 +135,47 @@ def _with_known_names(deps: Deps, plan: Plan) -> Plan:
     """The plan with the nodes that go under the names that the cluster knows them by."""
     nodes = (replace(n, node=deps.known_as(n.node)) if n.verdict == "release" else n for n in plan.nodes)
     return replace(plan, nodes=tuple(nodes))
+
+
+def quotas_of(
+    pools: QuotaPools, offerings: Sequence[Offering], buys: Sequence[Buy], *, sure: bool
+) -> Mapping[str, Quota]:
+    """The quotas by pool; none where ``buys`` are ``sure`` and within them, or where they cannot be read."""
+    types = {offering.pool: (offering.instance_type, offering.capacity_type) for offering in offerings}
+    try:
+        quotas = pools.quotas(types)
+    except (Denied, Retry) as no:
+        _log.warning("quotas unread", extra={"data": {"why": str(no)}})
+        return NO_QUOTAS
+    if not sure:
+        return quotas
+    wanted: Counter[str] = Counter()
+    for buy in buys:
+        if quota := quotas.get(buy.pool):
+            wanted[quota.name] += buy.count * quota.takes
+    short = any(wanted[quota.name] > quota.limit - quota.used for quota in quotas.values() if wanted[quota.name])
+    return quotas if short else NO_QUOTAS
+
+
+def dry_run(deps: Deps, *, releases: bool) -> Answer:
+    """Decide and answer; change nothing."""
+    _, plan = preview(deps, releases=releases)
+    return Answer(decision="", did=(), why=f"dry run: {summary(plan, ())}", outcome="dry-run", plan=plan)
+
+
+def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapshot, Plan]:
+    """Look and decide without the lease; nothing is changed."""
+    snapshot = look(deps)
+    if releases and snapshot.view.nodes:
+        from pilotlight.flow.observe.gpu_health import with_told
+
+        snapshot = with_told(deps, snapshot)
+    snapshot = with_due_jobs(with_flights(deps, snapshot))
+    snapshot = foreseen(deps, snapshot) if releases else snapshot
+    money = budget_holds.balances(deps, snapshot.now, snapshot.memory)
+    aim = Aim(releases=releases)
+    if releases and deps.queues is not None:
+        from pilotlight.flow.observe.queue_lengths import look_at_queues
+
+        aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
+    return make_plan(deps, snapshot, aim, money, explain=explain)

@@ -165,7 +165,7 @@ def _again(desk: Desk, claim: Claim, error: Retry, due: datetime) -> None:
 def give_up(desk: Desk, claim: Claim, why: str, *, goes_on: bool = False) -> None:
     """A dead letter with the channel and the reason; then a proof from which it can be redelivered. Other channels hear
     of it. ``goes_on``: later may work, so it is tried now and then."""
-    from pilotlight.flow.delivery.escalation import raise_elsewhere
+    from pilotlight.flow.delivery.desk import raise_elsewhere
 
     now = desk.now()
     dead = msgspec.structs.replace(claim.value, status="gave up", at=now, due=None, why=why)
@@ -182,7 +182,7 @@ def give_up(desk: Desk, claim: Claim, why: str, *, goes_on: bool = False) -> Non
 
 def try_later(desk: Desk, claim: Claim, why: str) -> None:
     """Another attempt in an hour at what was given up, while it matters and nobody has acknowledged it."""
-    from pilotlight.flow.delivery.escalation import matters_for
+    from pilotlight.flow.delivery.desk import matters_for
 
     old, due = claim.value, desk.now() + timedelta(seconds=LATE_S)
     if due - old.since > matters_for(old.alert) or acknowledged_by(desk.state, old.alert):

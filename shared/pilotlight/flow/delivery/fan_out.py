@@ -55,7 +55,7 @@ def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
     words = abreast({name: partial(_arrive, desk, name, alert) for name in wanted}, CLAIM_S)
     _raise(words)
     if alert.resolved:
-        from pilotlight.flow.delivery.escalation import forget_acknowledged
+        from pilotlight.flow.delivery.desk import forget_acknowledged
 
         forget_acknowledged(desk, alert)
     flush_now_and_then(desk)
@@ -95,7 +95,7 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
             goes_on(desk, name, alert)
         return Word(said)
     if rules.escalate_to:
-        from pilotlight.flow.delivery.escalation import escalate
+        from pilotlight.flow.delivery.desk import escalate
 
         escalate(desk, name, alert, quiet or now)
     fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)

@@ -1,23 +1,41 @@
-"""Carries interruptions on: at each look what is due of every one is done, written, and told once it is over."""
+"""Carries interruptions on: at each look what is due of every one is done, written, and told once it is over.
+
+A stop at the end of a hard cap whose steps cannot be worked out is done plainly, so that the cap is kept all the same.
+It was begun only where the classes of all pods allow it. Its pods are evicted from its beginning on, asked by their
+disruption budgets; at its deadline they are deleted, and the node is given back once it is empty.
+
+Nodes that show that they go, and of which no notice came, begin here too: their marks are the notice.
+"""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
-from pilotlight.errors import Denied, PilotlightError, Retry
+from pilotlight.errors import Busy, Denied, PilotlightError, Retry
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, STOP_KINDS, Interruption
+from pilotlight.facts.interruption.notice_kinds import SHOWN
+from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.cycle.cycle import run_cycle
+from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.interruption.drain_one import NodeDrain, do_due_steps
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import brake_records, node_marks
+
+AHEAD = timedelta(seconds=60)
+"""Pods that their disruption budgets keep are deleted so long before the deadline."""
 
 
 def carry_on(deps: Deps) -> list[Answer]:
     """Do what is due of every interruption. One that fails keeps none of the others; the first error is raised last."""
     failed = _begun(deps)
     if deps.set_apart("rescue"):
-        from pilotlight.flow.interruption import plain_stop
-
-        plain_stop.carry_on(deps)
+        stop_plainly(deps)
     left = interruption_records.open_interruptions(deps)
     if not left:
         if failed is not None:
@@ -50,20 +68,19 @@ def _begun(deps: Deps) -> PilotlightError | None:
 
 def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
     """Beginnings that the policy may ask for: rescues where a block of capacity ends soon, and moves off nodes that are
-    too old or whose GPUs are not well. Each is imported where its case arises."""
+    too old or whose GPUs are not well. They are imported where a case arises."""
     classes = deps.policy.classes.values()
-    if any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()):
-        from pilotlight.flow.interruption import block_ends
+    ends = any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values())
+    old, sick = any(c.at_max_age == "move" for c in classes), any(c.at_sick_gpu == "move" for c in classes)
+    if ends or old or sick:
+        from pilotlight.flow.interruption import own_moves
 
-        yield block_ends.begin
-    if any(rules.at_max_age == "move" for rules in classes):
-        from pilotlight.flow.interruption import old_nodes
-
-        yield old_nodes.begin
-    if any(rules.at_sick_gpu == "move" for rules in classes):
-        from pilotlight.flow.interruption import gpu_health
-
-        yield gpu_health.begin
+        if ends:
+            yield own_moves.begin_before_block_ends
+        if old:
+            yield own_moves.begin_off_old
+        if sick:
+            yield own_moves.begin_off_sick
 
 
 def look_with_drains(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
@@ -90,3 +107,105 @@ def go_on(deps: Deps, *, dry_run: bool = False) -> Answer:
         why="; ".join(a.why for a in answers) or "no interruption is at work",
         look_again_at=min((a.look_again_at for a in answers if a.look_again_at), default=None),
     )
+
+
+def stop_plainly(deps: Deps) -> None:
+    """Carry on the stops at a cap that are set apart. A refusal is met again at the next look."""
+    names = deps.set_apart("rescue")
+    stops = [
+        one for one in interruption_records.every(deps.state, deps.name) if one.instance in names and not one.is_over
+    ]
+    for found in stops:
+        acts = deps.mode_of(found.pool) == "act" and not brake_records.pause_reason(deps.state, deps.name, found.pool)
+        node = node_of(deps.observe(), found.instance, found.node) if found.kind in STOP_KINDS and acts else None
+        if node is not None:
+            _stop(deps, found, node)
+
+
+def _stop(deps: Deps, found: Interruption, node: Node) -> None:
+    now, deadline = deps.now(), found.deadline
+    try:
+        node_marks.hold(deps, node.name, "rescue", f"{found.kind} of {found.instance}")
+        left = [
+            pod
+            for pod in deps.cluster.bound_pods(deps.known_as(node.name))
+            if pod.gpu is not None and not pod.daemonset
+        ]
+        for pod in left:
+            try:
+                deps.cluster.evict(pod.namespace, pod.name, pod.uid)
+            except Busy:
+                if deadline is not None and now >= deadline - AHEAD:
+                    deps.cluster.delete(pod.namespace, pod.name, pod.uid, pod.grace_s)
+    except (Retry, Denied):
+        return
+    if not left:
+        verdict = NodeVerdict(
+            node=node.name,
+            pool=node.pool,
+            instance=node.instance or node.name,
+            verdict="release",
+            why=f"{found.kind}: its steps cannot be worked out, and nothing is left on it",
+            usd_per_hour=next((o.usd_per_hour for o in deps.offerings if o.pool == node.pool), None),
+            forced=True,
+        )
+        run_cycle(deps, "interrupt", f"{found.kind} {found.instance}", Aim(releases=False, gives=(verdict,)))
+
+
+See = Callable[[Snapshot], Snapshot]
+
+
+class ShownNotices:
+    """Notes such nodes while a cycle looks (``see``), and begins their rescues after it (``begin_drains``)."""
+
+    def __init__(self, deps: Deps, then: See | None) -> None:
+        self._deps, self._then = deps, then
+        self._nodes: dict[str, Node] = {}
+
+    def see(self, snapshot: Snapshot) -> Snapshot:
+        """The look as it is, or as who looks besides sees it."""
+        for node in snapshot.view.nodes:
+            if (node.conditions or node.taints) and not SHOWN.keys().isdisjoint(
+                (*node.conditions, *[taint.key for taint in node.taints])
+            ):
+                self._nodes[node.name] = node
+        return self._then(snapshot) if self._then is not None else snapshot
+
+    def begin_drains(self) -> None:
+        """Begin what no notice began. One that fails keeps none of the others; the first error is raised last."""
+        if not self._nodes:
+            return
+        from pilotlight.decide.interruption.notices import notice_of
+        from pilotlight.flow.interruption.interrupt import interrupt, news
+
+        failed: Retry | Denied | None = None
+        for node in self._nodes.values():
+            notice = notice_of(node, self._deps.name, interruption_records.moment(self._deps))
+            try:
+                known = interruption_records.find(self._deps, node.instance or node.name)
+                if notice is None or (known is not None and _dealt_with(known.found, node, notice)):
+                    continue
+                if known is None or news(known.found, notice):
+                    interrupt(self._deps, notice)
+            except (Retry, Denied) as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+
+def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> bool:
+    """True where a mark adds nothing to what is known of its node: it is shown until the node is gone.
+
+    A mark proves what is begun of it: what was disproved, or left the node there, was of something else.
+    """
+    if known.kind == "rebalance":
+        return False
+    if known.is_over:
+        return known.outcome not in STILL_THERE and known.received_at >= node.created_at
+    if known.truth == "verified" and known.kind in (notice.kind, *_ORDERS):
+        return True  # A mark says that a node goes, and not when.
+    return notice.deadline is None  # After the fact: a rescue that is at work may still save what is on it.
+
+
+_ORDERS = tuple(kind for kind in NOTICE_S if kind != "scheduled-change")
+"""What nothing is announced before: no other word of an end says more."""

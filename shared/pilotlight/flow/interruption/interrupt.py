@@ -1,4 +1,8 @@
-"""A cloud takes an instance back, may do so, or has done so: one owner acts, and each interruption is accounted for."""
+"""A cloud takes an instance back, may do so, or has done so: one owner acts, and each interruption is accounted for.
+
+A group that terminates what we gave back waits for the answer of our hook: it gets it, and nobody is told again. Our
+own mark on the node, its cloud's word that it goes, and a node without GPU pods make that notice true.
+"""
 
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -17,8 +21,11 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.observe import known_instances
+from pilotlight.flow.records import brake_records
 from pilotlight.ports.state import ABSENT
+from pilotlight.state_schema.cluster_records import NODE_MARK
 from pilotlight.units import UsdPerHour
 
 ANOTHER = timedelta(minutes=10)
@@ -118,7 +125,6 @@ _RANK = {"rebalance": 0, "scheduled-change": 1}
 
 
 def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
-    from pilotlight.flow.interruption.own_release import answer_own_release
 
     with suppress(Denied):  # Its cloud does not let us answer: then it is told like any other.
         return answer_own_release(deps, notice, view)
@@ -269,3 +275,29 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
                 Saving(deps, found, view).save(node)
     except (Retry, Denied):
         return  # The store's silence is what is told; the notice comes again.
+
+
+def answer_own_release(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
+    """Answer the notice of a release of our own; None where it is of anything else. Raises what the ports do."""
+    node = node_of(view, notice.instance) if notice.kind == "lifecycle" else None
+    if node is None or node.gpu_pods:
+        return None
+    mark = NODE_MARK.get(deps.state, f"{deps.name}/{node.name}")
+    if mark is None or "release" not in mark.value.owners:
+        return None
+    if deps.mode_of(node.pool) != "act" or brake_records.pause_reason(deps.state, deps.name, node.pool):
+        return None
+    instance = node.instance or node.name
+    seen = deps.pools.instance(node.pool, instance)
+    if seen is None or not seen.going:
+        return None
+    deps.pools.release(node.pool, instance)
+    now, claim = deps.now(), mark.value.owners["release"]
+    why = f"{node.name} was given back by ourselves"
+    found = Interruption(
+        cluster=deps.name, instance=notice.instance, kind=notice.kind, cloud=notice.cloud, received_at=now,
+        said_at=notice.at, begin=now, pool=node.pool, node=node.name, ours=True, why=why, decision=claim.by,
+        outcome="released", ended_at=now,
+    )  # fmt: skip
+    interruption_records.close(deps, Versioned(found, ABSENT))  # A second notice finds it, and says nothing new.
+    return Answer(decision=claim.by, did=(f"let {instance} go",), why=why)

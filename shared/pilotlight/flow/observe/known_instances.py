@@ -1,7 +1,8 @@
 """Which pool and node each instance was: for notices that come when the cluster does not show it any more.
 
 Written by a reconcile's look, where something is new in it. What it reads each time is no more than is there: what
-looks miss lies apart, for two days from then, because log sinks and queues deliver late.
+looks miss lies apart, for two days from then, because log sinks and queues deliver late. Node objects of stopped
+instances outlive a stop, and a start does not make them anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,12 @@ from msgspec.structs import replace
 
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.state_schema.cluster_records import GONE, INSTANCES
 
 NAMED = 3
@@ -92,3 +95,18 @@ def find_instance(deps: Deps, instance: str) -> Instance | None:
         known |= entry.value.items
     known |= INSTANCES.read(deps.state, deps.name).values
     return known.get(instance) or next((one for one in known.values() if one.node == instance), None)
+
+
+def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:
+    """The view without nodes that stand stopped, which no pool's size counts, and those apart.
+
+    A node that was started again is as young as its last start, where its cloud tells that.
+    """
+    stopped = frozenset(one for pool in pools for one in pool.stopped)
+    begun = {one.instance: one.requested_at for pool in pools if pool.stops for one in pool.booting}
+    nodes = tuple(_as_begun(node, begun.get(node.instance)) for node in view.nodes if node.instance not in stopped)
+    return replace(view, nodes=nodes), tuple(node for node in view.nodes if node.instance in stopped)
+
+
+def _as_begun(node: Node, begun: datetime | None) -> Node:
+    return node if begun is None or begun <= node.created_at + CLOUD_SKEW else replace(node, created_at=begun)

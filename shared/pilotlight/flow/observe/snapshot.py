@@ -66,9 +66,7 @@ def look(deps: Deps) -> Snapshot:
     told = deps.pools.describe()
     standing: tuple[Node, ...] = ()
     if any(pool.stops or pool.stopped for pool in told):
-        from pilotlight.flow.observe.stopped_nodes import without_stopped
-
-        view, standing = without_stopped(view, told)
+        view, standing = known_instances.without_stopped(view, told)
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]

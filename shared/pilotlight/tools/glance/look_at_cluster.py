@@ -12,7 +12,7 @@ from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, ladder_steps
-from pilotlight.flow.cycle.preview import preview
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.delivery import KeepsLetters

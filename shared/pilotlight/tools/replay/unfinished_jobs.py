@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pilotlight.flow.cycle.preview import dry_run
+from pilotlight.flow.cycle.planning import dry_run
 from pilotlight.flow.deps import Deps
 from pilotlight.world.world_nodes import WorldJob
 

@@ -49,8 +49,7 @@ def _alert(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
 
 
 def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-    from pilotlight.flow.delivery.desk import acknowledged_by
-    from pilotlight.flow.delivery.escalation import acknowledge
+    from pilotlight.flow.delivery.desk import acknowledge, acknowledged_by
 
     try:
         said = msgspec.json.decode(request_gate.bounded_stream(environ, MOST_BODY) or b"{}", type=Said)

@@ -22,7 +22,7 @@ from pilotlight.flow.alerts.wording import did, summary
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import ladder_steps
-from pilotlight.flow.cycle.preview import preview
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import Stored

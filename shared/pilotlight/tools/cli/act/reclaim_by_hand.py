@@ -7,7 +7,7 @@ import msgspec
 from pilotlight.errors import Conflict, Failed
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.reclaim.reclaim_record import file
+from pilotlight.flow.reclaim.reclaim_owners import file
 from pilotlight.ports.cluster import RestingCluster
 from pilotlight.state_schema.alert_records import RECLAIM
 from pilotlight.state_schema.table import Entry

@@ -41,7 +41,7 @@ def preempt(
 
     Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
     """
-    from pilotlight.flow.cycle.preview import preview
+    from pilotlight.flow.cycle.planning import preview
     from pilotlight.tools.advice.give_way import give_way
     from pilotlight.tools.cli.start.plan_command import decide, dry_run, source_of
     from pilotlight.tools.report.texts.give_way_text import lines

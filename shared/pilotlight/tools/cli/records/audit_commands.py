@@ -64,7 +64,7 @@ def export(
 
     Example: [bold]pilotlight audit export gs://our-audit/pilotlight --lock-days 365[/bold]
     """
-    from pilotlight.flow.records.audit_chain import lines
+    from pilotlight.flow.billing.audit_chain import lines
 
     wired = _wired()
     if "://" in where:
@@ -82,7 +82,7 @@ def export(
 
 
 def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: bool) -> None:
-    from pilotlight.flow.records.audit_chain import lines
+    from pilotlight.flow.billing.audit_chain import lines
 
     bucket, state = objects(wired.settings.environ), wired.state
     there = [_last(uri) for uri, _ in bucket.list_matching(f"{where}/{cluster}/*.jsonl")]
@@ -118,7 +118,7 @@ def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
 
 def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:
     from pilotlight.decide.alerts.audit_proof import verify as walk
-    from pilotlight.flow.records.audit_chain import KEPT, lines, strangers
+    from pilotlight.flow.billing.audit_chain import KEPT, lines, strangers
 
     wired = _wired()
     cluster = _cluster(wired, name)

@@ -111,11 +111,11 @@ def _beside(
 
 def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
     """Capacity that all these clusters paid for and did not use, by pool."""
-    from pilotlight.flow.billing import paid_idle
+    from pilotlight.flow.billing import pool_readings
     from pilotlight.tools.advice.month import Unused
 
     sums: dict[str, Unused] = {}
-    for each in filter(None, (paid_idle.month(state, name, first) for name in clusters)):
+    for each in filter(None, (pool_readings.paid_idle_of_month(state, name, first) for name in clusters)):
         for pool, more in each.pools.items():
             was = sums.get(pool, Unused(pool, Decimal(0), Decimal(0)))
             usd = was.usd + more.usd if was.usd is not None and more.priced else None

@@ -143,7 +143,7 @@ def dry_run(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "App
 
 def decide(dry: "App") -> "tuple[Snapshot, Plan]":
     """The look and the plan of a reconcile, and what is wrong with pools and prices."""
-    from pilotlight.flow.cycle.preview import preview
+    from pilotlight.flow.cycle.planning import preview
 
     snapshot, decided = preview(_as_if_it_may_act(dry.deps), releases=True)
     _, unbuyable = dry.price_offerings()

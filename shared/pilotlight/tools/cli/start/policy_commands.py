@@ -81,7 +81,7 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
 
     from pilotlight.connections import state_at
     from pilotlight.errors import PilotlightError
-    from pilotlight.flow.budgets.changed_periods import vanished_budgets
+    from pilotlight.flow.budgets.recounts import vanished_budgets
     from pilotlight.flow.records.ledger import recall
 
     kind, _, where = settings.state.partition(":")

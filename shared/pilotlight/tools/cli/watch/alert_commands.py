@@ -120,8 +120,7 @@ def ack(
 
     Example: [bold]pilotlight alerts ack finding-selector/1a2b3c --by ann[/bold]
     """
-    from pilotlight.flow.delivery.desk import acknowledged_by
-    from pilotlight.flow.delivery.escalation import acknowledge
+    from pilotlight.flow.delivery.desk import acknowledge, acknowledged_by
     from pilotlight.state_schema.alert_records import PROOF, WAITING
 
     wired, who = _wired(), by or getpass.getuser()

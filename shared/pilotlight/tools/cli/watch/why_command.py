@@ -162,7 +162,7 @@ def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
 
 def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
     """A look at this moment, where a cluster outside this process is named and can be looked at."""
-    from pilotlight.flow.cycle.preview import preview
+    from pilotlight.flow.cycle.planning import preview
 
     settings = wired.settings
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):

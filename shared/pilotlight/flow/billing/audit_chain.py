@@ -1,4 +1,8 @@
-"""A cluster's audit chain as the state has it: its lines with their records, and its head."""
+"""A cluster's audit chain as the state has it: its lines with their records, its head, and the anchor told once a day.
+
+The chain's count and head are told, so that they lie where nobody who can write the state can; and what is older than a
+year leaves it behind a checkpoint.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -7,15 +11,55 @@ from typing import Any
 
 from pilotlight.decide.alerts.audit_proof import line_of
 from pilotlight.facts.decisions import Chain, Link, LinkKind
+from pilotlight.facts.messages import Alert
+from pilotlight.flow.alerts.decision_messages import by_fingerprint, was_noticed
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import COST
 from pilotlight.state_schema.decision_records import DECISION, HEAD, LINKS
-from pilotlight.state_schema.table import Entry, Table, pages
+from pilotlight.state_schema.marks import NOTICED
+from pilotlight.state_schema.table import Entry, Mark, Table, pages
 from pilotlight.units import HOUR
+
+STILL = timedelta(days=2)
+"""A chain to which nothing was added for so long has its anchor already."""
 
 KEPT = timedelta(seconds=(DECISION.ttl_s or 0) - HOUR)
 """A decision of so long ago may have left the store with its age."""
+
+
+def anchor(deps: Deps, now: datetime) -> tuple[str, ...]:
+    """Tell the anchor of a day, once; a line on it.
+
+    A message's name has the count in it: two ticks at once, or one after a crash, may send two, and people are told of
+    one fingerprint once.
+    """
+    day = f"audit-anchor/{now:%Y-%m-%d}"
+    if was_noticed(deps, day):
+        return ()
+    retain(deps.state, deps.name, now)
+    last = head(deps.state, deps.name)
+    told = last is not None and last.at > now - STILL
+    if last is not None and told:
+        deps.outbox.publish([by_fingerprint(_alert(deps.name, day, last), f"-{last.seq}")])
+    NOTICED.put(deps.state, f"{deps.name}/{day}", Mark())
+    return (f"anchored the audit chain at {last.seq}",) if last is not None and told else ()
+
+
+def _alert(cluster: str, day: str, head: Link) -> Alert:
+    return Alert(
+        cluster=cluster,
+        kind="audit-anchor",
+        severity="info",
+        fingerprint=day,
+        what=f"the audit chain has {head.seq} records",
+        why=f"its head is {head.hash}: a chain that was cut or made anew has another",
+        next="told again tomorrow, where something was decided",
+        how=f"pilotlight audit verify --anchor {head.seq}:{head.hash}",
+        at=head.at,
+    )
+
 
 DROPPED_AFTER = timedelta(days=370)
 """Links of so long ago go, before their own time ends them without a word."""

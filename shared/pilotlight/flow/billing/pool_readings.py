@@ -1,0 +1,92 @@
+"""Readings of pools at a billing tick: prices as their cloud tells them, GPU utilisation of late, paid capacity unused.
+
+Prices are read a few times a day and kept in the state, for the processes to come. Utilisation is for the policy's
+rules: read by looks, gone when old. Unused capacity is for the month's report: in a new month counting begins with its
+first tick, up to then nothing of it is counted.
+"""
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+
+from pilotlight.decide.offers.live_prices import learnt
+from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
+from pilotlight.errors import BadInput, Denied, Retry
+from pilotlight.facts.limits.rule_policy import Rule
+from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
+from pilotlight.facts.offers.paid_capacity import UnusedMonth
+from pilotlight.flow.deps import Deps
+from pilotlight.ports.state import State
+from pilotlight.state_schema.billing_records import PAID_IDLE, POOL_USE, PRICES
+from pilotlight.state_schema.marks import PRICES_READ
+from pilotlight.state_schema.table import Mark
+from pilotlight.units import HOUR
+
+EVERY_S, OVER_S, STEP_S = 240.0, 1800.0, 60.0
+
+ASK_EVERY_S = 6 * HOUR
+AGAIN_S = HOUR
+"""After they could not be read they are asked for again in so long."""
+
+WEEK = timedelta(days=7)
+
+
+def asks_for_utilisation(rules: Iterable[Rule]) -> bool:
+    """True where a rule asks for utilisation."""
+    return any(r.when.utilisation_below is not None or r.when.utilisation_above is not None for r in rules)
+
+
+def measure(deps: Deps, now: datetime) -> tuple[str, ...]:
+    """Read and keep it, where that is due; a line where it cannot be read: rules then go by what pods hold."""
+    entry = POOL_USE.get(deps.state, deps.name)
+    if deps.telemetry is None or (entry is not None and (now - entry.value.at).total_seconds() < EVERY_S):
+        return ()
+    from pilotlight.decide.utilisation.cluster_use import measure_pool_use
+
+    try:
+        read = deps.telemetry.read(now.timestamp() - OVER_S, now.timestamp(), STEP_S)
+    except (Retry, Denied, BadInput) as error:
+        return (f"telemetry: absent: rules go by what pods hold: {error}",)
+    POOL_USE.put(deps.state, deps.name, measure_pool_use(read, deps.observe().nodes, now))
+    return ()
+
+
+def count_paid_idle(deps: Deps) -> None:
+    """Look at the reserved pools, and count up to now."""
+    by_pool = {offering.pool: offering for offering in deps.offerings if offering.capacity_type == "reserved"}
+    if by_pool:
+        now = deps.state.now()
+        idle = unused_capacity(by_pool, deps.pools.describe(), deps.policy, {}, now)
+        PAID_IDLE.change(deps.state, f"{deps.name}/{now:%Y-%m}", lambda was: count_unused(was, idle, now))
+
+
+def paid_idle_of_month(state: State, cluster: str, first: date) -> UnusedMonth | None:
+    """Unused capacity as it was counted in the month of a day."""
+    found = PAID_IDLE.get(state, f"{cluster}/{first:%Y-%m}")
+    return found.value if found else None
+
+
+def refresh_prices(deps: Deps) -> tuple[str, ...]:
+    """Read them where that is due; what was done. What cannot be read stops nothing: what is known grows old."""
+    if deps.live_prices is None or PRICES_READ.get(deps.state, deps.name) is not None:
+        return ()
+    names = sorted({pool.instance_type for pool in deps.policy.pools.values()})
+    try:
+        told = {name: dict(prices) for name, prices in deps.live_prices(names).items()}
+        zones = _zones(deps)
+    except (Denied, Retry) as no:
+        PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
+        return (f"prices could not be read: {no}",)
+    PRICES.put(deps.state, deps.name, LivePrices(at=deps.now(), prices=told, zones=zones))
+    PRICES_READ.put(deps.state, deps.name, Mark(), ttl_s=ASK_EVERY_S)
+    return (f"read prices of {len(told)} of {len(names)} types",)
+
+
+def _zones(deps: Deps) -> dict[str, SpotLearnt]:
+    """Spot's prices by zone, as far as they are known by now."""
+    before = PRICES.get(deps.state, deps.name)
+    known = before.value.zones if before is not None else {}
+    names = sorted({pool.instance_type for pool in deps.policy.pools.values() if pool.capacity_type == "spot"})
+    if deps.spot_prices is None or not names:
+        return known
+    now = deps.now()
+    return learnt(known, deps.spot_prices(names, now - WEEK), now)

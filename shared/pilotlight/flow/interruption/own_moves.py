@@ -1,0 +1,155 @@
+"""Moves that nobody else orders: off nodes that are too old, or whose GPUs are not well, or whose paid block ends.
+
+Nothing forces the first two: what has not moved within half an hour stays, the node takes pods again, and a day later
+it is tried anew. A block says when it ends from its first day: what runs on it is saved and moved before, as after a
+cloud's notice; the cloud's own event, forty minutes before, is only a reason to look.
+"""
+
+from datetime import datetime, timedelta
+from typing import Literal, get_args
+
+import msgspec
+
+from pilotlight.decide.interruption.drain_plan import CORDON_S, unsaved_work
+from pilotlight.decide.interruption.verify_notice import SOONER
+from pilotlight.decide.limits.policy_schedule import effective
+from pilotlight.decide.nodes.node_age import movable, moves_on
+from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
+from pilotlight.errors import Conflict
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.interruption.interruption import LEAD_S, RENEW, SICK, Interruption
+from pilotlight.facts.interruption.notice_kinds import WORLD, NoticeCloud
+from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.interruption_records import Versioned
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.interruption.interrupt import interrupt, news
+from pilotlight.flow.observe.known_instances import without_stopped
+from pilotlight.flow.records import brake_records, node_marks
+from pilotlight.ports.state import ABSENT
+
+AGAIN = timedelta(days=1)
+"""A node whose pods did not move is asked about again after so long."""
+
+_CLOUDS: tuple[NoticeCloud, ...] = get_args(NoticeCloud)
+
+
+def begin_off_old(deps: Deps) -> None:
+    """Begin one replacement in each pool that acts and where none of its nodes is on its way out."""
+    if not any(pool.max_age or pool.drift == "replace" for pool in deps.policy.pools.values()):
+        return
+    now = deps.now()
+    going = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}
+    pools = deps.pools.describe()
+    view, _ = without_stopped(deps.observe(), pools)
+    policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
+    others = other_autoscalers(policy, view, pools, now)
+    for node, why in movable([n for n in view.nodes if not move_tried_lately(deps, n, now)], pools, policy, now):
+        held = node.pool in going or node.pool in others or brake_records.pause_reason(deps.state, deps.name, node.pool)
+        if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":
+            open_move(deps, node, RENEW, why, now)
+
+
+def move_tried_lately(deps: Deps, node: Node, now: datetime) -> bool:
+    """True where it was tried of late to move a node's pods."""
+    last = interruption_records.last_filed(deps, node.instance or node.name) if node.gpu_pods else None
+    return last is not None and last.kind in (RENEW, SICK) and now - last.received_at < AGAIN
+
+
+def open_move(deps: Deps, node: Node, kind: Literal["node-age", "sick-gpu"], why: str, now: datetime) -> None:
+    """Begin to move a node's pods: the record from which ticks carry it on."""
+    offering = next((one for one in deps.offerings if one.pool == node.pool), None)
+    if offering is None:  # Without a price nothing is bought in its place.
+        return
+    price = offering.usd_per_hour
+    found = Interruption(
+        cluster=deps.name,
+        instance=node.instance or node.name,
+        kind=kind,
+        received_at=now,
+        begin=now,
+        until=now + timedelta(seconds=CORDON_S),
+        pool=node.pool,
+        node=node.name,
+        ours=True,
+        why=why,
+        lost={pod.uid: unsaved_work(pod, node, price, now) for pod in node.gpu_pods},
+    )
+    opening = interruption_records.opening(found, len(node.gpu_pods), price, now)
+    try:
+        interruption_records.write(deps, Versioned(msgspec.structs.replace(found, messages=(opening,)), ABSENT))
+    except Conflict:
+        return  # Another look began one.
+
+
+def begin_off_sick(deps: Deps) -> None:
+    """Begin one move in each pool that acts: off a node that a tick has closed, and where no other of it goes."""
+    closed = {mark.node: mark.owners["sick"].why for mark in node_marks.every(deps) if "sick" in mark.owners}
+    if not closed:
+        return
+    going, now = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}, deps.now()
+    view = deps.observe()
+    others = other_autoscalers(deps.policy, view, deps.pools.describe(), now)
+    for node in sorted(view.nodes, key=lambda one: one.name):
+        if node.name not in closed or not node.gpu_pods or node.pool in going or node.pool in others:
+            continue
+        rules = deps.policy.pools.get(node.pool)
+        ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"
+        if (
+            not ours
+            or brake_records.pause_reason(deps.state, deps.name, node.pool)
+            or move_tried_lately(deps, node, now)
+        ):
+            continue
+        if all(moves_on(pod, _says(deps, pod)) for pod in node.gpu_pods):
+            open_move(deps, node, SICK, closed[node.name], now)
+            going.add(node.pool)
+
+
+def _says(deps: Deps, pod: BoundPod) -> str:
+    return deps.policy.of_class(pod.workload_class or "batch").at_sick_gpu  # type: ignore[arg-type]
+
+
+def begin_before_block_ends(deps: Deps) -> None:
+    """Begin the rescue of every node whose block ends within its lead. What is begun is carried on as any other."""
+    reserved = {name: pool for name, pool in deps.policy.pools.items() if pool.capacity_type == "reserved"}
+    if not reserved:
+        return
+    now = interruption_records.moment(deps)
+    whose = next((cloud for cloud in _CLOUDS if cloud == deps.pools.cloud), WORLD)
+    for state in deps.pools.describe():
+        for paid in state.paid if state.name in reserved else ():
+            if not paid.takes or paid.ends is None or paid.ends - now > timedelta(seconds=LEAD_S):
+                continue
+            for instance in paid.instances:
+                notice = InterruptionNotice(
+                    cluster=deps.name,
+                    instance=instance,
+                    kind="capacity-reservation",
+                    cloud=whose,
+                    identity=f"{instance}/{paid.name}",
+                    at=now,
+                    deadline=paid.ends,
+                )
+                if _new(deps, notice, paid.ends):
+                    interrupt(deps, notice)
+
+
+def _new(deps: Deps, notice: InterruptionNotice, ends: datetime) -> bool:
+    """True where an instance's end is yet to be begun: notices that came before do not keep it from it."""
+    known = interruption_records.find(deps, notice.instance)
+    if known is None:
+        return True
+    return news(known.found, notice) and not any(
+        _begun(one, notice, ends) for one in interruption_records.past(deps, notice.instance)
+    )
+
+
+def _begun(past: Interruption, notice: InterruptionNotice, ends: datetime) -> bool:
+    """True where one that is over was begun here, of this end: what is posted of it sooner, or otherwise, was not."""
+    return (
+        (past.kind, past.cloud, past.outcome == "stayed") == (notice.kind, notice.cloud, False)
+        and (past.deadline is not None and abs(past.deadline - ends) < SOONER)
+        and (past.said_at is not None and abs(past.said_at - past.received_at) < SOONER)
+        and ends - past.received_at <= timedelta(seconds=LEAD_S)
+    )
