@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy_stream import bounded, numpy_stream
-from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan, learnt
+from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
-from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
+from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, learnt, play
 from pilotlight.tools.replay.traces.spot_availability import read_availability
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 

@@ -18,13 +18,13 @@ import msgspec
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.alerts.audit_proof import line_of, verify
 from pilotlight.facts.decisions import Chain, Record
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.decision_records import DECISION
+from pilotlight.tools.lint.audit_proof import line_of, verify
 
 ROOT = Path(__file__).resolve().parents[2]
 

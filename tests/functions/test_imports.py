@@ -40,7 +40,7 @@ NEVER = (
     "pilotlight.world",
     "pilotlight.tools",
     "pilotlight.adapters.cluster",
-    "pilotlight.decide.limits.request_access",
+    "pilotlight.decide.limits.request_routes",
     "pilotlight.facts.limits.routes",
     "pilotlight.flow.cycle.cycle",
 )

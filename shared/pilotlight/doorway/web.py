@@ -25,9 +25,7 @@ Answered = tuple[bytes, int, dict[str, str]]
 def respond(house: House, function: Function, request: "Request") -> Answered:
     """Answer one HTTP request to a function. A body over the limit is read so far that it is seen to be."""
     if request.method != "POST" or request.path != "/":
-        from pilotlight.decide.limits.request_access import (
-            at_function,  # What is as it should be costs a cold start no table.
-        )
+        from pilotlight.decide.limits.request_routes import at_function
 
         refusal = at_function(request.method, request.path)
         if refusal is not None:

@@ -9,11 +9,10 @@ from harness.judges.deadlines import calm_s as _calm_s
 from harness.judges.deadlines import late
 from harness.judges.hard_caps import passed, unseen
 from harness.setting import HEADERS, Setting, What
-from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.doorway import Function
-from pilotlight.flow.billing.audit_chain import KEPT, lines, strangers
 from pilotlight.ports.clouds import CALL_S
 from pilotlight.ports.state import State
+from pilotlight.tools.lint.audit_proof import KEPT, lines, strangers, verify
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, compare_with_advice, follow_advice
+from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, follow_advice
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.tools.advice.beside_advice import compare_with_advice
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 BOOTS = {"t4": 180.0}

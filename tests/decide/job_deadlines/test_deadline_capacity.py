@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan, learnt
-from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, play
+from pilotlight.decide.job_deadlines.deadline_capacity import Chances, DeadlinePlan
+from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Rule, Step, learnt, play
 
 CHANCE = st.floats(0.01, 0.95)
 CHANCES = st.builds(Chances, lost=CHANCE, back=CHANCE, gone=CHANCE, elsewhere=st.floats(0, 1))

@@ -22,7 +22,6 @@ from pilotlight.decide.money.budget_limits import (
     open_hold,
     paid_until,
     refusal,
-    runs_held,
     stops,
     terms,
     unpaid,
@@ -53,6 +52,7 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest
+from pilotlight.tools.lint.claim_notes import runs_held
 from pilotlight.units import HOUR
 
 HERE = Path(__file__).parent

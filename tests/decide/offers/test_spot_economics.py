@@ -19,14 +19,13 @@ from pilotlight.decide.offers.spot_economics import (
     expected_h,
     longest_s,
     safe_for_spot,
-    spot_case,
-    spot_case_as_printed,
     spot_refusal,
     stretch,
     usd_per_useful_hour,
 )
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import Toleration
+from pilotlight.tools.advice.whatif import spot_case, spot_case_as_printed
 
 ON_DEMAND, SPOT = Decimal("32.77"), Decimal("12.50")
 ANYTHING = Toleration(operator="Exists")

@@ -7,7 +7,6 @@ import pytest
 from failing_store import Failing
 from stage import Stage
 
-from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.billing import audit_chain
@@ -15,6 +14,7 @@ from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.decision_records import LINKS, LINKS_AT_HEAD
+from pilotlight.tools.lint.audit_proof import lines, verify
 
 DAY = 24 * 3600.0
 
@@ -69,11 +69,11 @@ def test_links_of_over_a_year_leave_behind_a_checkpoint() -> None:
         ledger.chain(state, "c", "cost", f"day-{n}", now - old, "0" * 64)
     assert audit_chain.retain(state, "c", now) == 2
     assert audit_chain.retain(state, "c", now) == 0
-    left = list(audit_chain.lines(state, "c"))
+    left = list(lines(state, "c"))
     found = verify(left, kept_since=now + timedelta(days=1))
     assert (found.tampered, found.first, found.last) == (None, 2 * LINKS_AT_HEAD + 1, 4 * LINKS_AT_HEAD + 1)
     assert verify(left[:-1], kept_since=now + timedelta(days=1)).tampered is not None
     LINKS.delete(state, next(iter(LINKS.scan(state, "c/"))).name)
-    cut = verify(audit_chain.lines(state, "c"), kept_since=now + timedelta(days=1)).tampered
+    cut = verify(lines(state, "c"), kept_since=now + timedelta(days=1)).tampered
     assert cut is not None
     assert (cut.seq, cut.how) == (1, "cut")

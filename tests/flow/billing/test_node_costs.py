@@ -11,19 +11,18 @@ import pytest
 from failing_store import Failing
 from stage import START, Stage
 
-from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
-from pilotlight.facts.alerts.audit_lines import AuditLine
 from pilotlight.facts.decisions import Link
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import Bill, BilledDay, Life, MeteredNode, MeterPart, NodeCost
-from pilotlight.flow.billing import audit_chain, meter_nodes, node_costs
+from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.observe.instance_lifetimes import note_ended
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import COST, COST_FROM, METERING
 from pilotlight.state_schema.decision_records import LINKS_AT_HEAD
+from pilotlight.tools.lint.audit_proof import AuditLine, lines, links, strangers, verify
 
 TICK = Tick(cluster="c", what="billing")
 CENT = Decimal("0.01")
@@ -47,7 +46,7 @@ def costs(on: Stage) -> list[NodeCost]:
 
 def cost_links(state: State) -> list[Link]:
     """The chain's links that say what a node came to."""
-    return [link for link in audit_chain.links(state, "c") if link.kind == "cost"]
+    return [link for link in links(state, "c") if link.kind == "cost"]
 
 
 def purchases(on: Stage) -> dict[str, int]:
@@ -67,9 +66,9 @@ def test_the_real_cost_of_a_purchase_follows_in_the_chain() -> None:
     (cost,) = costs(on)
     assert (cost.decision, cost.pool, cost.instance_type) == (decision, "one", "one")
     assert cost.usd.quantize(CENT) == on.world.cost().quantize(CENT) > 0
-    proof = verify(audit_chain.lines(on.deps.state, "c"))
+    proof = verify(lines(on.deps.state, "c"))
     assert (proof.tampered, proof.costs) == (None, 1)
-    (line,) = (line for line in audit_chain.lines(on.deps.state, "c") if b'"kind":"cost"' in line)
+    (line,) = (line for line in lines(on.deps.state, "c") if b'"kind":"cost"' in line)
     assert msgspec.json.decode(msgspec.json.decode(line, type=AuditLine).record)["decision"] == decision
 
 
@@ -127,7 +126,7 @@ def test_a_tick_that_dies_anywhere_is_made_up_for(at: int) -> None:
         node_costs.file(on.deps, on.deps.state.now())
     assert state.at < 1
     assert (len(costs(on)), len(cost_links(state))) == (2, 2)
-    assert verify(audit_chain.lines(state, "c")).tampered is None
+    assert verify(lines(state, "c")).tampered is None
 
 
 def test_ticks_at_once_file_one_link_a_node() -> None:
@@ -141,7 +140,7 @@ def test_ticks_at_once_file_one_link_a_node() -> None:
     with ThreadPoolExecutor(2) as workers:
         list(workers.map(lambda _: node_costs.file(on.deps, now), range(2)))
     assert len(costs(on)) == len({link.id for link in cost_links(on.deps.state)}) == len(nodes)
-    proof = verify(audit_chain.lines(on.deps.state, "c"))
+    proof = verify(lines(on.deps.state, "c"))
     assert (proof.tampered, proof.costs) == (None, len(nodes))
 
 
@@ -222,10 +221,10 @@ def test_a_cost_that_is_changed_shows() -> None:
     lived(on)
     billing(on.deps, TICK)
     for how, state in tamperings(on.deps.state):
-        wrong = verify(audit_chain.lines(state, "c")).tampered
+        wrong = verify(lines(state, "c")).tampered
         if how == "added":
             assert wrong is None
-            assert audit_chain.strangers(state, "c")[0].endswith("/billed-1")
+            assert strangers(state, "c")[0].endswith("/billed-1")
         else:
             assert wrong is not None
             assert (wrong.how, wrong.id) == (how, cost_links(state)[0].id)
@@ -261,5 +260,5 @@ def test_what_a_bill_says_of_a_node_follows_too() -> None:
         (Decimal("1.1"), "civo", metered.decision),
         (Decimal("1.2"), "civo", metered.decision),
     ]
-    proof = verify(audit_chain.lines(on.deps.state, "c"))
+    proof = verify(lines(on.deps.state, "c"))
     assert (proof.tampered, proof.costs) == (None, 3)

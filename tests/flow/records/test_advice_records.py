@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from stage import START, Stage
 
-from pilotlight.flow.records.advice_records import advice_since
 from pilotlight.state_schema.alert_records import ADVICE, FOLLOWED
+from pilotlight.tools.advice.beside_advice import advice_since
 
 
 def ends(stage: Stage) -> list[tuple[str, str]]:

@@ -8,14 +8,12 @@ from failing_store import Failing
 from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.alerts.audit_proof import verify
 from pilotlight.errors import Unavailable
-from pilotlight.facts.alerts.audit_lines import AuditLine, ChainProof
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.flow.billing import audit_chain
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.decision_records import DECISION, HEAD, LINKS, LINKS_AT_HEAD
+from pilotlight.tools.lint.audit_proof import AuditLine, ChainProof, lines, links, strangers, verify
 from pilotlight.world.world_clock import VirtualClock
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -23,7 +21,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 def verdict(state: State) -> ChainProof:
     """What verifying a cluster's chain says."""
-    return verify(audit_chain.lines(state, "c"))
+    return verify(lines(state, "c"))
 
 
 def file(state: State, n: int, trigger: str = "a tick") -> Record:
@@ -47,10 +45,10 @@ def test_a_purchase_stands_in_the_chain_with_what_it_rests_on() -> None:
     """Input, digests of the facts and the policy, prices with their dates, options, steps and answers are hashed."""
     stage = Stage()
     stage.event(stage.submit("a"))
-    lines = list(audit_chain.lines(stage.deps.state, "c"))
-    found = verify(lines)
+    exported = list(lines(stage.deps.state, "c"))
+    found = verify(exported)
     assert (found.tampered, found.last) == (None, 1)
-    record = msgspec.json.decode(msgspec.json.decode(lines[0], type=AuditLine).record)
+    record = msgspec.json.decode(msgspec.json.decode(exported[0], type=AuditLine).record)
     basis = record["basis"]
     assert len(basis["facts"]) == len(basis["policy"]) == 64
     price = next(p for p in basis["prices"] if p["offering"] == record["plan"]["buys"][0]["offering"])
@@ -86,7 +84,7 @@ def test_a_chain_goes_on_behind_its_head(clock: VirtualClock) -> None:
     assert len(list(LINKS.scan(state, "c/"))) == 3
     found = verdict(state)
     assert (found.tampered, found.first, found.last) == (None, 1, 3 * LINKS_AT_HEAD + 2)
-    assert [link.seq for link in audit_chain.links(state, "c", 20)] == list(range(21, found.last + 1))
+    assert [link.seq for link in links(state, "c", 20)] == list(range(21, found.last + 1))
 
 
 @pytest.mark.parametrize("at", range(1, 5))
@@ -141,9 +139,9 @@ def test_a_decision_that_no_link_names_is_a_stranger(clock: VirtualClock) -> Non
     state = MemoryState(clock)
     record = file(state, 5)
     DECISION.put(state, "c/00001-aa", msgspec.structs.replace(record, id="00001-aa"))
-    assert audit_chain.strangers(state, "c") == []
+    assert strangers(state, "c") == []
     DECISION.put(state, "c/00009-aa", msgspec.structs.replace(record, id="00009-aa"))
-    assert audit_chain.strangers(state, "c") == ["00009-aa"]
+    assert strangers(state, "c") == ["00009-aa"]
 
 
 def test_one_write_more_is_all_that_it_costs(clock: VirtualClock) -> None:

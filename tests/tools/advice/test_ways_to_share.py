@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
-from pilotlight.decide.utilisation.shared_devices import MEMORY, ROOM, lie, smallest
-from pilotlight.facts.fit.mig_layouts import MODELS, Model
+from pilotlight.decide.utilisation.shared_devices import MEMORY, ROOM
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
+from pilotlight.tools.advice.mig_profiles import MODELS, Model, lie, smallest
 from pilotlight.tools.advice.ways_to_share import advise
 
 GIB = 1024

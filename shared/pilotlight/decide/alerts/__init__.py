@@ -1,6 +1,5 @@
-"""Alerts: which channel is told of one and when, advice that nobody acted on, and the proof of an audit chain.
+"""Alerts: which channel is told of one and when, what became of advice that nobody acted on, and a credential's end.
 
-Nothing here sends or stores: functions say where an alert goes, which of a burst are told as one, and whether records
-are as they were written. ``flow/alerts`` and ``flow/delivery`` send by them; ``flow/records`` and commands that people
-run (``tools/cli``, ``tools/checkup``) ask for the proof and for the advice beside its cost.
+Nothing here sends or stores: functions say where an alert goes, which of a burst are told as one, and how advice ended.
+``flow/alerts`` and ``flow/delivery`` send by them, ``flow/records`` keeps the advice.
 """

@@ -11,8 +11,6 @@ The setting is that of Wu et al., "Can't Be Late: Optimizing Spot Instance Savin
 own rule (uniform progress) stands beside this one in ``bench/replays/deadline.py``.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
 from math import inf, nan
 from typing import Literal, NamedTuple
 
@@ -28,8 +26,6 @@ DOWN_S: Seconds = 2 * 3600.0
 
 PRIOR = 2.0
 """What is taken weighs as much as so many changes seen."""
-
-MOST = 0.95
 
 
 class Chances(NamedTuple):
@@ -47,31 +43,6 @@ class Chances(NamedTuple):
     def none_left(self) -> float:
         """That no zone is up a tick later, where one is."""
         return self.lost if self.gone != self.gone else self.gone
-
-
-def chance(changes: int, ticks: int, prior_ticks: float, weight: float = PRIOR) -> float:
-    """Of one tick: ``changes`` in ``ticks``, with a prior of one in ``prior_ticks`` that weighs ``weight`` changes."""
-    return min(MOST, (changes + weight) / (ticks + weight * max(1.0, prior_ticks)))
-
-
-def learnt(history: Sequence[Sequence[bool]], zone: int, tick_s: Seconds) -> Chances:
-    """Chances that the last ticks of every zone give a job that runs in ``zone``. Rows are equally long."""
-    own = history[zone]
-    some = [any(row) for row in zip(*history, strict=True)]
-    lost_at = [n + 1 for n in range(len(own) - 1) if own[n] and not own[n + 1]]
-    with_others = sum(some[n] for n in lost_at)
-    others = (with_others + 0.5) / (len(lost_at) + 1) if len(history) > 1 else 0.0
-    return Chances(
-        lost=_changes(own, True, UP_S / tick_s),
-        back=_changes(some, False, DOWN_S / tick_s),
-        gone=_changes(some, True, UP_S / tick_s),
-        elsewhere=others,
-    )
-
-
-def _changes(row: Sequence[bool], value: bool, prior_ticks: float) -> float:
-    pairs = [(a, b) for a, b in pairwise(row) if a == value]
-    return chance(sum(b != value for _, b in pairs), len(pairs), prior_ticks)
 
 
 class _Layer(NamedTuple):

@@ -15,7 +15,7 @@ from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_sec
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
-from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
+from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import EPOCH, HOUR, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
@@ -135,28 +135,6 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
 def stops(workload_class: WorkloadClass | None, policy: Policy) -> bool:
     """True where a node of a class may be stopped at a hard cap; of one nobody knows yet, where any might be."""
     return all(policy.of_class(name).stops for name in ([workload_class] if workload_class else DEFAULT_CLASSES))
-
-
-def classes_of(budget: Budget) -> list[WorkloadClass]:
-    """The classes whose nodes a budget may count."""
-    only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
-    return [only] if only else list(DEFAULT_CLASSES)
-
-
-def runs_held(budget: Budget, policy: Policy) -> dict[str, Seconds]:
-    """The run that a budget holds a node for, by class, where no pod names a deadline; nothing for a rate alone.
-
-    Of classes that may be stopped at its cap that is the first stretch.
-    """
-    if budget.usd is None and budget.gpu_hours is None:
-        return {}
-    return {name: _run_held(budget, policy.of_class(name)) for name in classes_of(budget)}
-
-
-def _run_held(budget: Budget, rules: ClassPolicy) -> Seconds:
-    if not budget.hard:
-        return min(rules.longest_run_s, TYPICAL_RUN_S)
-    return min(rules.longest_run_s, rules.hold) if rules.stops else rules.longest_run_s
 
 
 def terms(

@@ -120,7 +120,7 @@ def _ack_link(desk: Desk, alert: Alert) -> str:
     name = ack_name(alert)
     if not desk.link_key:
         return quote(name)
-    from pilotlight.decide.limits.request_access import link_signature
+    from pilotlight.decide.limits.request_routes import link_signature
 
     return f"{quote(name)}#{link_signature(desk.link_key, name)}"
 

@@ -6,11 +6,10 @@ Keys: ``shadow/<cluster>`` and ``advice/<cluster>/<when it ended>/<call>/<target
 from datetime import datetime
 
 from pilotlight.decide.alerts.advice_outcomes import follow_advice
-from pilotlight.facts.alerts.advice import Advised, OpenAdvice
+from pilotlight.facts.alerts.advice import OpenAdvice
 from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
-from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import ADVICE, FOLLOWED
 
 
@@ -24,10 +23,3 @@ def follow(deps: Deps, plan: Plan, view: ClusterView, now: datetime) -> None:
         ADVICE.put(deps.state, f"{deps.name}/{now:%Y-%m-%dT%H:%M:%S}/{advice.call}/{advice.target}", advice)
     if open_ != was:
         FOLLOWED.put(deps.state, deps.name, open_)
-
-
-def advice_since(state: State, cluster: str, since: datetime) -> list[Advised]:
-    """All advice that was open at some time since then."""
-    ended = (entry.value for entry in ADVICE.scan(state, f"{cluster}/", after=f"{cluster}/{since:%Y-%m-%dT%H:%M:%S}"))
-    found = FOLLOWED.get(state, cluster)
-    return [*ended, *(found.value.open.values() if found else ())]

@@ -11,8 +11,8 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from pilotlight.decide.utilisation.gpu_waste import Slice, Waste
-from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS, lie, smallest
-from pilotlight.facts.fit.mig_layouts import Model, Profile
+from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS
+from pilotlight.tools.advice.mig_profiles import Model, Profile, lie, smallest
 
 SharingWay = Literal["mig", "mps", "time-slicing", "none"]
 KINDS: tuple[SharingWay, ...] = ("mig", "mps", "time-slicing")

@@ -1,10 +1,13 @@
-"""Notes on a policy's claims and payers, which are permitted and seldom meant."""
+"""Notes on a policy: claims and payers that are permitted and seldom meant, and the runs that its budgets hold for."""
 
 from collections.abc import Iterator
 
 from pilotlight.codec.policy_claims import TEAM, paying_teams
-from pilotlight.facts.money.money_policy import BudgetScope
-from pilotlight.facts.policy import Policy
+from pilotlight.decide.money.economics import TYPICAL_RUN_S
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
+from pilotlight.facts.workload import WorkloadClass
+from pilotlight.units import Seconds
 
 
 def claim_notes(policy: Policy) -> Iterator[str]:
@@ -32,3 +35,25 @@ def _unpaid_work(policy: Policy) -> str:
         f"default_team is not written, and hard budget {named[0]} is of a team: nothing is bought for teams without a "
         "budget; name the team that pays for them, or write a hard budget of scope all"
     )
+
+
+def classes_of(budget: Budget) -> list[WorkloadClass]:
+    """The classes whose nodes a budget may count."""
+    only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
+    return [only] if only else list(DEFAULT_CLASSES)
+
+
+def runs_held(budget: Budget, policy: Policy) -> dict[str, Seconds]:
+    """The run that a budget holds a node for, by class, where no pod names a deadline; nothing for a rate alone.
+
+    Of classes that may be stopped at its cap that is the first stretch.
+    """
+    if budget.usd is None and budget.gpu_hours is None:
+        return {}
+    return {name: _run_held(budget, policy.of_class(name)) for name in classes_of(budget)}
+
+
+def _run_held(budget: Budget, rules: ClassPolicy) -> Seconds:
+    if not budget.hard:
+        return min(rules.longest_run_s, TYPICAL_RUN_S)
+    return min(rules.longest_run_s, rules.hold) if rules.stops else rules.longest_run_s

@@ -1,9 +1,11 @@
 """A job with a deadline, played tick by tick against when spot was up, by any rule."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from pilotlight.decide.job_deadlines.deadline_capacity import Capacity
+from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, PRIOR, UP_S, Capacity, Chances
+from pilotlight.units import Seconds
 
 
 class DeadlineJob(NamedTuple):
@@ -61,3 +63,31 @@ def play(up: Sequence[Sequence[bool]], job: DeadlineJob, rule: Rule) -> Played:
         if not work:
             break
     return Played(log, work)
+
+
+MOST = 0.95
+
+
+def chance(changes: int, ticks: int, prior_ticks: float, weight: float = PRIOR) -> float:
+    """Of one tick: ``changes`` in ``ticks``, with a prior of one in ``prior_ticks`` that weighs ``weight`` changes."""
+    return min(MOST, (changes + weight) / (ticks + weight * max(1.0, prior_ticks)))
+
+
+def learnt(history: Sequence[Sequence[bool]], zone: int, tick_s: Seconds) -> Chances:
+    """Chances that the last ticks of every zone give a job that runs in ``zone``. Rows are equally long."""
+    own = history[zone]
+    some = [any(row) for row in zip(*history, strict=True)]
+    lost_at = [n + 1 for n in range(len(own) - 1) if own[n] and not own[n + 1]]
+    with_others = sum(some[n] for n in lost_at)
+    others = (with_others + 0.5) / (len(lost_at) + 1) if len(history) > 1 else 0.0
+    return Chances(
+        lost=_changes(own, True, UP_S / tick_s),
+        back=_changes(some, False, DOWN_S / tick_s),
+        gone=_changes(some, True, UP_S / tick_s),
+        elsewhere=others,
+    )
+
+
+def _changes(row: Sequence[bool], value: bool, prior_ticks: float) -> float:
+    pairs = [(a, b) for a, b in pairwise(row) if a == value]
+    return chance(sum(b != value for _, b in pairs), len(pairs), prior_ticks)

@@ -11,10 +11,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from pilotlight.decide.limits.request_access import Admitted, Knock, Refusal, entry
+from pilotlight.decide.limits.request_routes import Refusal
 from pilotlight.doorway.web import CUT, LATE, YES, read_stream
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.settings import MAX_BODY
+from pilotlight.tools.serve.request_access import Admitted, Knock, entry
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

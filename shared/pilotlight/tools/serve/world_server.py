@@ -35,9 +35,10 @@ from pilotlight.codec.world_wire import (
     problem_of,
     status_of,
 )
-from pilotlight.decide.limits.request_access import Knock, Refusal, at_world
+from pilotlight.decide.limits.request_routes import Refusal
 from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.tools.demo.world_watch import Watch
+from pilotlight.tools.serve.request_access import Knock, at_world
 from pilotlight.tools.serve.world_pods import create, statuses
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World

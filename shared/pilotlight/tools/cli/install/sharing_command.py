@@ -45,8 +45,8 @@ def sharing(
     from pilotlight.adapters.prometheus_api import PrometheusApi
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
     from pilotlight.decide.utilisation.gpu_waste import waste
-    from pilotlight.facts.fit.mig_layouts import MODELS
     from pilotlight.settings import deployed_settings
+    from pilotlight.tools.advice.mig_profiles import MODELS
     from pilotlight.tools.advice.ways_to_share import advise
 
     if model and model not in MODELS:

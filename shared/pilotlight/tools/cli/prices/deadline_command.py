@@ -10,10 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
-from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, UP_S, Chances, DeadlinePlan, learnt
+from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, UP_S, Chances, DeadlinePlan
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import read
-from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Step, play
+from pilotlight.tools.replay.deadline_runs import DeadlineJob, Now, Step, learnt, play
 from pilotlight.tools.replay.traces.spot_availability import Availability, read_availability
 from pilotlight.units import HOUR, Seconds, Usd, human
 

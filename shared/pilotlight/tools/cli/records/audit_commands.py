@@ -10,8 +10,8 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.facts.alerts.audit_lines import Anchor, ChainProof
 from pilotlight.settings import deployed_settings, objects
+from pilotlight.tools.lint.audit_proof import Anchor, ChainProof
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -41,8 +41,8 @@ def verify(
 
     Example: [bold]pilotlight audit verify --anchor 1234:9f86d081...[/bold]
     """
-    from pilotlight.decide.alerts.audit_proof import hashes
-    from pilotlight.decide.alerts.audit_proof import verify as walk
+    from pilotlight.tools.lint.audit_proof import hashes
+    from pilotlight.tools.lint.audit_proof import verify as walk
 
     anchors = [_anchor(text) for text in anchor or ()]
     copy = hashes(_lines_of(against)) if against else {}
@@ -64,7 +64,7 @@ def export(
 
     Example: [bold]pilotlight audit export gs://our-audit/pilotlight --lock-days 365[/bold]
     """
-    from pilotlight.flow.billing.audit_chain import lines
+    from pilotlight.tools.lint.audit_proof import lines
 
     wired = _wired()
     if "://" in where:
@@ -82,14 +82,14 @@ def export(
 
 
 def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: bool) -> None:
-    from pilotlight.flow.billing.audit_chain import lines
+    from pilotlight.tools.lint.audit_proof import lines
 
     bucket, state = objects(wired.settings.environ), wired.state
     there = [_last(uri) for uri, _ in bucket.list_matching(f"{where}/{cluster}/*.jsonl")]
     found = list(lines(state, cluster, max(there, default=0)))
     until = state.now().replace(microsecond=0) + timedelta(days=lock_days) if lock_days else None
     if found:
-        from pilotlight.decide.alerts.audit_proof import hashes
+        from pilotlight.tools.lint.audit_proof import hashes
 
         of = hashes((found[0], found[-1]))
         first, last = min(of), max(of)
@@ -107,7 +107,7 @@ def _last(uri: str) -> int:
 
 
 def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
-    from pilotlight.decide.alerts.audit_proof import hashes
+    from pilotlight.tools.lint.audit_proof import hashes
 
     seq, head = max(hashes(found[-1:]).items(), default=(0, ""))
     if as_json:
@@ -117,15 +117,15 @@ def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
 
 
 def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:
-    from pilotlight.decide.alerts.audit_proof import verify as walk
-    from pilotlight.flow.billing.audit_chain import KEPT, lines, strangers
+    from pilotlight.tools.lint.audit_proof import KEPT, lines, strangers
+    from pilotlight.tools.lint.audit_proof import verify as walk
 
     wired = _wired()
     cluster = _cluster(wired, name)
     kept_since = wired.state.now() - KEPT
     found = walk(lines(wired.state, cluster), anchors, kept_since=kept_since, copy=copy)
     if found.tampered is None and (added := strangers(wired.state, cluster)):
-        from pilotlight.facts.alerts.audit_lines import Tampered
+        from pilotlight.tools.lint.audit_proof import Tampered
 
         tampered = Tampered(seq=found.last + 1, how="added", id=added[0], why="it is in the store and in no link")
         found = msgspec.structs.replace(found, tampered=tampered)

@@ -37,8 +37,7 @@ def check(
     """
     from pilotlight.codec.policy_file import read_policy
     from pilotlight.codec.policy_rules import never_ending
-    from pilotlight.decide.money.budget_limits import runs_held
-    from pilotlight.tools.lint.claim_notes import claim_notes
+    from pilotlight.tools.lint.claim_notes import claim_notes, runs_held
 
     problems: list[str] = []
     budgets: dict[str, dict[str, float]] = {}

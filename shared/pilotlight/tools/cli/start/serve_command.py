@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.decide.limits.request_access import loopback
 from pilotlight.doorway import RECEIVES, web
 from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file, deployed_settings, share
 from pilotlight.tools.serve import local_topics, own_pages, request_gate, tick_schedule
+from pilotlight.tools.serve.request_access import loopback
 from pilotlight.tools.serve.while_stdin import end_with_stdin
 from pilotlight.wiring import App
 

@@ -9,8 +9,8 @@ from pilotlight.settings import deployed_settings
 from pilotlight.units import human
 
 if TYPE_CHECKING:
-    from pilotlight.decide.alerts.advice_outcomes import BesideAdvice, Hurt
     from pilotlight.decide.limits.canary import Side
+    from pilotlight.tools.advice.beside_advice import BesideAdvice, Hurt
 
 SHOWN = 10
 """Advice that would have hurt, printed by pool; ``--json`` has all."""
@@ -35,9 +35,8 @@ def report(
     Reads only the state, which the ticks of a cluster in mode advise fill. Example: [bold]pilotlight shadow report
     --days 7[/bold]
     """
-    from pilotlight.decide.alerts.advice_outcomes import compare_with_advice
     from pilotlight.flow.billing import meter_nodes
-    from pilotlight.flow.records.advice_records import advice_since
+    from pilotlight.tools.advice.beside_advice import advice_since, compare_with_advice
     from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 

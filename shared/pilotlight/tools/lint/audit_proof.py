@@ -1,4 +1,4 @@
-"""Proof that an audit chain is as it was written, or the first of its records that is not.
+"""Proof that an audit chain is as it was written, or the first of its records that is not; and its lines, as an export.
 
 A chain proves itself up to its last link: whoever rewrites a record has to rewrite every link behind it. That, and a
 tail that was cut, show only against an anchor: head and count as they were told elsewhere.
@@ -6,13 +6,68 @@ tail that was cut, show only against an anchor: head and count as they were told
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import Any, Literal
 
 import msgspec
 
-from pilotlight.facts.alerts.audit_lines import Anchor, AuditLine, ChainProof, Tampered, Tampering
-from pilotlight.facts.decisions import Link
+from pilotlight.facts.decisions import Link, LinkKind
+from pilotlight.ports.state import State
+from pilotlight.state_schema.billing_records import COST
+from pilotlight.state_schema.decision_records import DECISION, HEAD, LINKS
+from pilotlight.state_schema.table import Table, pages
+from pilotlight.units import HOUR
+
+
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One link as an export has it: ``hash`` is the SHA-256 of the bytes of ``link``, whose ``digest`` is that of the
+    bytes of ``record``. ``record`` is null of a decision that was filed once more under a later link.
+    """
+
+    hash: str
+    link: msgspec.Raw
+    record: msgspec.Raw
+
+
+class Anchor(msgspec.Struct, frozen=True, kw_only=True):
+    """Head and count of a chain as they were told outside its store; ``at`` is None where a person typed it."""
+
+    seq: int
+    hash: str
+    at: datetime | None = None
+
+
+Tampering = Literal["edited", "cut", "moved", "added", "rewritten"]
+"""``edited``: a record or its link is not what was written. ``cut``: it is missing. ``moved``: it stands elsewhere, or
+twice. ``added``: it is in no link. ``rewritten``: a whole stretch was made anew, so that only an anchor shows it.
+"""
+
+
+class Tampered(msgspec.Struct, frozen=True, kw_only=True):
+    """The first record of a chain that is wrong: its place, its id where it is known, and what shows it."""
+
+    seq: int
+    how: Tampering
+    id: str
+    why: str
+
+
+class ChainProof(msgspec.Struct, frozen=True, kw_only=True):
+    """A chain as it was read: its first and last place, the hash of the last, and the first that is wrong, if one is.
+
+    ``expired`` are decisions and costs that the store keeps no longer, ``anchors`` those that hold, ``costs`` the links
+    that say what a node came to.
+    """
+
+    first: int = 0
+    last: int = 0
+    head: str = ""
+    expired: int = 0
+    anchors: int = 0
+    costs: int = 0
+    tampered: Tampered | None = None
+
 
 NULL = msgspec.Raw(b"null")
 
@@ -196,3 +251,60 @@ def hashes(lines: Iterable[bytes]) -> dict[int, str]:
         line = _line.decode(raw)
         found[_link.decode(line.link).seq] = line.hash
     return found
+
+
+KEPT = timedelta(seconds=(DECISION.ttl_s or 0) - HOUR)
+"""A decision of so long ago may have left the store with its age."""
+RECORDS: Mapping[LinkKind, Table[Any]] = {"decision": DECISION, "cost": COST}
+"""Where the records are that links of a kind name."""
+
+
+def lines(state: State, cluster: str, after: int = 0) -> Iterator[bytes]:
+    """The chain as an export has it. A decision that was filed twice stands with the link that is of its record."""
+    chain = links(state, cluster, after)
+    of_id: dict[str, list[Link]] = {}
+    for link in chain:
+        of_id.setdefault(link.id, []).append(link)
+    for link in chain:
+        record = _record(state, cluster, link)
+        twice = len(of_id[link.id]) > 1 and _seat(of_id[link.id], record) != link.seq
+        yield line_of(link, b"" if twice else record)
+
+
+def _record(state: State, cluster: str, link: Link) -> bytes:
+    table = RECORDS.get(link.kind)
+    stored = state.get(table.key(f"{cluster}/{link.id}")) if table is not None else None
+    return stored.value if stored else b""
+
+
+def _seat(links: Sequence[Link], record: bytes) -> int:
+    """Which of one decision's links the record is of; the last where it is of none."""
+    digest = sha256(record).hexdigest()
+    return next((link.seq for link in links if link.digest == digest), links[-1].seq)
+
+
+def strangers(state: State, cluster: str) -> list[str]:
+    """Decisions, and then costs, that are in no link though the chain had begun: somebody put them there.
+
+    The records are read first, for a link is written before its record.
+    """
+    within = {kind: table.key(f"{cluster}/") for kind, table in RECORDS.items()}
+    ids = {kind: [key.removeprefix(key_) for key, _ in pages(state, key_)] for kind, key_ in within.items()}
+    chain = links(state, cluster)
+    known, since = {link.id for link in chain}, min((link.id for link in chain if link.kind == "decision"), default="~")
+    decisions = [id for id in ids["decision"] if id not in known and id > since]
+    return decisions + [id for id in ids["cost"] if id not in known]
+
+
+def links(state: State, cluster: str, after: int = 0) -> list[Link]:
+    """The links behind a place, in their order. The head is read first: what is added meanwhile is not in it."""
+    head = HEAD.get(state, cluster)
+    if head is None or not head.value.links:
+        return []
+    found = {link.seq: link for link in head.value.links}
+    first = min(found)
+    # A record begins at its first link: the one that has `after` may begin earlier, by as many as one holds.
+    for entry in LINKS.scan(state, f"{cluster}/"):
+        if entry.value.links and entry.value.links[-1].seq > after:
+            found |= {link.seq: link for link in entry.value.links if link.seq < first}
+    return [link for seq, link in sorted(found.items()) if seq > after]

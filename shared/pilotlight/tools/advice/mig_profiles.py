@@ -1,11 +1,14 @@
-"""MIG profiles of each model: what a device may be cut into, and where a slice may begin.
+"""MIG profiles of each model: what a device may be cut into, which profile a pod needs, and which lie on one together.
 
 Source: NVIDIA Multi-Instance GPU User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide)
 and the table of SageMaker HyperPod for B200 and B300, read 2026-11-22. Profiles with media extensions are left out:
 they are as large as those without.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from pilotlight.decide.utilisation.shared_devices import ROOM
 
 SOURCE = "NVIDIA MIG User Guide, Supported MIG Profiles"
 READ = "2026-11-22"
@@ -70,3 +73,31 @@ MODELS = {
         _sevenths("B300-269GB", 34, 67, 135, 269),
     )
 }
+
+
+def smallest(model: Model, peak_mib: float, activity: float) -> Profile | None:
+    """The least profile with room for that memory, and for that share of the device's work; None where none has."""
+    fits = (p for p in model.profiles if p.mib >= ROOM * peak_mib and p.compute / model.compute >= activity)
+    return min(fits, key=lambda p: (p.memory, p.compute), default=None)
+
+
+def lie(model: Model, wanted: Sequence[Profile]) -> tuple[int, ...] | None:
+    """Where each begins so that none overlap, in the order of ``wanted``; None where there is no such layout."""
+    if sum(p.compute for p in wanted) > model.compute or sum(p.memory for p in wanted) > model.memory:
+        return None
+    order = sorted(range(len(wanted)), key=lambda n: (-wanted[n].memory, -wanted[n].compute))
+    starts: dict[int, int] = {}
+
+    def place(at: int, taken: int) -> bool:
+        if at == len(order):
+            return True
+        profile = wanted[order[at]]
+        for start in reversed(profile.starts):
+            bits = ((1 << profile.memory) - 1) << start
+            if not taken & bits:
+                starts[order[at]] = start
+                if place(at + 1, taken | bits):
+                    return True
+        return False
+
+    return tuple(starts[n] for n in range(len(wanted))) if place(0, 0) else None

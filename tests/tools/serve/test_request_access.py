@@ -5,17 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.decide.limits.request_access import (
-    Admitted,
-    Knock,
-    Refusal,
-    at_function,
-    at_world,
-    entry,
-    loopback,
-    signature,
-)
+from pilotlight.decide.limits.request_routes import Refusal, at_function
 from pilotlight.facts.limits.routes import FUNCTIONS, ROUTES, Caller
+from pilotlight.tools.serve.request_access import Admitted, Knock, at_world, entry, loopback, signature
 
 NOW = 1_790_000_000.0
 SERVED = (*(f"/{name}" for name in FUNCTIONS), "/world/pods")

@@ -1,4 +1,4 @@
-"""Access of requests, by the table of doors: pure, over what a request's first lines say.
+"""Access of requests to serve, by the table of routes: pure, over what a request's first lines say.
 
 With callers set up, one of their secrets opens a door: a Bearer token, a token in the path, the signature in an alert's
 link (``X-Pilotlight-Link``), or a signature of the body (``X-Pilotlight-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256
@@ -12,12 +12,12 @@ import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.facts.limits.routes import DRY, ROUTES, Caller, Route, RouteRight, Where
+from pilotlight.decide.limits.request_routes import Refusal, link_signature, misplaced, routes_at, taking_method
+from pilotlight.facts.limits.routes import Caller, Route, RouteRight
 from pilotlight.units import Seconds
 
 WINDOW_S: Seconds = 300
 """How far a signature's time may be from ours, either way."""
-
 FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 """What a page in a browser can send anywhere without being asked."""
 
@@ -34,14 +34,6 @@ class Knock(NamedTuple):
     alert: str = ""
 
 
-class Refusal(NamedTuple):
-    """Why it does not come in: a status and one line, which holds nothing of a token. ``allow`` goes with a 405."""
-
-    status: int
-    why: str
-    allow: str = ""
-
-
 class Admitted(NamedTuple):
     """It comes in: at ``path``, which has no token in it any more, and for a dry run alone where it asked for one."""
 
@@ -52,11 +44,11 @@ class Admitted(NamedTuple):
 def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: Collection[str]) -> Admitted | Refusal:
     """Admission or refusal of a request at ``serve``, whose paths these are. ``now_s`` is the wall's clock."""
     name, secret, path = _parts(knock.path)
-    rows = _rows("serve", path, knock.dry) if path in served else ()
+    rows = routes_at("serve", path, knock.dry) if path in served else ()
     if not rows:
         shown = "/in/..." if name else knock.path
         return Refusal(404, f"nothing at {shown}; there are {', '.join(served)}")
-    fitting = _taking(rows, path, knock.method)
+    fitting = taking_method(rows, path, knock.method)
     if isinstance(fitting, Refusal):
         return fitting
     if all(not row.rights for row in fitting):
@@ -67,23 +59,9 @@ def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: C
     return refusal or Admitted(path, knock.dry)
 
 
-def at_function(method: str, path: str) -> Refusal | None:
-    """Refusal of a request to a function that a cloud runs, and has let it come so far."""
-    return _misplaced("function", method, path)
-
-
 def at_world(knock: Knock) -> Refusal | None:
     """Refusal of a request to a served world, which asks for no token: it listens on this machine alone."""
-    return _misplaced("world", knock.method, knock.path) or stranger(knock)
-
-
-def _misplaced(where: Where, method: str, path: str) -> Refusal | None:
-    rows = _rows(where, path)
-    if not rows:
-        there = sorted({door.path for door in ROUTES if door.where == where})
-        return Refusal(404, f"nothing at {path}; there are {', '.join(there)}")
-    fitting = _taking(rows, path, method)
-    return fitting if isinstance(fitting, Refusal) else None
+    return misplaced("world", knock.method, knock.path) or stranger(knock)
 
 
 def _foreign(knock: Knock) -> Refusal | None:
@@ -129,11 +107,6 @@ def signature(key: str, at_s: int, body: bytes) -> str:
     return hmac.digest(key.encode(), b"%d." % at_s + body, "sha256").hex()
 
 
-def link_signature(key: str, alert: str) -> str:
-    """The signature behind the # of an alert's link: whoever has it may acknowledge this alert, and no other."""
-    return hmac.digest(key.encode(), b"acknowledge " + alert.encode("utf-8", "surrogateescape"), "sha256").hex()
-
-
 def _parts(path: str) -> tuple[str, str, str]:
     """Source, token and plain path, of a path with a token in it or without."""
     clean = "/" + path.strip("/")
@@ -143,30 +116,6 @@ def _parts(path: str) -> tuple[str, str, str]:
         case ["", "in", *_]:
             return "?", "", clean
     return "", "", clean
-
-
-def _rows(where: Where, path: str, dry: bool = False) -> tuple[Route, ...]:
-    """The rows of a path; those of a dry run where that is asked for and the path has them."""
-    clean = "/" + path.strip("/")
-    plain = tuple(door for door in ROUTES if door.where == where and _fits(door.path, clean))
-    return (dry and tuple(door for door in ROUTES if door.where == where and door.path == clean + DRY)) or plain
-
-
-def _fits(pattern: str, path: str) -> bool:
-    """True for a path of a pattern: each part is the same, or stands where the pattern has a name."""
-    wanted, parts = pattern.split("/"), path.split("/")
-    return len(wanted) == len(parts) and all(
-        w == p or (w.startswith("{") and p) for w, p in zip(wanted, parts, strict=True)
-    )
-
-
-def _taking(rows: tuple[Route, ...], path: str, method: str) -> tuple[Route, ...] | Refusal:
-    """The rows that take a method."""
-    fitting = tuple(row for row in rows if row.method == method)
-    if fitting:
-        return fitting
-    allow = ", ".join(sorted({row.method for row in rows}))
-    return Refusal(405, f"{path} takes {allow}, not {method}", allow)
 
 
 def _known(

@@ -8,9 +8,8 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from pilotlight.decide.alerts.audit_proof import line_of, verify
-from pilotlight.facts.alerts.audit_lines import Anchor, Tampering
 from pilotlight.facts.decisions import Chain, Link, LinkKind
+from pilotlight.tools.lint.audit_proof import Anchor, Tampering, line_of, verify
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -153,7 +152,7 @@ def test_random_tamperings_are_found_and_named(tamper: Tamper, how: Sequence[Tam
 
 def test_a_copy_names_the_first_record_that_was_made_anew() -> None:
     """Where an anchor gives only a stretch, another export gives the very record."""
-    from pilotlight.decide.alerts.audit_proof import hashes
+    from pilotlight.tools.lint.audit_proof import hashes
 
     lines = list(LINES)
     rewrite_the_tail(lines, 17, random.Random(1))
