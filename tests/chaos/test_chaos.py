@@ -171,8 +171,8 @@ def counted_anew(patch: pytest.MonkeyPatch) -> None:
 
 def rungs_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Where a budget stood is not known at the next look."""
-    true = ladder_steps._read
-    patch.setattr(ladder_steps, "_read", lambda state, cluster: (Ladder(), true(state, cluster)[1]))
+    true = holds.read_ladder
+    patch.setattr(holds, "read_ladder", lambda state, cluster: (Ladder(), true(state, cluster)[1]))
 
 
 def nobody_climbs(patch: pytest.MonkeyPatch) -> None:

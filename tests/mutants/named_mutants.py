@@ -104,14 +104,14 @@ NAMED = (
     Named(
         "decide/money/node_end.py",
         "ending",
-        "promised + timedelta(seconds=stop_s())",
-        "promised - timedelta(seconds=stop_s())",
+        "promised + timedelta(seconds=PLAIN_STOP_S)",
+        "promised - timedelta(seconds=PLAIN_STOP_S)",
         "tests/decide/money/test_node_end.py::test_a_run_that_may_not_be_stopped_has_all_that_it_was_promised",
     ),
     Named(
         "decide/money/node_end.py",
         "ending",
-        "promised + timedelta(seconds=stop_s())",
+        "promised + timedelta(seconds=PLAIN_STOP_S)",
         "promised",
         "tests/decide/money/test_node_end.py::test_a_run_that_may_not_be_stopped_has_all_that_it_was_promised",
     ),

@@ -7,6 +7,7 @@ into these values. Sums of money are ``Decimal``.
 from datetime import datetime
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Annotated, Literal
 
 import msgspec
@@ -186,7 +187,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     priority: int = 0
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """The whole file.
 
     ``value_of_wait`` is what one job's waiting is worth, in dollars an hour (a gang is one job; classes scale it): its
@@ -225,7 +226,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limits: Limits = Limits()  # Limits of ten minutes on calls.
     approve_over: ApproveOver = ApproveOver()  # Purchases beyond it wait for a person.
 
-    @property
+    @cached_property
     def homed(self) -> frozenset[str]:
         """The pools whose nodes are born closed, and take only the pods that they are given."""
         pools = self.pools.items() if self.placement == "homes" else ()

@@ -21,7 +21,7 @@ from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import billed_days, cost_anomalies, pool_readings
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
-from pilotlight.flow.budgets import ladder_steps
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
 from pilotlight.state_schema.billing_records import BILL, METER, METERING
 from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
@@ -391,7 +391,7 @@ def test_a_clouds_budget_is_told_once_a_threshold_and_caps_nothing() -> None:
         "the cloud's budget b-1 is forecast to pass 100 %",
         "the cloud's budget b-1 has passed 80 %",
     ]
-    assert ladder_steps.steps(on.deps.state, "c") == ()
+    assert budget_holds.steps_in_force(on.deps.state, "c") == ()
 
 
 def test_a_node_of_unknown_price_is_an_alert() -> None:

@@ -11,11 +11,18 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.decide.money.economics import TYPICAL_RUN_S, after_s, billed_seconds, break_even_s, least_s, stop_s
+from pilotlight.decide.money.economics import (
+    PLAIN_STOP_S,
+    TYPICAL_RUN_S,
+    after_s,
+    billed_seconds,
+    break_even_s,
+    least_s,
+)
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
-from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import EPOCH, HOUR, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
@@ -154,7 +161,7 @@ def terms(
     """
     run_s, source = longest_run(max_run_s, workload_class, policy)
     rules = policy.of_class(workload_class or "batch")
-    idle_s = _idle_s(offering, policy, workload_class or "batch")
+    idle_s = _idle_s(offering, policy, workload_class or "batch", rules)
     whole_s = offering.boot_s + run_s + idle_s
     made = Terms(
         pool=offering.pool,
@@ -176,8 +183,8 @@ def terms(
     return msgspec.structs.replace(made, stretch_s=max(min(rules.hold, whole_s), least_s(made)))
 
 
-def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass) -> Seconds:
-    pool, rules = policy.pools.get(offering.pool), policy.of_class(name)
+def _idle_s(offering: Offering, policy: Policy, name: WorkloadClass, rules: ClassPolicy) -> Seconds:
+    pool = policy.pools.get(offering.pool)
     stated = pool.idle_timeout if pool is not None and pool.idle_timeout is not None else rules.idle_timeout
     if stated is not None:
         return stated
@@ -278,7 +285,7 @@ def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
         return figures
     if not meter.budget.hard:
         return f"{figures} (a run may take {terms_.typical_s / HOUR:.3g} h: the typical run)"
-    slow = f"; its pods need {human(terms_.stop_s)} to stop: {LESS}" if terms_.stop_s > stop_s() else ""
+    slow = f"; its pods need {human(terms_.stop_s)} to stop: {LESS}" if terms_.stop_s > PLAIN_STOP_S else ""
     if terms_.stretch_s and terms_.stretch_s <= least_s(terms_):
         rate = f"{terms_.stretch_s / HOUR:.3g} h at {cents(terms_.usd_per_hour)} an hour"
         when = f"in the {meter.budget.period} from {meter.start:%m-%d %H:%M} UTC"

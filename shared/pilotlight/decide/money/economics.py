@@ -108,6 +108,9 @@ def stop_s(pods: Iterable[Stopping] = ()) -> Seconds:
     return checkpoint_s + grace_s + RETRY_S + MARGIN_S + LATE_S + TICK_S
 
 
+PLAIN_STOP_S = stop_s()
+"""A stop of pods that say nothing of how they stop."""
+
 MOST_CALLS_S: Seconds = HOUR
 """The calls of nodes that end at one moment come one after another: so long before it the first of them at most."""
 
@@ -132,7 +135,7 @@ def queues(ends: Iterable[tuple[str, datetime, bool]]) -> dict[str, Seconds]:
 
 def counted_stop_s(terms: Terms) -> Seconds:
     """Seconds that stopping a node takes, as it was counted when the node was bought."""
-    return max(stop_s(), terms.stop_s)
+    return max(PLAIN_STOP_S, terms.stop_s)
 
 
 def least_s(terms: Terms) -> Seconds:

@@ -310,13 +310,16 @@ class Short(NamedTuple):
 def report(meter: Meter, total: Decimal, refused: Sequence[Short]) -> str:
     """Report of a meter for people: nodes (by name) that cannot be held for, and how far it may be passed."""
     beyond = sum((one.beyond for one in refused), max(Decimal(0), total - meter.limit))
-    said = [f"{amount(meter, total)} of {limit(meter)} are held or spent"]
     if refused:
         names = ", ".join(one.node for one in refused[:NAMED]) + (", ..." if len(refused) > NAMED else "")
         said = [refused[0].why, f"nothing new binds to {names} until there is room"]
+    elif beyond > 0:
+        said = [f"{amount(meter, total)} of {limit(meter)} are held or spent"]
+    else:
+        return ""
     if beyond > 0:
         said.append(f"what runs already may go {amount(meter, beyond)} beyond")
-    return "; ".join(said) if refused or beyond > 0 else ""
+    return "; ".join(said)
 
 
 def frozen_nodes(nodes: Sequence[Node], frozen: Mapping[str, bool]) -> tuple[Node, ...]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.budget_limits import longest_run, stops
-from pilotlight.decide.money.economics import MOST_CALLS_S, counted_stop_s, stop_s
+from pilotlight.decide.money.economics import MOST_CALLS_S, PLAIN_STOP_S, counted_stop_s, stop_s
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import StopKind
 from pilotlight.facts.money.budgets import Hold
@@ -56,10 +56,10 @@ def ending(hold: Hold, pods: Iterable[BoundPod], policy: Policy, now: datetime) 
         may = may and (pod.max_run_s > 0 or (name is not None and policy.ends(name)))
         promised = (pod.started_at or now) + timedelta(seconds=longest_run(pod.max_run_s, name, policy)[0])
         last = max(last or promised, promised)
-        if promised + timedelta(seconds=stop_s()) > hold.until:
+        if promised + timedelta(seconds=PLAIN_STOP_S) > hold.until:
             at, kind = max(at, promised + after), "max-runtime"
     early_s = max(0.0, (at - last - after).total_seconds()) if last else MOST_CALLS_S
-    return Ending(at, may, kind, stops_s, min(stops_s, counted_s, stop_s()), early_s)  # type: ignore[arg-type]
+    return Ending(at, may, kind, stops_s, min(stops_s, counted_s, PLAIN_STOP_S), early_s)  # type: ignore[arg-type]
 
 
 def empty_node_end(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Ending:

@@ -150,13 +150,12 @@ def predicted_allocatable(
     )
 
 
-def _gpus(machine: InstanceType, pool: PoolPolicy) -> tuple[int, dict[str, int]]:
+def _gpus(own: str, gpus: int, pool: PoolPolicy) -> tuple[int, dict[str, int]]:
     """The GPUs that a node's pods may have whole, and the parts of GPUs; its DaemonSets already taken off.
 
     Where a pool's ``slices`` name parts of GPUs, its GPUs are cut up: whole are those that ``slices`` names.
     """
-    own = machine.gpu_resource
-    offered = {own: machine.gpus, **{name: count for name, count in pool.slices.items() if is_gpu(name)}}
+    offered = {own: gpus, **{name: count for name, count in pool.slices.items() if is_gpu(name)}}
     if own not in pool.slices and any(part_of_gpu(name) for name in pool.slices):
         offered[own] = 0
     for name, amount in pool.daemonsets.items():
@@ -178,7 +177,8 @@ def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, 
 def _offering(
     policy: Policy, name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str
 ) -> Offering:
-    whole_gpus, slices = _gpus(machine, pool)
+    resource = machine.gpu_resource
+    whole_gpus, slices = _gpus(resource, machine.gpus, pool)
     return Offering(
         pool=name,
         instance_type=pool.instance_type,
@@ -194,7 +194,7 @@ def _offering(
         wake_s=machine.wake_s,
         standby_usd_per_hour=machine.standby_usd_per_hour,
         resources=predicted_allocatable(machine, pool.daemonsets, pool.slices),
-        resource=machine.gpu_resource,
+        resource=resource,
         whole_gpus=whole_gpus,
         slices=slices,
         labels=_labels(name, pool, machine, zone),

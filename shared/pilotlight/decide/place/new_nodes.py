@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def buy_nodes(run: "Provisioner", group: Group, homes: PoolNames | None) -> int:
     """Buy nodes for pods; returns how many get one. With ``homes`` only there, and nothing is told of the rest."""
-    able = _able_now(run, group)
-    if able.candidates and group.picky:
+    able, picky = _able_now(run, group), group.picky
+    if able.candidates and picky:
         able = _near_enough(run, able, group)
     if homes is None and run.may_wait and (better := wait_for_own_zone(run, group, run.homes_of(group.shape))):
         run.tell("waiting", group, "", better, _not_bought(run, group, able), code="zone")
@@ -39,7 +39,7 @@ def buy_nodes(run: "Provisioner", group: Group, homes: PoolNames | None) -> int:
         if not count:
             break
         done += count
-        if group.picky:
+        if picky:
             break
         if run.headroom.spot_shares is not None and group.shape.gang is None:
             able = _able_now(run, group)

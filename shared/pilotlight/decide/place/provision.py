@@ -182,7 +182,7 @@ class Provisioner:
                 bins = [b for b in bins if not self._is_spot(b.pool)]
             if self.homes is not None and homes is not None:
                 bins = [b for b in bins if self.homes.welcome(b, homes)]
-            for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
+            for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed) if bins else ():
                 pods = group.pods[placed : placed + count]
                 placed += count
                 self.house(bin_, pods)

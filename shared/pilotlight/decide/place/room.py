@@ -6,7 +6,7 @@ it is on its way, the rest finds its room first.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -30,8 +30,8 @@ def find_room(work: Work) -> None:
     Failed capacity is no room, but counts against the caps until it is gone. So does what a cloud could not launch yet,
     and instances in doubt, which may be nodes.
     """
-    look, by_pool = work.look, work.by_pool
-    lit = Counter([f.pool for f in work.failed] + [n.pool for n in work.standing])
+    look, by_pool, standing = work.look, work.by_pool, work.standing
+    lit = Counter([f.pool for f in work.failed] + [n.pool for n in standing])
     coming: list[Bin] = []
     owed: Counter[str] = Counter()
     asked = _asked(work.memory, work.offerings)
@@ -47,7 +47,7 @@ def find_room(work: Work) -> None:
     headroom = replace(
         headroom, owed=+owed, quotas=look.quotas, purse=purse, paid=work.paid, spot_shares=work.spot_shares
     )
-    work.run = Provisioner(work, _ready(work), _registered(work) + coming, headroom)
+    work.run = Provisioner(work, _ready(standing, work.no_room), _registered(standing, by_pool) + coming, headroom)
     if has_homes(work):
         name_bins(work)
 
@@ -106,21 +106,20 @@ def _count(
     return owed
 
 
-def _ready(work: Work) -> list[Bin]:
+def _ready(nodes: Sequence[Node], no_room: Collection[str]) -> list[Bin]:
     """Nodes with room, the fullest first."""
     ready = [
         (-node.used_milli / max(1, 1000 * len(node.devices)), node.name, node)
-        for node in work.standing
-        if node.ready and node.roomy and node.schedulable and node.name not in work.no_room
+        for node in nodes
+        if node.ready and node.roomy and node.schedulable and node.name not in no_room
     ]
     return [of_node(node) for _, _, node in sorted(ready, key=lambda r: r[:2])]
 
 
-def _registered(work: Work) -> list[Bin]:
+def _registered(nodes: Sequence[Node], by_pool: Mapping[str, Offering]) -> list[Bin]:
     """Nodes that are known to the cluster and not ready yet, without work."""
-    by_pool = work.by_pool
     found = []
-    for node in work.standing:
+    for node in nodes:
         if not node.ready and node.schedulable and node.pool in by_pool and not node.gpu_pods:
             found.append(of_offering(_as_it_came(by_pool[node.pool], node), "booting", node.name))
             found[-1].home = node.home

@@ -134,11 +134,13 @@ def endings(deps: Deps, record: Record, nodes: Container[str]) -> tuple[Outgoing
 
     From a record whose plan is whole, never from one that was read. ``nodes`` are those there are, by name.
     """
-    plan, out = record.plan, list[Alert]()
+    plan, out, told = record.plan, list[Alert](), ledger.all_told(deps.state, deps.name)
+    if not told:
+        return ()
     still = {alert.fingerprint for alert in warnings(deps, plan, record.id, record.at)}
     owed = {mark(f"finding-{LAUNCH_OWED}", (f"pool {name}",)): f"pool {name}" for name in deps.policy.pools}
     waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
-    for fingerprint, pod in ledger.all_told(deps.state, deps.name):
+    for fingerprint, pod in told:
         if fingerprint in still:
             continue
         if fingerprint.startswith(_BLOCKED):

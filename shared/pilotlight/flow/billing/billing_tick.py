@@ -27,7 +27,7 @@ from pilotlight.flow.alerts.decision_messages import by_fingerprint, tell_once, 
 from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes, node_costs, pool_readings
 from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
-from pilotlight.flow.budgets import budget_accounts, ladder_steps
+from pilotlight.flow.budgets import budget_accounts, budget_holds, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBudgets
 from pilotlight.ports.clouds import Bills
 from pilotlight.ports.cluster import StoppableQueues
@@ -233,7 +233,8 @@ def stop_queues(deps: Deps) -> tuple[str, ...]:
     cluster = deps.cluster
     if not named or not deps.acts or not isinstance(cluster, StoppableQueues):
         return ()
-    stops = {step.budget: step.why for step in ladder_steps.steps(deps.state, deps.name) if step.do == "no-new-buys"}
+    steps = budget_holds.steps_in_force(deps.state, deps.name)
+    stops = {step.budget: step.why for step in steps if step.do == "no-new-buys"}
     stopped = {queue: stops[b.name] for b in deps.policy.budgets if b.name in stops for queue in b.queues}
     done: list[str] = []
     for queue in sorted(named):

@@ -19,11 +19,22 @@ from pilotlight.decide.money.budget_limits import counted_by, life, meters, open
 from pilotlight.errors import Conflict
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Meter, Money, Terms
-from pilotlight.flow.budgets import budget_accounts, ladder_steps
+from pilotlight.facts.money.budgets import (
+    Account,
+    Charged,
+    HeldPrice,
+    Hold,
+    Ladder,
+    Meter,
+    Money,
+    StepInForce,
+    Terms,
+)
+from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
-from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD
+from pilotlight.ports.state import ABSENT, State
+from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD, LADDER
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 
@@ -36,7 +47,7 @@ def balances(deps: Deps, now: datetime, memory: Memory = NOTHING_KNOWN) -> Money
     totals = tuple(
         each for meter in found for each in budget_accounts.balances_of(meter, budget_accounts.ahead(deps, meter))
     )
-    return Money(balances=totals, typical=typical_runs(deps, memory), steps=ladder_steps.steps(deps.state, deps.name))
+    return Money(balances=totals, typical=typical_runs(deps, memory), steps=steps_in_force(deps.state, deps.name))
 
 
 def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: datetime) -> str:
@@ -46,7 +57,7 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     """
     if not deps.policy.budgets:
         return ""
-    steps = ladder_steps.steps(deps.state, deps.name)
+    steps = steps_in_force(deps.state, deps.name)
     for each in nodes if steps else ():
         if stopped := refuses(steps, each.pool, each.workload_class, each.team, now):
             return stopped
@@ -60,6 +71,17 @@ def reserve(deps: Deps, decision: str, index: int, nodes: Sequence[Terms], now: 
     if refused:
         void_holds(deps, written, now)
     return refused
+
+
+def read_ladder(state: State, cluster: str) -> tuple[Ladder, int]:
+    """Where the budgets stand on their ladders, and the version that was read."""
+    found = LADDER.get(state, cluster)
+    return (found.value, found.version) if found else (Ladder(), ABSENT)
+
+
+def steps_in_force(state: State, cluster: str) -> tuple[StepInForce, ...]:
+    """The steps of ladders that rule purchases out."""
+    return tuple(rung.step for rung in read_ladder(state, cluster)[0].rungs.values() if rung.step is not None)
 
 
 def typical_runs(deps: Deps, memory: Memory) -> dict[str, Seconds]:

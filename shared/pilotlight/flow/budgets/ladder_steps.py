@@ -1,4 +1,4 @@
-"""The budgets' ladders in the state: where each stands, the steps in force, and what people are told of a change.
+"""The budgets' ladders in the state: how each is climbed, and what people are told of a change.
 
 A change is written with its alerts before they are sent, and they are taken off after: a
 crash in between sends them again under their own ids.
@@ -15,27 +15,17 @@ from pilotlight.decide.money.budget_ladder import climb_ladder, figures, percent
 from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
 from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
-from pilotlight.facts.money.budgets import Ladder, Rung, Spent, StepInForce
+from pilotlight.facts.money.budgets import Ladder, Rung, Spent
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps
-from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import LADDER
-
-
-def read(state: State, cluster: str) -> Ladder:
-    """Where the budgets stand."""
-    return _read(state, cluster)[0]
-
-
-def steps(state: State, cluster: str) -> tuple[StepInForce, ...]:
-    """The steps that rule purchases out."""
-    return tuple(rung.step for rung in read(state, cluster).rungs.values() if rung.step is not None)
 
 
 def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
     """Move every budget to where its spending puts it, and tell of each change once. What changed, a line each."""
-    standing, version = _read(deps.state, deps.name)
+    standing, version = budget_holds.read_ladder(deps.state, deps.name)
     now_at = dict(standing.rungs)
     told: list[Alert] = []
     for one in _furthest(spent):
@@ -64,11 +54,6 @@ def _send(deps: Deps, ladder: Ladder, version: int) -> None:
         LADDER.put(deps.state, deps.name, sent, if_version=version)
     except Conflict:
         return
-
-
-def _read(state: State, cluster: str) -> tuple[Ladder, int]:
-    found = LADDER.get(state, cluster)
-    return (found.value, found.version) if found else (Ladder(), ABSENT)
 
 
 def _furthest(spent: Sequence[Spent]) -> list[Spent]:

@@ -12,7 +12,7 @@ from pilotlight.decide.money.holds import Lit
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Money
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.budgets import budget_accounts, budget_holds, ladder_steps
+from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.budgets.budget_room import BudgetRoom, hold_findings, settle_lost
 from pilotlight.flow.budgets.hold_moves import Gathered, HoldMoves, Live, working_first
 from pilotlight.flow.deps import Deps
@@ -159,7 +159,8 @@ class _Keeper:
             from pilotlight.flow.budgets import workload_holds
 
             self.snapshot = replace(self.snapshot, view=workload_holds.without_held(self.deps, self.snapshot, standing))
-        told = budget_holds.tell_prices(self.deps, [before[hold.id].value for hold, _ in own if hold.id in before])
+        known = [before[hold.id].value for hold, _ in own if hold.id in before]
+        told = budget_holds.tell_prices(self.deps, known) if known else set()
         return [(replace(hold, told=hold.told or hold.id in told), one) for hold, one in own]
 
     def _move_on(self, live: list[Live], before: Mapping[str, Entry[Hold]]) -> None:
@@ -204,12 +205,11 @@ class _Keeper:
     def money(self) -> Money:
         """The balances after all holds were moved on."""
         again = min((d for d in self.got.due if d > self.now), default=None)
-        steps = ladder_steps.steps(self.deps.state, self.deps.name)
         return Money(
             balances=self.room.balances(),
             look_again_at=again,
             typical=budget_holds.typical_runs(self.deps, self.snapshot.memory),
-            steps=steps,
+            steps=budget_holds.steps_in_force(self.deps.state, self.deps.name),
             frozen=self.got.cold,
             capped=frozenset(self.got.capped),
             lit=self.lit,

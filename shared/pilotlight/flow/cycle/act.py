@@ -139,11 +139,8 @@ class Act:
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
-        self.memory = memory_updates.note_size(self.memory, buy.pool, to)
+        self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
         self._asked(buy, served=True)
-        self.memory, trips = memory_updates.note_flap(
-            memory_updates.note_purchase(self.memory, buy, self.snapshot.now), buy.pool, self.snapshot.now
-        )
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
             self.memory = memory_updates.note_started(self.memory, buy.pool, to, buy.count, self.snapshot.now)
         self.flapping += [buy.pool] if trips else []

@@ -69,6 +69,11 @@ def note_floor(memory: Memory, pool: str, now: datetime) -> Memory:
     return msgspec.structs.replace(memory, floors={**memory.floors, pool: now + FLOOR})
 
 
+def note_growth(memory: Memory, buy: Buy, size: int, now: datetime) -> tuple[Memory, bool]:
+    """A purchase left its pool at this size. Whether the breaker trips, as ``note_flap`` says."""
+    return note_flap(note_purchase(note_size(memory, buy.pool, size), buy, now), buy.pool, now)
+
+
 def note_purchase(memory: Memory, buy: Buy, now: datetime) -> Memory:
     """A purchase was made."""
     pool_class = memory.pool_class

@@ -15,7 +15,7 @@ from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import budget_standings
-from pilotlight.flow.budgets import ladder_steps
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.state_schema.alert_records import RECLAIM
 from pilotlight.tools.advice.month import Month, month
 from pilotlight.tools.advice.month import cents as in_cents
@@ -85,7 +85,7 @@ class Story:
 
     def rung(self) -> Rung | None:
         """Its ladder's step."""
-        return ladder_steps.read(self.stage.app.state, "local").rungs.get("research")
+        return budget_holds.read_ladder(self.stage.app.state, "local")[0].rungs.get("research")
 
     def report(self) -> Month:
         """The report of the world's month, from the state alone."""

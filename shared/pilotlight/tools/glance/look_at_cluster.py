@@ -11,7 +11,7 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing.billing_tick import budget_standings
-from pilotlight.flow.budgets import budget_accounts, ladder_steps
+from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
@@ -116,7 +116,7 @@ def _waiting(plan: Plan) -> Iterator[Waiting]:
 
 def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[BudgetLeft]:
     spent = {one.meter.key: one for one in stands}
-    rungs = ladder_steps.read(deps.state, deps.name).rungs
+    rungs = budget_holds.read_ladder(deps.state, deps.name)[0].rungs
     for meter in meters(deps.policy.budgets, now):
         held, so_far = budget_accounts.total(deps, meter), spent.get(meter.key)
         rung = rungs.get(meter.budget.account)

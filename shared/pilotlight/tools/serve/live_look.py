@@ -21,7 +21,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.wording import did, summary
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import budget_standings
-from pilotlight.flow.budgets import ladder_steps
+from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
@@ -151,7 +151,7 @@ def _money(deps: Deps, now: datetime) -> _Money:
 
 
 def _budgets(deps: Deps, stands: Sequence[Spent]) -> Iterator[BudgetLine]:
-    rungs = ladder_steps.read(deps.state, deps.name).rungs
+    rungs = budget_holds.read_ladder(deps.state, deps.name)[0].rungs
     for one in stands:
         rung = rungs.get(one.meter.budget.account)
         yield BudgetLine(

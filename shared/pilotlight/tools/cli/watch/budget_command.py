@@ -62,12 +62,12 @@ def _standings(wired: "App", now: datetime) -> Iterator["BudgetRow"]:
     """Every limit of a cluster's budgets."""
     from pilotlight.decide.money.budget_limits import meters
     from pilotlight.flow.billing.billing_tick import budget_standings
-    from pilotlight.flow.budgets import budget_accounts, ladder_steps
+    from pilotlight.flow.budgets import budget_accounts, budget_holds
     from pilotlight.tools.report.tables.budget_table import BudgetRow
 
     kept = _Kept(wired.settings.cluster_name, wired.state, wired.policy)
     spent = {one.meter.key: one for one in budget_standings(kept, now)}
-    rungs = ladder_steps.read(kept.state, kept.name).rungs
+    rungs = budget_holds.read_ladder(kept.state, kept.name)[0].rungs
     for meter in meters(kept.policy.budgets, now):
         yield BudgetRow(
             cluster=kept.name,
