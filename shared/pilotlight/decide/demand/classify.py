@@ -71,7 +71,9 @@ def _guess(traits: PodTraits) -> tuple[WorkloadClass, str]:
     for mark, name in _MARKS.items():
         if mark in traits.labels:
             return name, f"label {mark}"
-    by_name = _by_words("command", _command_words(traits.words)) or _by_words("image", _image_words(traits.images))
+    by_name = _by_words("command", _command_words(traits.words)) or _by_words(
+        "image", _plain([_path(image) for image in traits.images])
+    )
     if by_name is not None:
         return by_name
     if traits.gpus > 1:
@@ -93,11 +95,6 @@ def _command_words(words: Iterable[str]) -> str:
     """Plain words of commands and arguments, options left out: "python -m torch.run" gives "python torch run"."""
     plain = [part for word in words for part in word.split() if not part.startswith("-")]
     return _plain(plain)
-
-
-def _image_words(images: Iterable[str]) -> str:
-    """Plain words of image paths, without registry, tag and digest."""
-    return _plain([_path(image) for image in images])
 
 
 def _path(image: str) -> str:

@@ -220,15 +220,12 @@ def _waiting(groups: Sequence[PodGroup], held: Sequence[Held]) -> tuple[PodGroup
             why = f"would be bought {group.where}: {stopped.why}"
             out.append(msgspec.structs.replace(group, verdict="waiting", why=why))
         elif group.verdict == "bought" and (part := cut.get(group.where)):
-            more = f"{group.why}; {part.count} of {_asked(part)} nodes wait: {part.why}"
+            asked = part.buy.count if part.buy is not None else 1
+            more = f"{group.why}; {part.count} of {asked} nodes wait: {part.why}"
             out.append(msgspec.structs.replace(group, why=more))
         else:
             out.append(group)
     return tuple(out)
-
-
-def _asked(part: Held) -> int:
-    return part.buy.count if part.buy is not None else 1
 
 
 def _kept(node: NodeVerdict, stopped: Held | None) -> NodeVerdict:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from pilotlight.decide.money.budget_limits import amount, budget_owner, limit
+from pilotlight.decide.money.budget_limits import amount, budget_owner, in_scope, limit
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Rung, Spent, StepInForce
-from pilotlight.facts.money.money_policy import BudgetScope, LadderStep
+from pilotlight.facts.money.money_policy import LadderStep
 
 MARGIN = Decimal("0.05")
 """A step is left when so much less of the budget is spent than where it was entered."""
@@ -72,17 +72,9 @@ def barring_step(
         return ""
     for step in steps:
         forbids = step.do == "no-new-buys" or (step.do == "spot-only" and offering.capacity_type == "on-demand")
-        if forbids and now < step.until and _concerns(step, offering.pool, workload_class, team):
+        if forbids and now < step.until and in_scope(step.scope, offering.pool, workload_class, team):
             return step.why
     return ""
-
-
-def _concerns(step: StepInForce, pool: str, workload_class: str, team: str) -> bool:
-    scope = step.scope
-    if not isinstance(scope, BudgetScope):
-        return True
-    named = ((scope.pool, pool), (scope.workload_class, workload_class), (scope.team, team))
-    return any(wanted is not None and wanted == own for wanted, own in named)
 
 
 def refuses(steps: Sequence[StepInForce], pool: str, workload_class: str, team: str, now: datetime) -> str:
@@ -90,4 +82,4 @@ def refuses(steps: Sequence[StepInForce], pool: str, workload_class: str, team: 
     if workload_class == "serving":
         return ""
     mine = (s for s in steps if s.do == "no-new-buys" and now < s.until)
-    return next((step.why for step in mine if _concerns(step, pool, workload_class, team)), "")
+    return next((step.why for step in mine if in_scope(step.scope, pool, workload_class, team)), "")

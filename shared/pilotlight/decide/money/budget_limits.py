@@ -8,6 +8,7 @@ run + one idle timeout, or the time that stopping it takes).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
+from typing import Literal
 
 import msgspec
 
@@ -20,6 +21,7 @@ from pilotlight.decide.money.economics import (
     least_s,
 )
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.money.bill import CostLine
 from pilotlight.facts.money.budgets import Hold, Meter, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
@@ -102,12 +104,16 @@ def applies(meter: Meter, terms: Terms) -> bool:
     return counts(meter.budget, terms)
 
 
-def counts(budget: Budget, terms: Terms) -> bool:
-    """True where a budget counts a node of such terms."""
-    scope = budget.scope
+def counts(budget: Budget, terms: Terms | CostLine) -> bool:
+    """True where a budget counts a node of such terms, or its cost."""
+    return in_scope(budget.scope, terms.pool, terms.workload_class, terms.team)
+
+
+def in_scope(scope: BudgetScope | Literal["all"], pool: str, workload_class: str, team: str) -> bool:
+    """True where a scope counts what runs in a pool for a class and a team."""
     if not isinstance(scope, BudgetScope):
         return True
-    named = ((scope.team, terms.team), (scope.workload_class, terms.workload_class), (scope.pool, terms.pool))
+    named = ((scope.team, team), (scope.workload_class, workload_class), (scope.pool, pool))
     return any(wanted is not None and wanted == own for wanted, own in named)
 
 
@@ -227,7 +233,7 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
     """
     if meter.end is None:
         return MAX if room >= hold.terms.usd_per_hour else hold.since
-    rate = Decimal(hold.terms.gpus) if meter.measure == "gpu_hours" else hold.terms.usd_per_hour
+    rate = hourly_rate(meter, hold.terms)
     begun = max(hold.since, meter.start)
     if hold.earlier and meter.measure == "usd":
         at_old_prices = max(begun, hold.earlier[-1].until)
@@ -244,6 +250,11 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
 
 
 MAX = datetime(9000, 1, 1, tzinfo=EPOCH.tzinfo)
+
+
+def hourly_rate(meter: Meter, own: Terms | Offering) -> Decimal:
+    """Amount that an hour of a node takes of a meter."""
+    return Decimal(own.gpus) if meter.measure == "gpu_hours" else own.usd_per_hour
 
 
 def used_amount(meter: Meter, hold: Hold, until: datetime) -> Decimal:
@@ -313,3 +324,8 @@ def amount(meter: Meter, figure: Decimal) -> str:
 def limit(meter: Meter) -> str:
     """A meter's limit with its period: "$400.00 a day"."""
     return f"{amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
+
+
+def class_of(name: str) -> WorkloadClass | None:
+    """A class by its name."""
+    return next((known for known in DEFAULT_CLASSES if known == name), None)

@@ -13,6 +13,7 @@ from pilotlight.decide.money.budget_limits import (
     OLDEST,
     OWN_DEADLINE,
     amount,
+    class_of,
     covered_until,
     limit,
     longest_run,
@@ -22,7 +23,7 @@ from pilotlight.decide.money.budget_limits import (
 )
 from pilotlight.decide.money.economics import counted_stop_s, stop_s
 from pilotlight.decide.money.gpu_shares import as_first_seen
-from pilotlight.decide.money.node_end import AHEAD_S, class_of, ending, stop_within
+from pilotlight.decide.money.node_end import AHEAD_S, ending, stop_within
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Priced
 from pilotlight.facts.nodes.pool_state import PoolState

@@ -9,13 +9,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.decide.interruption.drain_plan import TICK_S
-from pilotlight.decide.money.budget_limits import longest_run, stops
+from pilotlight.decide.money.budget_limits import class_of, longest_run, stops
 from pilotlight.decide.money.economics import MOST_CALLS_S, PLAIN_STOP_S, counted_stop_s, stop_s
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import StopKind
 from pilotlight.facts.money.budgets import Hold
-from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
-from pilotlight.facts.workload import WorkloadClass
+from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 
 AHEAD_S: Seconds = 5 * TICK_S
@@ -73,8 +72,3 @@ def stop_within(hold: Hold, pods: Iterable[BoundPod]) -> Seconds:
     Whoever says more when the node is lit has no longer a share of what is held, and stops nobody else sooner.
     """
     return min(stop_s(pods), max(counted_stop_s(hold.terms), hold.terms.stretch_s / 2))
-
-
-def class_of(name: str) -> WorkloadClass | None:
-    """A class by its name."""
-    return next((known for known in DEFAULT_CLASSES if known == name), None)

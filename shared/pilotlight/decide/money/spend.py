@@ -18,6 +18,7 @@ from math import sqrt
 from statistics import mean, stdev
 from typing import Literal, NamedTuple
 
+from pilotlight.decide.money.budget_limits import counts
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
@@ -83,7 +84,7 @@ def _of_day(meter: Meter, known: CountedDays, day: date) -> Decimal:
     if bill is not None:
         return bill
     found = known.metered.get(day)
-    return sum((_amount(meter, line) for line in found.lines if _counts(meter, line)), ZERO) if found else ZERO
+    return sum((_amount(meter, line) for line in found.lines if counts(meter.budget, line)), ZERO) if found else ZERO
 
 
 def _a_day(meter: Meter, known: CountedDays, now: datetime) -> Decimal:
@@ -98,19 +99,11 @@ def _metered(meter: Meter, known: CountedDays, day: date) -> Decimal:
     if found is None or meter.end is None:
         return ZERO
     inside = [x for x in found.lines if meter.start <= (x.begin or day_start(day)) < meter.end]
-    return sum((_amount(meter, line) for line in inside if _counts(meter, line)), ZERO)
+    return sum((_amount(meter, line) for line in inside if counts(meter.budget, line)), ZERO)
 
 
 def _amount(meter: Meter, line: CostLine) -> Decimal:
     return line.gpu_hours if meter.measure == "gpu_hours" else line.usd
-
-
-def _counts(meter: Meter, line: CostLine) -> bool:
-    scope = meter.budget.scope
-    if not isinstance(scope, BudgetScope):
-        return True
-    named = ((scope.team, line.team), (scope.workload_class, line.workload_class), (scope.pool, line.pool))
-    return any(wanted is not None and wanted == own for wanted, own in named)
 
 
 def _billed(meter: Meter, known: CountedDays, day: date) -> Usd | None:

@@ -12,15 +12,14 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.budget_limits import most, terms
+from pilotlight.decide.money.budget_limits import class_of, most, terms
 from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Plan, Record
 from pilotlight.facts.demand.settled_claims import same_claim
 from pilotlight.facts.messages import Alert, CapacityChanged
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
-from pilotlight.facts.policy import DEFAULT_CLASSES
-from pilotlight.facts.workload import CLAIM_REFUSED, IDLE_BLOCKED, LAUNCH_OWED, Finding, WorkloadClass
+from pilotlight.facts.workload import CLAIM_REFUSED, IDLE_BLOCKED, LAUNCH_OWED, Finding
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.units import cents, human
 
@@ -30,7 +29,8 @@ NOTHING = "nothing to do"
 def answer_of(record: Record) -> Answer:
     """The answer of a decision whose calls were made."""
     why = summary(record.plan, record.calls_with_steps)
-    return Answer(decision=record.id, did=did(record), why=why, released=_released(record))
+    released = tuple(step.target for step in record.steps if step.call == "release" and step.state == "done")
+    return Answer(decision=record.id, did=did(record), why=why, released=released)
 
 
 def did(record: Record) -> tuple[str, ...]:
@@ -53,11 +53,6 @@ def line(step: CallStep) -> str:
 
 def _held(held: Held) -> str:
     return f"{held.call} {held.target}: {'advised' if held.code == 'mode' else 'stopped'}, {held.why}"
-
-
-def _released(record: Record) -> tuple[str, ...]:
-    """The nodes that were given back."""
-    return tuple(step.target for step in record.steps if step.call == "release" and step.state == "done")
 
 
 def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, CallStep]]) -> str:
@@ -228,11 +223,7 @@ def _terms(deps: Deps, buy: Buy) -> tuple[Terms, ...]:
     offering = next((one for one in deps.offerings if one.name == buy.offering), None)
     if buy.terms or offering is None:
         return buy.terms
-    return (terms(offering, deps.policy, workload_class=_class(buy.workload_class), team=""),) * buy.count
-
-
-def _class(name: str) -> WorkloadClass | None:
-    return next((known for known in DEFAULT_CLASSES if known == name), None)
+    return (terms(offering, deps.policy, workload_class=class_of(buy.workload_class), team=""),) * buy.count
 
 
 def _text(usd: Decimal) -> str:
@@ -266,7 +257,7 @@ def not_done(change: CapacityChanged, ended: NotDone, call: Call, target: str, n
         cluster=change.cluster,
         kind=f"capacity-{ended}",
         severity="info" if ended == "advised" else "warning",
-        fingerprint=_cause(ended, call, change.pool, target),
+        fingerprint=f"{ended}/{call}/{change.pool}/{target}",
         what=f"{_SAID[ended]} {call} pool {change.pool} ({target})",
         why=f"{change.why}; {note}",
         next=_NEXT[ended],
@@ -337,7 +328,3 @@ def owes_no_more(record: Record, fingerprint: str, pool: str) -> Alert:
         decision=record.id,
         at=record.at,
     )
-
-
-def _cause(ended: str, call: Call, pool: str, target: str) -> str:
-    return f"{ended}/{call}/{pool}/{target}"

@@ -162,7 +162,7 @@ def settle_lost(
         for name, account in list(found.items()):
             spends = meter.end is not None and budget_accounts.meter_key(name) == meter.key
             for id, usd in account.held.items():
-                if id in holds or _decision(id) in coming or _there(deps, id):
+                if id in holds or _decision(id) in coming or HOLD.get(deps.state, f"{deps.name}/{id}"):
                     continue
                 cost = usd if spends else Decimal(0)
                 found[name], was_lost = _settle(deps, name, id, cost)
@@ -194,7 +194,3 @@ def _finding(id: str, said: Sequence[str]) -> Finding:
 def _decision(id: str) -> str:
     """The decision of ``<decision>.<call>.<node>``; empty for a node that nobody bought."""
     return id.rsplit(".", 2)[0] if id.count(".") > 1 else ""
-
-
-def _there(deps: Deps, id: str) -> bool:
-    return HOLD.get(deps.state, f"{deps.name}/{id}") is not None

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from pilotlight.decide.money.budget_limits import OLDEST, applies, longest_run, stops, terms
+from pilotlight.decide.money.budget_limits import OLDEST, applies, class_of, hourly_rate, longest_run, stops, terms
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
-from pilotlight.decide.money.node_end import Ending, class_of, empty_node_end
+from pilotlight.decide.money.node_end import Ending, empty_node_end
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import WorkloadClass
@@ -98,7 +98,7 @@ def _room_ends(meter: Meter, own: Terms, one: Lit, left: Decimal) -> datetime | 
     """When a limit has no room left for a node; None where it is a rate, or stops nothing."""
     if meter.end is None or not meter.budget.hard:
         return meter.end
-    hours = max(Decimal(0), left) / max(_rate(meter, own), LEAST)
+    hours = max(Decimal(0), left) / max(hourly_rate(meter, own), LEAST)
     return min(meter.end, max(one.since, meter.start) + timedelta(seconds=int(min(hours, AN_AGE) * 3600)))
 
 
@@ -107,11 +107,7 @@ def _takes(meter: Meter, hold: Hold) -> Decimal:
     if meter.end is None:
         return hold.terms.usd_per_hour
     seconds = (min(hold.until, meter.end) - max(hold.since, meter.start)).total_seconds()
-    return per_hour(_rate(meter, hold.terms), max(0.0, seconds))
-
-
-def _rate(meter: Meter, own: Terms) -> Decimal:
-    return Decimal(own.gpus) if meter.measure == "gpu_hours" else own.usd_per_hour
+    return per_hour(hourly_rate(meter, hold.terms), max(0.0, seconds))
 
 
 def _by_instance(names: frozenset[str], holds: Sequence[Hold], lit: Sequence[Lit]) -> dict[str, Hold]:

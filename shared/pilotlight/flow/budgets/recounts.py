@@ -16,7 +16,7 @@ from decimal import Decimal
 from functools import partial
 
 from pilotlight.decide.money import budget_balance as moves
-from pilotlight.decide.money.budget_limits import amount, budget_owner, limit, window
+from pilotlight.decide.money.budget_limits import amount, budget_owner, hourly_rate, limit, window
 from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Meter
@@ -68,7 +68,7 @@ def most(deps: Deps, snapshot: Snapshot, meter: Meter, since: datetime) -> Decim
     counted: dict[str, Decimal] = {}
     for offering in deps.offerings:
         if _counts(meter, offering):
-            counted[offering.pool] = max(counted.get(offering.pool, Decimal(0)), _each(meter, offering))
+            counted[offering.pool] = max(counted.get(offering.pool, Decimal(0)), hourly_rate(meter, offering))
     seen = Decimal(0)
     for one in lit_instances(snapshot.view.nodes, snapshot.pools):
         lived_s = max(0.0, (snapshot.now - max(since, one.since)).total_seconds())
@@ -88,10 +88,6 @@ def _at_once(policy: Policy, offerings: Sequence[Offering], counted: dict[str, D
     if meter.measure == "gpu_hours":
         return total if caps.gpus is None else min(total, Decimal(caps.gpus))
     return total if caps.usd_per_hour is None else min(total, caps.usd_per_hour)
-
-
-def _each(meter: Meter, offering: Offering) -> Decimal:
-    return Decimal(offering.gpus) if meter.measure == "gpu_hours" else offering.usd_per_hour
 
 
 def _counts(meter: Meter, offering: Offering) -> bool:

@@ -133,13 +133,10 @@ def _tell(deps: Deps, step: ReclaimStep, name: str, version: int, now: datetime)
     if step.do == "notice":
         tell_notice(deps, one, step.why, file(deps, "noticed", one, step.why, now))
     else:
-        tell_advice(deps, one, step.why, file(deps, "spared", one, _would(step.why), now))
+        why = f"nothing is done, for its pool is not in mode act: {step.why}"
+        tell_advice(deps, one, step.why, file(deps, "spared", one, why, now))
     RECLAIM.put(deps.state, name, one, if_version=version)
     return f"{one.owner}: {step.do}: {step.why}"
-
-
-def _would(why: str) -> str:
-    return f"nothing is done, for its pool is not in mode act: {why}"
 
 
 def _rest(deps: Deps, cluster: RestingCluster, step: ReclaimStep, name: str, version: int, now: datetime) -> str:
