@@ -21,7 +21,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.records import ledger
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
-from pilotlight.state_schema.table import MARK, Mark
+from pilotlight.state_schema.marks import MARK, Mark
 from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool

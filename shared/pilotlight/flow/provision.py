@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from pilotlight.facts.messages import NodeJoined, PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
-from pilotlight.state_schema.marks import EVENT
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import EVENT, Mark
 
 Hint = PodPending | QuotaReserved | NodeJoined
 

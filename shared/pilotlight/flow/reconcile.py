@@ -13,8 +13,7 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.drain_all import ShownNotices, carry_on, look_with_drains
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
-from pilotlight.state_schema.marks import SILENT
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import SILENT, Mark
 from pilotlight.units import Seconds, clock_seconds, human
 
 SILENT_S: Seconds = 600.0

@@ -8,8 +8,7 @@ from pilotlight.facts.nodes.instance_groups import pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
-from pilotlight.state_schema.marks import EVENT
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import EVENT, Mark
 from pilotlight.units import human
 
 _log = logging.getLogger("pilotlight")

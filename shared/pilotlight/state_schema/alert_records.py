@@ -5,7 +5,8 @@ arrived, advice until its end is known, and owners of idle GPUs on their way to 
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
 from pilotlight.facts.alerts.delivery_records import Burst, Rest, Telling
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
-from pilotlight.state_schema.table import MARK, Format, Table
+from pilotlight.state_schema.marks import MARK
+from pilotlight.state_schema.table import Format, Table
 from pilotlight.units import HOUR
 
 WAITING = Table("waiting", Format(Telling))

@@ -1,7 +1,18 @@
 """Families whose records only have to be there: ``Mark``, with a note for people."""
 
-from pilotlight.state_schema.table import MARK, Table
+import msgspec
+
+from pilotlight.state_schema.table import Format, Table
 from pilotlight.units import HOUR
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A record whose being there is what it says. ``note`` is for people who look."""
+
+    note: str = ""
+
+
+MARK = Format(Mark, 2)
 
 DAY_S = 24 * HOUR
 

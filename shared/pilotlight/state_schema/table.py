@@ -36,12 +36,6 @@ MOST_KEPT = 1024
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A record whose being there is what it says. ``note`` is for people who look."""
-
-    note: str = ""
-
-
 class Format(Generic[T]):
     """The way one kind of record is written. A record of another schema is refused, and left as it is."""
 
@@ -105,9 +99,6 @@ def _unreadable(key: str, why: str) -> Corrupt:
         f"state {key}: cannot be read: {why}; it is left as it is: look with `pilotlight state get {key}`, "
         "mend it with `pilotlight state import --replace`"
     )
-
-
-MARK = Format(Mark, 2)
 
 
 class Entry(NamedTuple, Generic[T]):

@@ -15,8 +15,7 @@ from pilotlight.codec.alert_text import clean
 from pilotlight.errors import BadInput, PilotlightError, Throttled
 from pilotlight.facts.messages import Alert
 from pilotlight.ports.state import Clock, State
-from pilotlight.state_schema.marks import CHAT
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import CHAT, Mark
 from pilotlight.units import Seconds
 
 PUBLIC = "https://api.telegram.org"

@@ -24,8 +24,7 @@ from pilotlight.flow.alerts.wording import (
 )
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
-from pilotlight.state_schema.marks import NOTICED
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import NOTICED, Mark
 from pilotlight.units import Seconds
 
 _NAMES = {kind: name for name, kind in TYPES.items()}

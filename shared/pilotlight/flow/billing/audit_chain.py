@@ -12,8 +12,8 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.decision_records import HEAD, LINKS
-from pilotlight.state_schema.marks import NOTICED
-from pilotlight.state_schema.table import Entry, Mark
+from pilotlight.state_schema.marks import NOTICED, Mark
+from pilotlight.state_schema.table import Entry
 
 STILL = timedelta(days=2)
 """A chain to which nothing was added for so long has its anchor already."""

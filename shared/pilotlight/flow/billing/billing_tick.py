@@ -31,8 +31,7 @@ from pilotlight.flow.budgets import budget_accounts, budget_holds, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBudgets
 from pilotlight.ports.clouds import Bills
 from pilotlight.ports.cluster import StoppableQueues
-from pilotlight.state_schema.marks import BILL_READ, NOTICED
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import BILL_READ, NOTICED, Mark
 from pilotlight.units import HOUR, cents
 
 READ_AGAIN_S = 600.0

@@ -17,8 +17,7 @@ from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import PAID_IDLE, POOL_USE, PRICES
-from pilotlight.state_schema.marks import PRICES_READ
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import PRICES_READ, Mark
 from pilotlight.units import HOUR
 
 EVERY_S, OVER_S, STEP_S = 240.0, 1800.0, 60.0

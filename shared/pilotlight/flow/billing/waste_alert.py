@@ -14,8 +14,7 @@ from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.alerts.decision_messages import tell_once, was_noticed
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.cluster import GpuTelemetry
-from pilotlight.state_schema.marks import NOTICED
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import NOTICED, Mark
 from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour
 
 LOOK_S: Seconds = 6 * HOUR

@@ -6,8 +6,7 @@ import msgspec
 
 from pilotlight.facts.messages import Alert
 from pilotlight.ports.state import State
-from pilotlight.state_schema.marks import HEARD
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import HEARD, Mark
 
 
 def was_heard(state: State, alert: Alert) -> bool:

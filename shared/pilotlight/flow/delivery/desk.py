@@ -29,7 +29,8 @@ from pilotlight.facts.messages import Alert
 from pilotlight.ports.delivery import AlertChannel, Outbox
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alert_records import ACK, PROOF, WAITING
-from pilotlight.state_schema.table import Entry, Mark
+from pilotlight.state_schema.marks import Mark
+from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 
 UNDELIVERED = "undelivered"

@@ -36,8 +36,8 @@ from pilotlight.flow.delivery.desk import (
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
-from pilotlight.state_schema.marks import FLUSH
-from pilotlight.state_schema.table import Entry, Mark
+from pilotlight.state_schema.marks import FLUSH, Mark
+from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds, clock_seconds
 
 AT_MOST_S: Seconds = 45.0

@@ -27,8 +27,7 @@ from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
-from pilotlight.state_schema.marks import EVENT
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import EVENT, Mark
 from pilotlight.units import clock_seconds
 
 BIND_GRACE_S = 120.0

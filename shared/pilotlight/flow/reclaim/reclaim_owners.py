@@ -28,7 +28,8 @@ from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports.cluster import RestingCluster
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alert_records import RECLAIM, RECLAIM_LOOK
-from pilotlight.state_schema.table import Entry, Mark
+from pilotlight.state_schema.marks import Mark
+from pilotlight.state_schema.table import Entry
 from pilotlight.units import HOUR, Seconds, an_hour
 
 LOOK_S: Seconds = 300

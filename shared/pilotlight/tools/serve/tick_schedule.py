@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pilotlight.doorway import Function
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.marks import TICK
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import TICK, Mark
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from pilotlight.adapters.state.dynamodb import DynamoDBState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings
-from pilotlight.state_schema.marks import CHAT
-from pilotlight.state_schema.table import Mark
+from pilotlight.state_schema.marks import CHAT, Mark
 from pilotlight.tools.cli.main import OPEN_STATE, _name, build
 
 HOMES = {
