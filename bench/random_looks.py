@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.nodes.spares.demand_rates import add_demand
-from pilotlight.facts.capacity import BoundPod, Node, Offering, Taint
-from pilotlight.facts.cluster_view import ClusterView, Daemon
+from pilotlight.facts.capacity import BoundPod, ClusterView, Daemon, Node, Offering, Taint
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL

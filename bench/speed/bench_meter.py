@@ -8,8 +8,7 @@ from typing import Any
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import PoolState

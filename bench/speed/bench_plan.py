@@ -15,8 +15,7 @@ from pilotlight.decide.fit.fit import Allowed, Bin, of_node, of_offering
 from pilotlight.decide.offers.selection import reason_never_fits
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import BoundPod, Node, Offering, Resources
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering, Resources
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState

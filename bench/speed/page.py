@@ -22,8 +22,7 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay

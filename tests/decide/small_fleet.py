@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.memory import Memory

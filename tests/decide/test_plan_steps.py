@@ -18,7 +18,7 @@ from small_fleet import FLEET, NOW, SAME_SPEED, node, pod, policy
 from pilotlight.decide import plan
 from pilotlight.decide.plan import STEPS, plan_cluster
 from pilotlight.decide.work import Look, Step, Work
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState

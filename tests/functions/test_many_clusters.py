@@ -14,7 +14,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.errors import BadInput, Unavailable
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import Alert, PodPending, Tick
 from pilotlight.facts.workload import GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.abreast import abreast

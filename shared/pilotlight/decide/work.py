@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.limits.brakes import NO_BRAKES, Brakes

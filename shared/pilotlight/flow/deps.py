@@ -18,7 +18,7 @@ from pilotlight.ports.state import Clock, State
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.facts.cluster_view import ClusterView
+    from pilotlight.facts.capacity import ClusterView
     from pilotlight.facts.decisions import Plan
     from pilotlight.facts.limits.checks import Token
     from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Pools

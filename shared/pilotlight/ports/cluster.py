@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.facts.capacity import BoundPod
-    from pilotlight.facts.cluster_view import ClusterView
+    from pilotlight.facts.capacity import BoundPod, ClusterView
     from pilotlight.facts.limits.isolated_objects import SetApart
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
     from pilotlight.facts.utilisation.telemetry import Telemetry

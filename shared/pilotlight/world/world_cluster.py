@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
-from pilotlight.facts.capacity import BoundPod, Node, Taint
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW, NEW_HOME
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner

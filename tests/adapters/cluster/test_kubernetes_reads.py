@@ -13,7 +13,7 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.doorway.blame import Suspects
 from pilotlight.errors import Forbidden, Unavailable
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.world.world_clock import VirtualClock
 

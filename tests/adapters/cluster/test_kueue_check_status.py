@@ -20,7 +20,7 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
 from pilotlight.decide.demand.queue_admission import answers
 from pilotlight.errors import BadInput, Conflict
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Verdict
 from pilotlight.facts.policy import Policy, PoolPolicy

@@ -20,7 +20,7 @@ from harness.faults.refused_patches import NotedLuck
 from harness.scene import ALERTS, CATALOG, CHANNEL, START, Job, Scene, Skew
 from harness.setting import HEADERS, Setting, SkewedClock
 from pilotlight.doorway import Function
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.limits.brakes import ALL
 from pilotlight.facts.money.money_policy import ApproveOver, Caps

@@ -6,8 +6,7 @@ from typing import Any
 
 from orders.moments import Sent
 from orders.scenes import Request, Scene
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.ports.clouds import OPEN, Gate

@@ -7,8 +7,7 @@ from typing import Any
 from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 

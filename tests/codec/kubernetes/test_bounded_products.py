@@ -7,7 +7,7 @@ import pytest
 from kubernetes_objects import node, pod, view
 
 from pilotlight.codec.kubernetes.pods import near
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 

@@ -13,7 +13,7 @@ from pilotlight.codec.kubernetes.lists import Objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.demand.classify import classify
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.alerts import wording
 

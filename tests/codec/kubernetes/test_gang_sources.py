@@ -9,8 +9,7 @@ from kubernetes_objects import NOW, pod, unscheduled, view
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState

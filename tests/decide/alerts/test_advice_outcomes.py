@@ -8,8 +8,7 @@ import pytest
 
 from pilotlight.decide.alerts.advice_outcomes import MOST_OPEN, follow_advice
 from pilotlight.facts.alerts.advice import Advised, OpenAdvice
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Buy, Held, NodeVerdict
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape

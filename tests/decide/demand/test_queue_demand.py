@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, T4, node, plan, pod, policy
 
 from pilotlight.decide.demand.queue_demand import KEPT, growth_per_s, nodes_ahead, remember_reading, workers, workers_in
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory, QueueReading, QueueRules
 from pilotlight.facts.workload import GpuRequest
 

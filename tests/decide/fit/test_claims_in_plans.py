@@ -10,8 +10,7 @@ from small_fleet import A100, NOW, SAME_SPEED, T4, V100X4, node, pod, policy
 from pilotlight.decide.offers.joined_nodes import as_learnt, with_learnt
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import Node, Offering, Resources, Taint
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources, Taint
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.fit.claimed_devices import Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.labels import GPU_PRODUCT

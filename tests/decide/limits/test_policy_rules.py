@@ -15,8 +15,7 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.policy_rules import holds
 from pilotlight.decide.utilisation.cluster_use import measure_pool_use
 from pilotlight.errors import BadPolicy
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.limits.rule_policy import Rule, RuleBudget, RuleTime, RuleWhen
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Balance, Meter, Money

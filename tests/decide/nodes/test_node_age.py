@@ -11,8 +11,7 @@ from small_fleet import NOW, SAME_SPEED, T4, bought, fate, node, pod, policy
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.limits.rule_policy import Schedule
 from pilotlight.facts.memory import Memory

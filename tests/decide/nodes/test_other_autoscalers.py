@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView, Scaler
+from pilotlight.facts.capacity import ClusterView, Node, Scaler
 from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy

@@ -14,8 +14,7 @@ from small_fleet import NOW, SAME_SPEED, T4, bought, node, offering, plan, pod, 
 from pilotlight.decide.offers.reserved_capacity import count_unused
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Caps

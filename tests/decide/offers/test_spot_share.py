@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from small_fleet import T4, bought, gang, in_flight, node, offering, plan, pod, pods, policy
 
 from pilotlight.decide.offers.spot_share import spot_shares
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy

@@ -14,8 +14,7 @@ from small_fleet import A100, FLEET, NOW, SAME_SPEED, T4, V100X4, bought, gang, 
 from pilotlight.decide.place.homes import homed_pools, own_home
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import Node, Offering, Resources
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ODD_HOME
 from pilotlight.facts.limits.brakes import ALL, Brakes

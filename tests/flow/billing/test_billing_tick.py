@@ -13,7 +13,7 @@ from stage import START, Stage
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep

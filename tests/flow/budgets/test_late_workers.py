@@ -15,7 +15,7 @@ from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.budget_limits import terms, window
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Buy, CallStep, Plan, Record
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.nodes.pool_state import Booting, PoolState

@@ -9,7 +9,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.errors import Forbidden, Unavailable
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL, NEW_HOME
 from pilotlight.facts.money.money_policy import ApproveOver, Caps
 from pilotlight.facts.place.homes import BIRTH_TAINT

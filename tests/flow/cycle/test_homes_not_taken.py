@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from stage import Stage
 
 from pilotlight.decide.fit.fit_mismatch import passed_over, turns
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import PoolPolicy

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from stage import Stage
 
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.world.world_cluster import WorldCluster
 
 

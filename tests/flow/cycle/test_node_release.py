@@ -10,8 +10,7 @@ from test_call_steps import Cloud, on_cloud
 from test_on_aws import _terminating, on_aws
 
 from pilotlight.errors import Retry, Unsure
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.facts.policy import PoolPolicy

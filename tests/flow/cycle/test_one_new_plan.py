@@ -9,8 +9,7 @@ from stage import Stage
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import CapacityType, ClusterView
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy

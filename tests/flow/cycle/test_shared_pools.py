@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 from stage import Stage
 
-from pilotlight.facts.cluster_view import ClusterView, Scaler
+from pilotlight.facts.capacity import ClusterView, Scaler
 from pilotlight.world.world_cluster import WorldCluster
 
 

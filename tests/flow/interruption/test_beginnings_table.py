@@ -9,8 +9,7 @@ import msgspec
 from stage import Stage
 from state_tables import differing, line, minutes, states
 
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.flow.cycle import gpu_health as doors

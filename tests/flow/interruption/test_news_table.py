@@ -10,8 +10,7 @@ from typing import Any
 from stage import START, Stage
 from state_tables import differing, line, minutes, states
 
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.interruption.interruption import Confirmed, Interruption, Lost
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.workload import Due, Gang, GpuRequest, PodDemand, shape

@@ -9,8 +9,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.decide.interruption.notices import notice_of
-from pilotlight.facts.capacity import Node, Taint
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy

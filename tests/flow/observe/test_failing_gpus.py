@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from stage import Stage
 
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.flow.records import brake_records
 from pilotlight.world.world_cluster import WorldCluster
 

@@ -7,7 +7,7 @@ import msgspec
 from stage import MINUTE, Stage
 
 from pilotlight.decide.fit.fit_mismatch import believed_fits, not_due
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.place.pod_verdicts import PodGroup

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.flow.observe.known_instances import without_stopped
 

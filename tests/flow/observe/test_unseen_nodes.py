@@ -11,8 +11,7 @@ from stage import Stage
 from test_on_aws import on_aws
 
 from pilotlight.errors import BadRequest
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.observe.known_instances import kept_in_doubt

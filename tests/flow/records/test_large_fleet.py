@@ -11,8 +11,7 @@ import pytest
 from sized_store import Sized
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.money.bill import Life
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy

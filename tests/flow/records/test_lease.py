@@ -9,7 +9,7 @@ import pytest
 from stage import MINUTE, Stage
 
 from pilotlight.errors import Busy
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.flow.cycle.cycle import GATHER_S
 from pilotlight.flow.records import lease
 from pilotlight.flow.records.lease import Lease

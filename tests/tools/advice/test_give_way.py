@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
-from pilotlight.facts.capacity import BoundPod, Node, Taint
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Toleration

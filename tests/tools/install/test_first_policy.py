@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import Node, Taint
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.workload import GpuRequest, PodDemand, Requirement, Toleration, shape

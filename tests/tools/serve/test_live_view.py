@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.facts.nodes.pool_state import Booting, PoolState

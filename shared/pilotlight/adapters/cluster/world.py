@@ -6,8 +6,7 @@ import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.world_wire import Delete, Evict, NameHome, OfNode, OfOwner, OfPod, Rest, Tell, Tolerate
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.units import Seconds
 

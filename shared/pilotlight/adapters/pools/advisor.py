@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pilotlight.errors import Forbidden
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.ports.cluster import Cluster

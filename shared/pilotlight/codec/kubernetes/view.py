@@ -32,8 +32,7 @@ from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.pods.volumes import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settle_times
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, Near, PodDemand
 from pilotlight.units import EPOCH, Seconds, one_line

@@ -6,8 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.facts.alerts.advice import Advised, End, OpenAdvice
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import Held
 from pilotlight.units import Seconds
 

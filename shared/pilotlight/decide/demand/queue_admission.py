@@ -13,8 +13,7 @@ import msgspec
 
 from pilotlight.decide.money.budget_limits import terms
 from pilotlight.decide.money.economics import stop_s
-from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, Plan
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.money.budgets import Terms

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory, QueueReading, QueueRules, Workers
 from pilotlight.units import Seconds, human
 

@@ -21,8 +21,7 @@ from msgspec.structs import asdict, replace
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import GPU_PRODUCT

@@ -15,8 +15,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import NEW_HOME
 from pilotlight.facts.memory import FitMismatch, Memory, Quarantine

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import Node, Offering, Resources
-from pilotlight.facts.cluster_view import Daemon
+from pilotlight.facts.capacity import Daemon, Node, Offering, Resources
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodShape, is_gpu

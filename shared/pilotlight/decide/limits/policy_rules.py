@@ -17,8 +17,7 @@ from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.memory import Memory

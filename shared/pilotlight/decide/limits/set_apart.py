@@ -10,8 +10,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import BoundPod, Node, Resources
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Resources
 from pilotlight.facts.limits.isolated_objects import NAMELESS, SetApart
 from pilotlight.facts.workload import GpuRequest, Queued
 

@@ -7,7 +7,7 @@ pool that was handed back is another's by our own tag.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from pilotlight.facts.cluster_view import ClusterView, Scaler
+from pilotlight.facts.capacity import ClusterView, Scaler
 from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
 from pilotlight.facts.nodes.instance_groups import pool_of_group
 from pilotlight.facts.nodes.pool_state import PoolState

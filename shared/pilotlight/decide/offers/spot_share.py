@@ -12,8 +12,7 @@ from decimal import Decimal
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.policy import ClassPolicy, Policy, TeamPolicy
 from pilotlight.facts.workload import PodShape
 from pilotlight.units import MILLI_PER_GPU

@@ -15,7 +15,7 @@ from pilotlight.decide.demand.run_lengths import expected_run_s
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.offers.selection import Candidate, Eligible, rank_candidates
 from pilotlight.decide.place.purchase import Group
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.decide.money.budget_limits import most
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workload_ends
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.money.budgets import Hold, Terms
 from pilotlight.facts.workload import PodDemand, Reserving
 from pilotlight.flow.budgets import budget_holds

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.labels import POOL, ZONE
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, Toleration, shape
 from pilotlight.flow.observe.snapshot import Snapshot

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from pilotlight.errors import Busy, Denied, PilotlightError, Retry
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, STOP_KINDS, Interruption
 from pilotlight.facts.interruption.notice_kinds import SHOWN

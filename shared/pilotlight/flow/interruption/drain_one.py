@@ -16,8 +16,7 @@ from pilotlight.decide.interruption.drain_plan import groups, unsaved_work
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict, Denied, Retry
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,

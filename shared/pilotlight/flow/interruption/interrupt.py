@@ -14,8 +14,7 @@ from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadli
 from pilotlight.decide.interruption.notices import owner_of
 from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records

@@ -12,8 +12,7 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.interruption.interruption import AT_LEISURE, BACK, STOP_KINDS, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.budgets import interruption_records

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from pilotlight.errors import Conflict
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding

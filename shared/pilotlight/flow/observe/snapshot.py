@@ -8,8 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
-from pilotlight.facts.capacity import Node, digest
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Node, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pilotlight.decide.alerts.advice_outcomes import follow_advice
 from pilotlight.facts.alerts.advice import OpenAdvice
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.alert_records import ADVICE, FOLLOWED

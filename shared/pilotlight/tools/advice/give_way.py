@@ -19,8 +19,7 @@ import msgspec
 from pilotlight.decide.demand.run_lengths import expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.money.economics import RESTORE_S
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup

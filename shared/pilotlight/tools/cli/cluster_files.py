@@ -11,8 +11,7 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import Reject
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.clouds import OPEN, Gate

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.offers.offerings import price_of
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import CapacityType, Node, Taint
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
 from pilotlight.facts.fit.matching import holds
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.place.homes import BIRTH_TAINT

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import msgspec
 
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.units import Seconds
 from pilotlight.world.simulation import World
 from pilotlight.world.world_cluster import WorldCluster

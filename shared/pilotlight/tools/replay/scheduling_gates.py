@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.workload import PodDemand, PodShape, Requirement, shape
 from pilotlight.flow.budgets.budget_holds import balances

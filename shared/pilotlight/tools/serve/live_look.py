@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pilotlight.errors import PilotlightError
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.nodes.pool_state import PoolState

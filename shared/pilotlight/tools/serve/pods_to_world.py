@@ -10,7 +10,7 @@ from pilotlight.codec.kubernetes.lists import Objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from harness.faults.luck import Luck, Port
 from harness.judges.invariants import Invariants
 from pilotlight.errors import PilotlightError, Unavailable, Unsure
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.workload import PodDemand

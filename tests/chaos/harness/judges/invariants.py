@@ -49,7 +49,7 @@ from harness.judges.strangers_books import StrangersBooks
 from harness.judges.tellings import Tellings
 from harness.people import BIND_S, Orders
 from pilotlight.decide.interruption.drain_plan import CORDON_S
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, DeadLetter, Outgoing
 from pilotlight.facts.policy import Policy

@@ -19,8 +19,7 @@ from pilotlight.decide.nodes.spares.standby import (
     start_times,
 )
 from pilotlight.decide.work import Look, Work
-from pilotlight.facts.capacity import BoundPod, Node, Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState

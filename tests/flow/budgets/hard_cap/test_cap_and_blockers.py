@@ -12,7 +12,7 @@ from cap_stage import CAP, KEEP, STOP, capped, days, pod
 from stage import Stage
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.ports.state import Stored
 from pilotlight.units import HOUR

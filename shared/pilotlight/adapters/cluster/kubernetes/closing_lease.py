@@ -23,7 +23,7 @@ from pilotlight.codec.kubernetes.pods.requests import read_request
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import HOME, NODE_NAME, WATCHED_AT
 from pilotlight.facts.policy import Policy

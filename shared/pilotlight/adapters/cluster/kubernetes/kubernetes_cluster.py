@@ -20,8 +20,7 @@ from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Busy
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.labels import BACK_IN_QUEUE, OUT_OF_QUEUE
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy

@@ -62,7 +62,7 @@ from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, read_request, re
 from pilotlight.codec.kubernetes.pods.volumes import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.errors import Forbidden
-from pilotlight.facts.cluster_view import Scaler
+from pilotlight.facts.capacity import Scaler
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds
 

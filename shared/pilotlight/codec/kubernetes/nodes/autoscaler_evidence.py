@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from pilotlight.codec.kubernetes.typed_objects import Wire
-from pilotlight.facts.cluster_view import Scaler
+from pilotlight.facts.capacity import Scaler
 from pilotlight.facts.nodes.instance_groups import autoscaled_groups
 
 NAME = "cluster-autoscaler"

@@ -25,8 +25,7 @@ from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, reach_of
 from pilotlight.codec.kubernetes.times import in_range
 from pilotlight.codec.kubernetes.typed_objects import Container, Pod, WireToleration
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import BoundPod
-from pilotlight.facts.cluster_view import Daemon
+from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
     Due,

@@ -14,7 +14,7 @@ from pilotlight.errors import BadInput
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
 
 if TYPE_CHECKING:
-    from pilotlight.facts.cluster_view import ClusterView
+    from pilotlight.facts.capacity import ClusterView
     from pilotlight.facts.offers.catalog import Catalog
 
 
