@@ -9,15 +9,17 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from pilotlight.decide.money.gpu_shares import shares
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.money.bill import CostLine, Holder, MeteredNode, Stretch
+from pilotlight.facts.money.bill import BilledDay, CostLine, Holder, MeteredNode, Stretch
 from pilotlight.facts.money.budgets import HeldPrice, Priced
 from pilotlight.units import UsdPerHour
+
+Dollars = TypeVar("Dollars", BilledDay, CostLine)
 
 MICROS_PER_HOUR = 3_600_000_000
 MOST_PRICES = 24
@@ -62,6 +64,16 @@ def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str
         tuple(_line(node, price, stretch) for node, stretch, price in priced if price is not None),
         tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
     )
+
+
+def sum_lines(lines: Iterable[Dollars], **same: str) -> tuple[Dollars, ...]:
+    """Lines that differ in dollars and GPU-hours alone as one, with what is the ``same`` for all then."""
+    sums: dict[Dollars, tuple[Decimal, Decimal]] = {}
+    for line in lines:
+        key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), **same)
+        usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
+        sums[key] = usd + line.usd, hours + line.gpu_hours
+    return tuple(msgspec.structs.replace(line, usd=usd, gpu_hours=hours) for line, (usd, hours) in sums.items())
 
 
 def _line(node: MeteredNode, price: UsdPerHour, stretch: Stretch) -> CostLine:

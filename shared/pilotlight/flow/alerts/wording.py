@@ -35,7 +35,8 @@ def answer_of(record: Record) -> Answer:
 
 def did(record: Record) -> tuple[str, ...]:
     """Lines on a decision: one for each call that was made, and one for each that a brake holds."""
-    return tuple(line(step) for step in record.steps) + tuple(_held(held) for held in record.plan.held)
+    held = (f"{h.call} {h.target}: {'advised' if h.code == 'mode' else 'stopped'}, {h.why}" for h in record.plan.held)
+    return (*(line(step) for step in record.steps), *held)
 
 
 def line(step: CallStep) -> str:
@@ -49,10 +50,6 @@ def line(step: CallStep) -> str:
         }[step.call]
         return call + (f" ({step.note})" if step.note else "")
     return f"{step.call} {step.target}: {step.state}" + (f", {step.note}" if step.note else "")
-
-
-def _held(held: Held) -> str:
-    return f"{held.call} {held.target}: {'advised' if held.code == 'mode' else 'stopped'}, {held.why}"
 
 
 def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, CallStep]]) -> str:

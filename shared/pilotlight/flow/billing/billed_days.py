@@ -6,13 +6,10 @@ was set up stay metered. A cluster has one bill: what another source said of a d
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from decimal import Decimal
-
-import msgspec
 
 from pilotlight.decide.money.metering import day_start
+from pilotlight.decide.money.node_hours import sum_lines
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import BILL
@@ -32,7 +29,7 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
     covered = 0
     others = [other for other in days(state, cluster, day, end.date()) if other.source != bill.source]
     while day_start(day + DAY) <= until:
-        one = BillDay(day=day, source=bill.source, rows=_summed(rows[day]), doubt=day in bill.doubtful)
+        one = BillDay(day=day, source=bill.source, rows=sum_lines(rows[day], resource=""), doubt=day in bill.doubtful)
         BILL.write(state, f"{cluster}/{day}/{bill.source}", one)
         for other in (other for other in others if other.day == day):
             BILL.delete(state, f"{cluster}/{day}/{other.source}")
@@ -44,13 +41,3 @@ def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:
     """Every source's days from the first to the last."""
     found = (entry.value for entry in BILL.scan(state, f"{cluster}/", after=f"{cluster}/{first - DAY}/~"))
     return [bill for bill in found if first <= bill.day <= last]
-
-
-def _summed(rows: Sequence[BilledDay]) -> tuple[BilledDay, ...]:
-    """The rows of a day by pool, team and service."""
-    sums: dict[BilledDay, tuple[Decimal, Decimal]] = {}
-    for row in rows:
-        key = msgspec.structs.replace(row, resource="", usd=Decimal(0), gpu_hours=Decimal(0))
-        usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
-        sums[key] = usd + row.usd, hours + row.gpu_hours
-    return tuple(msgspec.structs.replace(row, usd=usd, gpu_hours=hours) for row, (usd, hours) in sums.items())

@@ -10,7 +10,6 @@ A day that is over is closed: kept by node where that fits one record, else with
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 from zlib import crc32
@@ -29,11 +28,11 @@ from pilotlight.decide.money.metering import (
     upto,
     without_projects,
 )
-from pilotlight.decide.money.node_hours import lines, node_times
+from pilotlight.decide.money.node_hours import lines, node_times, sum_lines
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS
-from pilotlight.facts.money.bill import CostLine, Life, MeterDay, MeteredNode, MeterPart
+from pilotlight.facts.money.bill import Life, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.observe import instance_lifetimes
@@ -304,22 +303,12 @@ def _summed(day: date, nodes: Nodes, until: datetime, apart: frozenset[str] = fr
 
 def close_day(state: State, cluster: str, day: MeterDay) -> None:
     """Write a day that is over, where it is not written yet or what it cost became known better."""
-    fits = len(METER.table.format.write(day)) <= LARGEST
-    METER.write(state, f"{cluster}/{day.day}", day if fits else _without_nodes(day))
+    if len(METER.table.format.write(day)) > LARGEST:
+        day = msgspec.structs.replace(day, lines=sum_lines(day.lines, node=""), unpriced=day.unpriced[:MOST_UNPRICED])
+    METER.write(state, f"{cluster}/{day.day}", day)
 
 
 def read_closed(state: State, cluster: str, first: date, last: date) -> dict[date, MeterDay]:
     """The days from the first to the last that are closed."""
     found = (entry.value for entry in METER.scan(state, f"{cluster}/", after=f"{cluster}/{first - DAY}/~"))
     return {day.day: day for day in found if day.day <= last}
-
-
-def _without_nodes(day: MeterDay) -> MeterDay:
-    """A day's lines summed over nodes."""
-    sums: dict[CostLine, tuple[Decimal, Decimal]] = {}
-    for line in day.lines:
-        key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), node="")
-        usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
-        sums[key] = usd + line.usd, hours + line.gpu_hours
-    summed = tuple(msgspec.structs.replace(line, usd=usd, gpu_hours=hours) for line, (usd, hours) in sums.items())
-    return msgspec.structs.replace(day, lines=summed, unpriced=day.unpriced[:MOST_UNPRICED])
