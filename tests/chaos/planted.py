@@ -119,7 +119,7 @@ BUGS = {
         range(14, 15),
     ),
     "nobody is told of a release that landed late": Bug(
-        "flow.alerts.not_done:landed_late",
+        "flow.alerts.wording:landed_late",
         "and node not in nodes",
         "and not node",
         test="tests/chaos/test_one_stall.py::test_a_release_that_lands_late_is_told",
