@@ -11,7 +11,7 @@ from chromium import Chromium
 from page_rules import ACCESSIBLE, LAYOUT, axe
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.policy_file import read_policy
-from pilotlight.decide.limits.request_routes import link_signature
+from pilotlight.decide.alerts.alert_routing import link_signature
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged_by

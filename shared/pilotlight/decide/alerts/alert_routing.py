@@ -1,5 +1,6 @@
-"""Alerts: which channel wants which, when a channel is quiet, and how a burst of them is told as one."""
+"""Alerts: which channel wants which, when one is quiet, how a burst of them is told as one, and what signs a link."""
 
+import hmac
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -106,3 +107,8 @@ def _sum(amounts: Sequence[str]) -> str:
         return str(sum(known)) if known else ""
     except InvalidOperation:
         return ""
+
+
+def link_signature(key: str, alert: str) -> str:
+    """The signature behind the # of an alert's link: whoever has it may acknowledge this alert, and no other."""
+    return hmac.digest(key.encode(), b"acknowledge " + alert.encode("utf-8", "surrogateescape"), "sha256").hex()

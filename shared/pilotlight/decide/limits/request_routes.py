@@ -1,6 +1,5 @@
-"""Routes of requests: those that a place has, the methods that each takes, and the signature of an alert's own link."""
+"""Routes of requests: those that a place has, the methods that each takes, and the refusal of all else."""
 
-import hmac
 from typing import NamedTuple
 
 from pilotlight.facts.limits.routes import DRY, ROUTES, Route, Where
@@ -27,11 +26,6 @@ def misplaced(where: Where, method: str, path: str) -> Refusal | None:
         return Refusal(404, f"nothing at {path}; there are {', '.join(there)}")
     fitting = taking_method(rows, path, method)
     return fitting if isinstance(fitting, Refusal) else None
-
-
-def link_signature(key: str, alert: str) -> str:
-    """The signature behind the # of an alert's link: whoever has it may acknowledge this alert, and no other."""
-    return hmac.digest(key.encode(), b"acknowledge " + alert.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
 def routes_at(where: Where, path: str, dry: bool = False) -> tuple[Route, ...]:

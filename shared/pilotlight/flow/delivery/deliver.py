@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.codec.events import encode
-from pilotlight.decide.alerts.alert_routing import GROUP, group_alerts, link_alert, pause_s
+from pilotlight.decide.alerts.alert_routing import GROUP, group_alerts, link_alert, link_signature, pause_s
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.alerts.delivery_records import Rest, Telling
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
@@ -120,8 +120,6 @@ def _ack_link(desk: Desk, alert: Alert) -> str:
     name = ack_name(alert)
     if not desk.link_key:
         return quote(name)
-    from pilotlight.decide.limits.request_routes import link_signature
-
     return f"{quote(name)}#{link_signature(desk.link_key, name)}"
 
 

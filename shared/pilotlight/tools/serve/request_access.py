@@ -12,7 +12,8 @@ import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from pilotlight.decide.limits.request_routes import Refusal, link_signature, misplaced, routes_at, taking_method
+from pilotlight.decide.alerts.alert_routing import link_signature
+from pilotlight.decide.limits.request_routes import Refusal, misplaced, routes_at, taking_method
 from pilotlight.facts.limits.routes import Caller, Route, RouteRight
 from pilotlight.units import Seconds
 
