@@ -48,7 +48,7 @@ def test_a_plan_opens_with_five_lines() -> None:
             "1 pod for nodes on their way; 2 pods for room under a cap, budget or quota; 1 queue for quota (queue q); "
             "2 nodes for a brake",
         ),
-        ("dollars", "$3.06/h now, $1.50/h after this plan"),
+        ("dollars", "$3.06/h now, $1.50/h after this plan (-$1.56/h)"),
         ("to mend", "1 pod that no node would help (x/4); 1 finding (pool t4)"),
     ]
     assert {line.text for line in head(Plan()) if line.word != "dollars"} == {"nothing"}
@@ -71,4 +71,4 @@ def test_a_decision_says_what_of_it_did_not_happen() -> None:
     whole, of_a_pod = ("\n".join(decision_lines(record, subject, "")) for subject in ("d", "x/1"))
     assert "  to mend   1 pod" in whole
     assert "to mend" not in of_a_pod
-    assert "$3.06/h now, $1.50/h after this plan; open" in of_a_pod
+    assert "$3.06/h now, $1.50/h after this plan (-$1.56/h); open" in of_a_pod

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.units import cents
+from pilotlight.units import UsdPerHour, cents
 
 NAMED = 2
 """Pods, nodes and offerings that a line names; more are counted."""
@@ -65,8 +65,17 @@ def names(given: Iterable[str], more: int = 0) -> str:
 
 
 def dollars(plan: Plan) -> str:
-    """Dollars an hour now and after the plan."""
-    return f"{cents(plan.usd_per_hour_before)}/h now, {cents(plan.usd_per_hour_after)}/h after this plan"
+    """Dollars an hour now and after the plan: the sum of what is shown, whose cents add up."""
+    now, bought, released = (
+        round(usd, 2) for usd in (plan.usd_per_hour_before, _bought(plan), known_per_hour(plan.releases))
+    )
+    change = bought - released
+    sign = "+" if change > 0 else "-" if change < 0 else ""
+    return f"{cents(now)}/h now, {cents(now + change)}/h after this plan ({sign}{cents(abs(change))}/h)"
+
+
+def _bought(plan: Plan) -> UsdPerHour:
+    return sum((buy.count * buy.usd_per_hour for buy in plan.buys), Decimal(0))
 
 
 def _buys(plan: Plan) -> str:
@@ -79,9 +88,8 @@ def _buys(plan: Plan) -> str:
     if not count:
         return "nothing"
     order = sorted(count, key=lambda offering: -count[offering] * usd[offering])
-    total = sum((buy.count * buy.usd_per_hour for buy in plan.buys), Decimal(0))
     what = names(f"{count[offering]} x {offering}" for offering in order)
-    return f"{count_of(count.total(), 'node')}, {cents(total)}/h: {what}"
+    return f"{count_of(count.total(), 'node')}, {cents(_bought(plan))}/h: {what}"
 
 
 def _releases(going: tuple[NodeVerdict, ...]) -> str:
