@@ -194,6 +194,6 @@ def test_the_command_opens_all(server: ApiServer, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PILOTLIGHT_API", "kubeconfig-env:K")
     monkeypatch.setenv("K", server.kubeconfig())
     run = partial(CliRunner().invoke, build(["placement"]))
-    assert run(["placement", "lift", "--dry-run"]).stdout == "would open n\n1 nodes would be opened\n"
-    assert run(["placement", "lift", "--json"]).stdout == '{"opened":["n"],"dry_run":false}\n'
+    assert run(["lift", "--dry-run"]).stdout == "would open n\n1 nodes would be opened\n"
+    assert run(["lift", "--json"]).stdout == '{"opened":["n"],"dry_run":false}\n'
     assert server.store.get("nodes", "n")["spec"]["taints"] == [OTHER]

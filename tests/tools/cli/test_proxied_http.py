@@ -224,7 +224,7 @@ def test_prices_are_refreshed_by_a_proxy(environment: pytest.MonkeyPatch, tmp_pa
     with aws_serving(here) as environ, forward_proxy(environ["AWS_ENDPOINT_URL"].removeprefix("http://")) as proxy:
         for name, value in {**environ, "AWS_ENDPOINT_URL": "http://aws.test", "HTTP_PROXY": proxy.url}.items():
             environment.setenv(name, value)
-        words = ("prices", "refresh", str(file), "--region", "eu-west-1", "--dry-run")
+        words = ("prices", str(file), "--region", "eu-west-1", "--dry-run")
         done = CliRunner().invoke(build(["prices"]), list(words), catch_exceptions=False)
     assert "$1 of 2026-01-01 -> $0.587 of" in done.output
     assert set(proxy.asked) == {"http://aws.test/"}
