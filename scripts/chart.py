@@ -7,6 +7,8 @@ out. ``python scripts/chart.py`` writes them anew. What only a chart has (Secret
 from pathlib import Path
 from typing import NamedTuple
 
+from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
+
 ROOT = Path(__file__).resolve().parents[1]
 MANIFESTS, CHART = ROOT / "infra" / "kubernetes", ROOT / "infra" / "helm" / "pilotlight"
 COPIES = {
@@ -40,6 +42,8 @@ EVERYWHERE = (
 
 CLASS = "\n  {{- with .Values.storage.className }}\n  storageClassName: {{ . | quote }}\n  {{- end }}"
 KEPT = "\n  # It stays when the release goes.\n  annotations: {helm.sh/resource-policy: keep}"
+
+LABELLED = '{{ include "pilotlight.poolLabels" . }}'
 
 HOME = (
     ("resources: {requests: {storage: 1Gi}}", "resources: {requests: {storage: {{ .Values.storage.state }}}}" + CLASS),
@@ -98,6 +102,14 @@ PARTS = {
         changes=(("\"['t4']\"", '{{ include "pilotlight.poolList" . | quote }}'),),
     ),
     "tolerations": Part("admission/tolerations.yaml", when='include "pilotlight.acts" .'),
+    "evictions": Part(
+        "admission/evictions.yaml",
+        when='include "pilotlight.acts" .',
+        changes=tuple(
+            (f"{{key: {key}, operator: NotIn, values: [t4]}}", f"{{key: {key}, operator: NotIn, values: {LABELLED}}}")
+            for key in POOL_LABELS
+        ),
+    ),
     "homes": Part("admission/homes.yaml", when='include "pilotlight.acts" .'),
     "home": Part("home/deployment.yaml", changes=HOME),
     "network": Part(

@@ -82,7 +82,8 @@ class Access:
 class ApiServer:
     """The stand-in. ``tokens`` are those let in (empty: everybody); ``allow`` decides reviews, and requests too.
 
-    While it is not ``ready`` it has not read its roles yet. ``admit`` says why a patch is refused whom it impersonates.
+    While it is not ``ready`` it has not read its roles yet. ``admit`` says why a patch or an Eviction is refused whom
+    it impersonates.
     """
 
     store: Store = field(default_factory=Store)
@@ -267,18 +268,22 @@ class ApiServer:
     def _patch(self, resource: Resource, key: tuple[str, str], asked: Asked) -> Json:
         if "apply-patch" in asked.headers.get("Content-Type", "") and not self.store.has(resource, key):
             return self._create(resource, key[0], asked.json())
-        user, before = asked.headers.get("Impersonate-User", ""), self.store.read(resource, key)
-        if user and not self.allow(Access("impersonate", "", "serviceaccounts")):
-            raise Refused(403, "Forbidden", 'serviceaccounts "pilotlight" is forbidden: cannot impersonate resource')
-        change = asked.json()
+        before, change = self.store.read(resource, key), asked.json()
         if "json-patch" in asked.headers.get("Content-Type", ""):
             change = patched(before, json.loads(asked.body))
         after = merged(before, change)
         if resource.plural == "pods":
             _only_adds_tolerations(before, after)
-        if why := self.admit(user, before, after):
-            raise Refused(422, "Invalid", f"{resource.plural} {key[1]!r} is forbidden: {why}")
+        self._admitted(resource, key[1], asked, before, after)
         return after if asked.query.get("dryRun") == "All" else self.store.patch(resource, key, change)
+
+    def _admitted(self, resource: Resource, name: str, asked: Asked, before: Json, after: Json) -> None:
+        """Raises what admission says of a change, or of an Eviction of the pod that is there."""
+        user = asked.headers.get("Impersonate-User", "")
+        if user and not self.allow(Access("impersonate", "", "serviceaccounts")):
+            raise Refused(403, "Forbidden", 'serviceaccounts "pilotlight" is forbidden: cannot impersonate resource')
+        if why := self.admit(user, before, after):
+            raise Refused(422, "Invalid", f"{resource.plural} {name!r} is forbidden: {why}")
 
     def _update(self, resource: Resource, key: tuple[str, str], value: Json) -> Json:
         self.store.patch(resource, key, {"metadata": {"resourceVersion": value["metadata"].get("resourceVersion")}})
@@ -306,6 +311,7 @@ class ApiServer:
             case ("pods", "eviction"):
                 options = body.get("deleteOptions", {})
                 dry = "All" in options.get("dryRun", []) or asked.query.get("dryRun") == "All"
+                self._admitted(resource, key[1], asked, self.store.read(resource, key), body)
                 self.store.evict(key, options.get("preconditions", {}).get("uid", ""), dry=dry)
                 return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
             case ("pods", "binding"):

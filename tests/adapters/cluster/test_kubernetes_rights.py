@@ -124,9 +124,9 @@ def test_observe_writes_nothing(api: ApiServer, tmp_path: Path, write: str) -> N
     if write == "uncordon":
         marked = {"spec": {"taints": [OURS], "unschedulable": True}}
         api.store.patch(api.store.resource("nodes"), ("", "gpu-t4-1"), marked)
-    words = {"cordon": ("gpu-t4-1",), "uncordon": ("gpu-t4-1",), "tell": ("ml", "member-0", "R", "m")}
+    words = {"cordon": ("gpu-t4-1",), "uncordon": ("gpu-t4-1",), "evict": _bound(api)}
     with pytest.raises(Forbidden, match="grant it with infra/kubernetes/rbac"):
-        getattr(guarded.cluster, write)(*words.get(write, ("ml", "member-0", "uid")))
+        getattr(guarded.cluster, write)(*words.get(write, ("ml", "member-0", "R", "m")))
 
 
 def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
@@ -141,8 +141,15 @@ def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
     guarded.cluster.tell("ml", "member-0", "Bought", "a node is on its way")
     guarded.cluster.name_home("gpu-t4-1", "h-0")
     guarded.cluster.tolerate("ml", "member-0", api.store.get("pods", "member-0", "ml")["metadata"]["uid"], "h-0")
-    guarded.cluster.evict("ml", "member-0", api.store.get("pods", "member-0", "ml")["metadata"]["uid"])
+    guarded.cluster.evict(*_bound(api))
     assert guarded.used - _granted("observe") - {IMPERSONATE} == _granted("act")
+
+
+def _bound(api: ApiServer) -> tuple[str, str, str]:
+    """Namespace, name and uid of a pod that is on a node."""
+    pods = api.store.list(api.store.resource("pods"), "", "", "")
+    meta = next(pod["metadata"] for pod in pods if pod["spec"].get("nodeName"))
+    return meta["namespace"], meta["name"], meta["uid"]
 
 
 def test_an_owner_who_asked_gets_an_annotation_too(api: ApiServer, tmp_path: Path) -> None:

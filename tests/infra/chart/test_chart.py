@@ -95,14 +95,16 @@ def _plain(each: Json) -> Json:
     if plain["kind"] == "Deployment":
         plain["spec"]["template"]["metadata"].pop("annotations", None)
     if plain["kind"] == "ValidatingAdmissionPolicy":
-        for variable in plain["spec"]["variables"]:
+        for variable in plain["spec"].get("variables", ()):
             variable["expression"] = "" if variable["name"] == "pools" else variable["expression"]
+    for term in plain.get("spec", {}).get("paramRef", {}).get("selector", {}).get("matchExpressions", ()):
+        term["values"] = []
     return plain
 
 
 def test_what_it_installs_is_what_the_manifests_say() -> None:
     """With the home's policy the chart's objects are those of infra/kubernetes, field by field; none is left out."""
-    admission = ("admission/nodes", "admission/tolerations", "admission/homes")
+    admission = ("admission/nodes", "admission/tolerations", "admission/evictions", "admission/homes")
     files = ("rbac/observe", "rbac/act", "rbac/kueue", *admission, "placement/watchman")
     paths = [HERE / f"{name}.yaml" for name in files] + sorted((HERE / "home").glob("*.yaml"))
     mine = [each for path in paths for each in objects(path)] + objects(HERE / "namespace.yaml")[1:]
@@ -198,7 +200,8 @@ def test_the_watchman_that_hands_back_comes_with_a_pool_that_goes_back(pools: st
 
 def test_rights_follow_the_mode() -> None:
     """Advice brings no right to change anything; a mode that acts, or one pool's, brings it with what limits it."""
-    limits = (("ValidatingAdmissionPolicy", f"pilotlight-{name}") for name in ("nodes", "tolerations", "homes"))
+    names = ("nodes", "tolerations", "homes", "evictions", "evictions-pods", "evictions-nodes")
+    limits = (("ValidatingAdmissionPolicy", f"pilotlight-{name}") for name in names)
     acting = ("ClusterRole", "pilotlight-act"), *limits
     has = {(each["kind"], each["metadata"]["name"]) for each in made("advises")}
     assert not {*acting, ("CronJob", "pilotlight-watchman"), ("ClusterRole", "pilotlight-kueue")} & has
@@ -226,10 +229,13 @@ def test_nodes_are_opened_as_the_release_goes() -> None:
 
 
 def test_the_limit_lists_the_policys_pools() -> None:
-    """The admission policy names the pools as `connect --act` does."""
+    """The admission policies name the pools as `connect --act` does."""
     policy = found("acts", "ValidatingAdmissionPolicy", "pilotlight-nodes")
     [pools] = [each["expression"] for each in policy["spec"]["variables"] if each["name"] == "pools"]
-    assert names_of(pools) == cloud_pool_names(read_policy(ACTS["policy"].encode(), "policy.yaml"))
+    named = cloud_pool_names(read_policy(ACTS["policy"].encode(), "policy.yaml"))
+    assert names_of(pools) == named
+    outside = found("acts", "ValidatingAdmissionPolicyBinding", "pilotlight-evictions-nodes")["spec"]["paramRef"]
+    assert {tuple(term["values"]) for term in outside["selector"]["matchExpressions"]} == {named}
 
 
 def test_its_settings_and_tokens_are_read() -> None:

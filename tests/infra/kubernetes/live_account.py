@@ -179,6 +179,7 @@ def an_acting_account() -> Iterator[tuple[Site, Api]]:
         site.apply("admission/nodes.yaml")
         site.apply("admission/tolerations.yaml")
         site.apply("admission/homes.yaml")
+        site.apply("admission/evictions.yaml")
         site.apply("rbac/observe.yaml")
         site.apply("rbac/act.yaml")
         account = site.account()

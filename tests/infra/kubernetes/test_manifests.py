@@ -17,7 +17,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
-from pilotlight.facts.labels import DRAINING, HOME
+from pilotlight.facts.labels import DRAINING, EVICTS, HOME
 from pilotlight.flow.cycle.planning import dry_run
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
@@ -131,11 +131,30 @@ def test_an_admission_policy_binds_our_account_alone(name: str) -> None:
     assert used <= declared
 
 
+def test_evictions_are_asked_of_our_account_alone() -> None:
+    """Three policies: those with parameters are asked for Evictions with our label alone, so that no other waits for
+    them; nodes of other pools are told by the labels that the codec reads.
+    """
+    found = objects(HERE / "admission" / "evictions.yaml")
+    policies, bindings = found[::2], found[1::2]
+    assert [each["spec"]["policyName"] for each in bindings] == [each["metadata"]["name"] for each in policies]
+    for policy, binding in zip(policies, bindings, strict=True):
+        [only] = policy["spec"]["matchConditions"]
+        assert only["expression"] == "request.userInfo.username == 'system:serviceaccount:pilotlight:pilotlight'"
+        asked = policy["spec"]["matchConstraints"]
+        assert [rule["resources"] for rule in asked["resourceRules"]] == [["pods/eviction"]]
+        labelled = asked.get("objectSelector") == {"matchLabels": {EVICTS: "true"}}
+        assert labelled == ("paramKind" in policy["spec"]) == ("paramRef" in binding["spec"])
+    terms = bindings[-1]["spec"]["paramRef"]["selector"]["matchExpressions"]
+    assert tuple(term["key"] for term in terms) == POOL_LABELS
+    assert {term["operator"] for term in terms} == {"NotIn"}
+
+
 @pytest.mark.parametrize(
     "name",
     [
         *("namespace", "rbac/observe", "rbac/read", "rbac/act"),
-        *("admission/nodes", "admission/tolerations", "admission/homes"),
+        *("admission/nodes", "admission/tolerations", "admission/evictions", "admission/homes"),
     ],
 )
 def test_what_connect_changes_and_removes_is_known_by_its_label(name: str) -> None:

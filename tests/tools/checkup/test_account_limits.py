@@ -16,16 +16,22 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.tools.checkup.account_limits import cloud_pool_names, limit_checks, pod_limit_checks
-from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT, POD_LIMIT
+from pilotlight.tools.checkup.account_limits import (
+    cloud_pool_names,
+    eviction_limit_checks,
+    limit_checks,
+    pod_limit_checks,
+)
+from pilotlight.tools.checkup.rights import ACCOUNT, EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Survey
 from pilotlight.tools.install.admission_policy import limit_to
-from pilotlight.tools.install.prove_limits import limit_of, pod_limit_of
+from pilotlight.tools.install.prove_limits import eviction_limit_of, limit_of, pod_limit_of
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 POLICY = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", cluster_pool="gpu-t4")})
 WORDS = {
-    name: f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: " for name in (LIMIT, POD_LIMIT)
+    name: f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: "
+    for name in (LIMIT, POD_LIMIT, EVICTION_LIMIT)
 }
 
 
@@ -71,13 +77,46 @@ class Site:
         survey = Survey(server="", version="", at=NOW, pod_limit=limit)
         return [(check.verdict, check.what) for check in pod_limit_checks(survey, "act")]
 
+    def install_for_evictions(self, *pools: str) -> None:
+        """The third, limited to pools."""
+        found = objects(HERE / "admission" / "evictions.yaml")
+        limit_to(found, pools)
+        self.api.add(*found)
+
+    def said_of_evictions(self) -> list[tuple[str, str]]:
+        """The same of its evictions."""
+        api = Api(self._source, pause=lambda _: None)
+        limit = eviction_limit_of(self._source, api, cloud_pool_names(POLICY))
+        survey = Survey(server="", version="", at=NOW, eviction_limit=limit)
+        return [(check.verdict, check.what) for check in eviction_limit_checks(survey, "act")]
+
     def _admit(self, user: str, before: Json, after: Json) -> str:
         resource = self.api.store.resource("validatingadmissionpolicybindings")
-        name = {"Node": LIMIT, "Pod": POD_LIMIT}[before["kind"]]
+        name = {"Node": LIMIT, "Pod": POD_LIMIT, "Eviction": EVICTION_LIMIT}[after.get("kind", before["kind"])]
+        if user == ACCOUNT and name == EVICTION_LIMIT and self.api.store.has(resource, ("", name)):
+            return WORDS[name] + "; ".join(why) if (why := self._keeps(before, after)) else ""
         if user != ACCOUNT or not self.api.store.has(resource, ("", name)):
             return ""
         policy = self.api.store.get("validatingadmissionpolicies", name)
         return WORDS[name] + "; ".join(why) if (why := refusals(policy, before, after)) else ""
+
+    def _keeps(self, pod: Json, eviction: Json) -> list[str]:
+        """What the three policies of evictions say: of the second the pod is the parameter, of the third each node that
+        its binding selects.
+        """
+        store = self.api.store
+        first, pods, nodes = (
+            store.get("validatingadmissionpolicies", f"{EVICTION_LIMIT}{part}") for part in ("", "-pods", "-nodes")
+        )
+        said = refusals(first, None, eviction) + refusals(pods, None, eviction, pod)
+        terms = store.get("validatingadmissionpolicybindings", f"{EVICTION_LIMIT}-nodes")["spec"]["paramRef"][
+            "selector"
+        ]
+        for node in (store.get("nodes", name) for name in ("lit", "web")):
+            labels = node["metadata"]["labels"]
+            if all(labels.get(term["key"]) not in term["values"] for term in terms["matchExpressions"]):
+                said += refusals(nodes, None, eviction, node)
+        return said
 
 
 @pytest.fixture
@@ -211,3 +250,61 @@ def test_pods_that_nobody_may_patch_or_that_are_not_there(with_pod: Site) -> Non
     with_pod.api.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "ml"}, "spec": {}})
     with_pod.api.allow = lambda review: review.verb != "patch"
     assert with_pod.said_of_pods() == []
+
+
+@pytest.fixture
+def with_bound(site: Site) -> Site:
+    """A cluster with a pod on a node of the pool, and one on the node outside."""
+    for name, node in (("a", "lit"), ("b", "web")):
+        spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": node}
+        site.api.add({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ml"}, "spec": spec})
+    return site
+
+
+def test_what_limits_evictions_is_proven(with_bound: Site) -> None:
+    """The dry runs are named: of a pod outside the pools none goes, whatever node is claimed; of one inside it does."""
+    site = with_bound
+    site.install_for_evictions("gpu-t4")
+    tried = (
+        "refused one that names no node, of ml/b and refused one that names another node, of ml/b and refused one off a"
+        " node outside, of ml/b and allowed one of ml/a"
+    )
+    assert site.said_of_evictions() == [
+        ("ok", f"holds our account's evictions to nodes of its pools; dry runs: {tried}")
+    ]
+    assert site.api.store.get("pods", "a", "ml")["spec"]["nodeName"] == "lit"
+
+
+def _evicts_all(site: Site) -> None:
+    for part in ("", "-pods", "-nodes"):
+        site.api.store.get("validatingadmissionpolicies", f"{EVICTION_LIMIT}{part}")["spec"]["validations"] = []
+
+
+@pytest.mark.parametrize(
+    ("pools", "spoil", "words"),
+    [
+        pytest.param(
+            ("gpu-t4",), _evicts_all, "more than pods of its pools: naming no node, pod ml/b", id="allows all"
+        ),
+        pytest.param(("gpu-t4", "other"), None, "off a node of no pool of the policy, pod ml/b", id="lists too much"),
+        pytest.param(("a100",), None, "refuses an eviction of pod ml/a: This node is in no pool", id="lists others"),
+        pytest.param((), None, "refuses an eviction of pod ml/a: This node is in no pool", id="lists none"),
+    ],
+)
+def test_a_policy_of_evictions_is_told_of(
+    with_bound: Site, pools: tuple[str, ...], spoil: Callable[[Site], None] | None, words: str
+) -> None:
+    """One that lets more go than it should, and one that lets nothing go, are faults with their words."""
+    with_bound.install_for_evictions(*pools)
+    if spoil:
+        spoil(with_bound)
+    [(said, what)] = with_bound.said_of_evictions()
+    assert (said, words in what) == ("fault", True), what
+
+
+def test_evictions_that_nothing_limits(with_bound: Site) -> None:
+    """Without the policy it is a fault; without a pod on a node nothing is proven."""
+    assert with_bound.said_of_evictions() == [("fault", "does not limit our account, which may evict every pod")]
+    with_bound.install_for_evictions("gpu-t4")
+    with_bound.api.store.clear("pods")
+    assert with_bound.said_of_evictions() == [("unknown", "not proven: there is no pod on a node to try it on")]

@@ -51,6 +51,15 @@ tolerations: {{ toJson . }}
 [{{ $names | uniq | sortAlpha | join ", " }}]
 {{- end }}
 
+{{/* Those of them that can be a label of a node, as a list of YAML. */}}
+{{- define "pilotlight.poolLabels" -}}
+{{- $names := list -}}
+{{- range include "pilotlight.poolList" . | fromYamlArray }}
+{{- if regexMatch "^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$" . }}{{ $names = append $names . }}{{ end -}}
+{{- end -}}
+{{ $names | default (list "") | toJson }}
+{{- end }}
+
 {{/* Not empty where the policy keeps nodes for pods: it has a homed pool. */}}
 {{- define "pilotlight.placement" -}}
 {{- $policy := include "pilotlight.policy" . | fromJson }}

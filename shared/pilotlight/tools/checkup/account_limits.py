@@ -1,11 +1,11 @@
-"""Limits on our account's changes of nodes and pods: there or not, of the policy's pools or not, seen to act or not."""
+"""Limits on what our account changes of nodes and pods and evicts: there or not, of the policy's pools, seen to act."""
 
 from collections.abc import Iterator, Mapping
 
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.checkup.rights import LIMIT, POD_LIMIT
+from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Survey, Trial
 
 _ANEW = "pilotlight connect --act"
@@ -96,9 +96,51 @@ _OF_PODS = {
 }
 
 
+def eviction_limit_checks(survey: Survey, mode: Mode) -> Iterator[Check]:
+    """The same of evictions."""
+    limit = survey.eviction_limit
+    if limit is None or not (limit.patches or (limit.patches is None and (mode == "act" or limit.policy != "absent"))):
+        return
+    if limit.patches and (limit.policy == "absent" or (limit.policy and not limit.bound)):
+        yield _of_evictions("fault", "does not limit our account, which may evict every pod", _ANEW)
+    else:
+        yield _tried_evictions(limit, {trial.what: trial for trial in limit.trials if trial.allowed is not None})
+
+
+def _tried_evictions(limit: Limit, said: Mapping[str, Trial]) -> Check:
+    if over := [trial for what, trial in said.items() if what != "evicted" and trial.allowed]:
+        what = " and ".join(f"{_OVER[trial.what]} {trial.of}" for trial in over)
+        return _of_evictions("fault", f"lets our account evict more than pods of its pools: {what}", _ANEW)
+    if "evicted" in said and not said["evicted"].allowed:
+        why = said["evicted"].said.rpartition("denied request: ")[2].partition(";")[0]
+        return _of_evictions("fault", f"refuses an eviction of pod {said['evicted'].of}: {why}", _ANEW)
+    if not said.keys() & {"plain", "outside"}:
+        return _of_evictions("unknown", f"not proven: {limit.unproven or 'the dry runs say nothing'}", _PROVE)
+    tried = " and ".join(f"{_EVICTIONS[trial.what]} {trial.of}" for trial in said.values())
+    return _of_evictions("ok", f"holds our account's evictions to nodes of its pools; dry runs: {tried}")
+
+
+_OVER = {
+    "plain": "naming no node, pod",
+    "claimed": "naming another node, pod",
+    "outside": "off a node of no pool of the policy, pod",
+}
+_EVICTIONS = {
+    "plain": "refused one that names no node, of",
+    "claimed": "refused one that names another node, of",
+    "outside": "refused one off a node outside, of",
+    "evicted": "allowed one of",
+}
+
+
 def _check(verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code="limit", subject=f"admission policy {LIMIT}", verdict=verdict, what=what, fix=fix)
 
 
 def _of_pods(verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code="limit-pods", subject=f"admission policy {POD_LIMIT}", verdict=verdict, what=what, fix=fix)
+
+
+def _of_evictions(verdict: Level, what: str, fix: str = "") -> Check:
+    subject = f"admission policy {EVICTION_LIMIT}"
+    return Check(code="limit-evictions", subject=subject, verdict=verdict, what=what, fix=fix)

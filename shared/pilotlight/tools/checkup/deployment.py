@@ -8,7 +8,7 @@ from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
-from pilotlight.tools.checkup.account_limits import limit_checks, pod_limit_checks
+from pilotlight.tools.checkup.account_limits import eviction_limit_checks, limit_checks, pod_limit_checks
 from pilotlight.tools.checkup.autoscalers import autoscaler_checks
 from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
@@ -44,6 +44,7 @@ def checkup(
         *_token(survey),
         *limit_checks(survey, policy, strongest(policy, mode)),
         *pod_limit_checks(survey, strongest(policy, mode)),
+        *eviction_limit_checks(survey, strongest(policy, mode)),
         *pool_checks(survey, policy, offered, clouds),
         *rule_checks(policy, clouds or {}),
         *_device_plugin(survey, policy),

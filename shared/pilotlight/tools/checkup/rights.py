@@ -36,6 +36,8 @@ LIMIT = "pilotlight-nodes"
 """The admission policy, and its binding, that limit what our account changes of nodes."""
 POD_LIMIT = "pilotlight-tolerations"
 """The same for pods."""
+EVICTION_LIMIT = "pilotlight-evictions"
+"""The same for what it evicts: the first of three policies, which stand in one file."""
 
 LOOK: tuple[Right, ...] = (
     *(Right(verb="list", resource=what) for what in ("pods", "nodes", "namespaces")),
@@ -92,7 +94,7 @@ SURVEY: tuple[Right, ...] = (
     Right(verb="get", resource="configmaps", namespace=AUTOSCALER_NAMESPACE, name=AUTOSCALER_PRIORITIES),
     *(
         Right(verb="get", resource=what, group="admissionregistration.k8s.io", name=name)
-        for name in (LIMIT, POD_LIMIT)
+        for name in (LIMIT, POD_LIMIT, EVICTION_LIMIT)
         for what in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
     ),
 )

@@ -109,24 +109,27 @@ class SeenMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of a node or pod that was tried as our account, by a dry run.
+    """One change of a node or pod, or one eviction, that was tried as our account, by a dry run.
 
     ``what`` is "label" for a label; of a node "mark" for our taint in a pool of the policy, "stray" for it elsewhere;
-    of a pod "home" for a toleration of a home, "toleration" for one of all there is. ``of`` is its name. ``allowed`` is
-    what came of it, None where that says nothing; ``said`` is the API server's own line.
+    of a pod "home" for a toleration of a home, "toleration" for one of all there is; an eviction is "plain" that names
+    no node, "claimed" that names another than the pod's, "outside" off a node of no pool of the policy, "evicted" off
+    one of a pool. ``of`` is its name. ``allowed`` is what came of it, None where that says nothing; ``said`` is the API
+    server's own line.
     """
 
-    what: Literal["label", "mark", "stray", "home", "toleration"]
+    what: Literal["label", "mark", "stray", "home", "toleration", "plain", "claimed", "outside", "evicted"]
     of: str
     allowed: bool | None
     said: str = ""
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """The limit on our account's changes of nodes, or of pods: the policy as it is there, and what it did when tried.
+    """The limit on our account's changes of nodes, of pods, or on its evictions: the policy as it is there, and what it
+    did when tried.
 
     ``policy`` is None where it could not be read; ``pools`` are those it lists, None where that cannot be told.
-    ``patches`` says whether our account may patch them at all, None where that cannot be told.
+    ``patches`` says whether our account may do such a thing at all, None where that cannot be told.
     """
 
     policy: Literal["absent", "there"] | None = None
@@ -141,8 +144,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """All that a check-up read. ``hidden`` is what could not be read, by what it is called, with the reason.
 
     ``allowed`` are rights by whether the API server grants them. ``token`` is the credential's, where it is one that
-    tells of itself; ``limit`` and ``pod_limit`` are None where they were not looked at. ``watched``: somebody would
-    open the nodes that we keep in our place.
+    tells of itself; ``limit``, ``pod_limit`` and ``eviction_limit`` are None where they were not looked at.
+    ``watched``: somebody would open the nodes that we keep in our place.
     """
 
     server: str  # The API server's address.
@@ -160,4 +163,5 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     token: Token | None = None  # The credential's, where it tells of itself.
     limit: Limit | None = None  # On our account's changes of nodes; None: not looked at.
     pod_limit: Limit | None = None  # The same on its changes of pods.
+    eviction_limit: Limit | None = None  # The same on its evictions.
     watched: bool = False  # Another would open the nodes that we keep, in our place.

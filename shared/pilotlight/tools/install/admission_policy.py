@@ -1,7 +1,8 @@
 """Admission policies that limit what our account changes of nodes and pods, with the policy's pools written into them.
 
 The pools are a list of CEL strings inside the policy itself, and no parameter: an API server looks for parameters
-before it looks whose request it is, so that a missing one refuses every change of every node by everybody.
+before it looks whose request it is, so that a missing one refuses every change of every node by everybody. Evictions
+alone have parameters, the pods and nodes themselves, and are asked only where they carry our label.
 """
 
 import re
@@ -13,6 +14,8 @@ Object = dict[str, Any]
 _PLAIN = re.compile(r"[A-Za-z0-9._/-]")
 _STRING = r"'(?:[A-Za-z0-9._/-]|\\U[0-9a-f]{8})*'"
 _LIST = re.compile(rf"\[(?:{_STRING}(?:, ?{_STRING})*)?\]")
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""Any other name is no label of a node."""
 _ESCAPED = re.compile(r"\\U([0-9a-f]{8})")
 
 
@@ -48,6 +51,10 @@ def limit_to(objects: Iterable[Object], pools: Iterable[str], accounts: Iterable
                 [whose] = each["spec"]["matchConditions"]
                 ours = f"request.userInfo.username in {cel_list([OURS, *more])}"
                 whose["expression"] = f"!({ours})" if whose["name"].startswith("not-") else ours
-            for variable in each["spec"]["variables"]:
+            for variable in each["spec"].get("variables", ()):
                 if variable["name"] == "pools":
                     variable["expression"] = cel_list(sorted(set(pools)))
+        elif each["kind"] == "ValidatingAdmissionPolicyBinding":
+            selector = each["spec"].get("paramRef", {}).get("selector", {})
+            for term in selector.get("matchExpressions", ()):
+                term["values"] = sorted({name for name in pools if _LABEL_VALUE.fullmatch(name)}) or [""]

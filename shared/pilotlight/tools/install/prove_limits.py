@@ -18,9 +18,10 @@ from pilotlight.adapters.cluster.kubernetes.listing import NODES, PODS, pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
 from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.codec.kubernetes.pods.pods import is_mirror
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod, Wire
-from pilotlight.errors import BadRequest, Forbidden, PilotlightError
-from pilotlight.tools.checkup.rights import ACCOUNT, LIMIT, POD_LIMIT
+from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError
+from pilotlight.tools.checkup.rights import ACCOUNT, EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Trial
 from pilotlight.tools.install.admission_policy import names_of
 from pilotlight.tools.install.connect_account import PLACES
@@ -66,6 +67,11 @@ def limit_of(source: Source, api: Api, pools: Sequence[str]) -> Limit:
 def pod_limit_of(source: Source, api: Api) -> Limit:
     """The policy that limits our account's changes of pods, and what it does."""
     return _proved(_read(api, POD_LIMIT), _pod_trials(api, _ours(source, api)))
+
+
+def eviction_limit_of(source: Source, api: Api, pools: Sequence[str]) -> Limit:
+    """The policies that limit our account's evictions, and what they do. ``pools`` are those they should list."""
+    return _proved(_read(api, EVICTION_LIMIT), _eviction_trials(api, _ours(source, api), pools))
 
 
 def _ours(source: Source, api: Api) -> Api:
@@ -134,6 +140,29 @@ def _pod_trials(api: Api, ours: Api) -> Iterator[Trial]:
         yield _tried(what, pod.name, POD_LIMIT, change)
 
 
+def _eviction_trials(api: Api, ours: Api, pools: Sequence[str]) -> Iterator[Trial]:
+    """Of a pod outside the pools an eviction as it stands, one that names no node, and one that names a node of a pool;
+    of a pod inside one as it stands.
+    """
+    inside = {node.metadata.name for node in api.get(NODES, _NODE_LIST).items or [] if _names(node) & {*pools}}
+    pods = api.get(PODS, _POD_LIST, limit="500", fieldSelector="spec.nodeName!=").items or []
+    bound = [pod for pod in pods if pod.spec.node_name and not pod.is_finished and not is_mirror(pod)]
+    stray = next((pod for pod in bound if pod.spec.node_name not in inside), None)
+    own = next((pod for pod in bound if pod.spec.node_name in inside), None)
+    if stray is None and own is None:
+        raise _Unproven("there is no pod on a node to try it on")
+    some, node = stray or own, min(inside, default="")
+    for what, pod, named in (
+        ("plain", some, ""),
+        *((("claimed", stray, node),) if node else ()),
+        ("outside", stray, stray.spec.node_name if stray else ""),
+        ("evicted", own, own.spec.node_name if own else ""),
+    ):
+        if pod is not None:
+            evicts = partial(writes.evict, ours, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, named)
+            yield _tried(what, pod.name, EVICTION_LIMIT, partial(evicts, only_ask=True))
+
+
 LABEL = {"metadata": {"labels": {"pilotlight.dev/dry-run": "true"}}}
 """A change that both policies refuse."""
 
@@ -154,6 +183,8 @@ def _patch(api: Api, path: str, change: dict[str, Any]) -> None:
 def _tried(what: Any, name: str, limit: str, change: Callable[[], None]) -> Trial:
     try:
         change()
+    except Busy:
+        return Trial(what=what, of=name, allowed=True)  # By a disruption budget alone, which is asked last.
     except BadRequest as no:
         said = str(no)
         return Trial(what=what, of=name, allowed=False if limit in said else None, said=said)

@@ -19,7 +19,7 @@ from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import DRAINING, HOME
-from pilotlight.tools.checkup.rights import LIMIT, POD_LIMIT
+from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
 
@@ -38,9 +38,10 @@ _RIGHTS = (
     *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman", _LEAVING)),
     *(("RoleBinding", name) for name in _PLACES),
 )
+_EVICTIONS = (EVICTION_LIMIT, f"{EVICTION_LIMIT}-pods", f"{EVICTION_LIMIT}-nodes")
 _LIMITS = tuple(
     (kind, name)
-    for name in (LIMIT, POD_LIMIT, "pilotlight-homes", "pilotlight-pods", f"{ACCOUNT}-watchman")
+    for name in (LIMIT, POD_LIMIT, *_EVICTIONS, "pilotlight-homes", "pilotlight-pods", f"{ACCOUNT}-watchman")
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy")
 )
 _REST = (

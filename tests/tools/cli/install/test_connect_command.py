@@ -137,7 +137,7 @@ def test_again_it_keeps_what_is_there(api: ApiServer) -> None:
     api.requests.clear()
     said = run("--act").stderr
     assert "changed ClusterRole pilotlight-act" in said
-    assert said.count("kept ") == 11
+    assert said.count("kept ") == 17
     assert [line.rpartition("/")[2] for line in writes(api)] == ["pilotlight-act", "token"]
     assert "*" not in str(api.store.get("clusterroles", "pilotlight-act")["rules"])
 
@@ -149,7 +149,8 @@ def test_acting_is_limited_before_it_is_granted(api: ApiServer) -> None:
     last = len(made) - 1 - made[::-1].index("validatingadmissionpolicybindings")
     assert last < made.index("clusterroles", made.index("clusterroles") + 1)
     names = {one["metadata"]["name"] for one in _all(api, "validatingadmissionpolicybindings")}
-    assert names == {"pilotlight-nodes", "pilotlight-tolerations", "pilotlight-homes"}
+    evictions = {f"pilotlight-evictions{part}" for part in ("", "-pods", "-nodes")}
+    assert names == {"pilotlight-nodes", "pilotlight-tolerations", "pilotlight-homes", *evictions}
     assert pools_in(api) == ("a100", "a10g", "t4", "v100", "v100x4")
 
 
@@ -169,13 +170,14 @@ def test_pools_are_named_as_their_cloud_names_them(api: ApiServer, tmp_path: Pat
 
 
 def test_pools_that_changed_are_written_anew(api: ApiServer, tmp_path: Path) -> None:
-    """After the policy's pools changed, --act changes the admission policy and nothing else."""
+    """After the policy's pools changed, --act changes the admission policies that list them and nothing else."""
     for names in ("t4", "t4, a100"):
         pools = "".join(f"  {name}: {{instance_type: g4dn.xlarge}}\n" for name in names.split(", "))
         (tmp_path / "policy.yaml").write_text(f"version: 1\npools:\n{pools}")
         api.requests.clear()
         run("--act", "--policy", str(tmp_path / "policy.yaml"))
-    assert [line.rpartition("/")[2] for line in writes(api)] == ["pilotlight-nodes", "token"]
+    changed = [line.rpartition("/")[2] for line in writes(api)]
+    assert changed == ["pilotlight-nodes", "pilotlight-evictions-nodes", "token"]
     assert pools_in(api) == ("a100", "t4")
 
 

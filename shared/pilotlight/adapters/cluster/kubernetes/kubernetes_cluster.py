@@ -116,7 +116,7 @@ class KubernetesCluster:
         going = [asked.pod.metadata for asked in live if asked.pod.metadata.deletion_timestamp is None]
         for only_ask in (True, False):
             for pod in going:
-                writes.evict(self._api, pod.namespace, pod.name, pod.uid, only_ask=only_ask)
+                writes.evict(self._api, pod.namespace, pod.name, pod.uid, node, only_ask=only_ask)
         if live:
             self._until_empty(node)
 
@@ -129,7 +129,9 @@ class KubernetesCluster:
         raise Busy(f"node {node}: {', '.join(sorted(left)[:3])} still on it {STOPPING_S:g} s after the eviction")
 
     def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
-        writes.evict(self._api, namespace, pod, uid, grace_s)
+        node = writes.node_of(self._api, namespace, pod, uid)
+        if node:
+            writes.evict(self._api, namespace, pod, uid, node, grace_s)
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
         writes.delete(self._api, namespace, pod, uid, grace_s)

@@ -16,9 +16,9 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.listing import NODES, pod_path
 from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.typed_objects import Metadata
+from pilotlight.codec.kubernetes.typed_objects import Metadata, Pod
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, HOME, NEW_HOME, STATUS, WARNINGS
+from pilotlight.facts.labels import ANNOTATE, DRAINING, EVICTS, HOME, NEW_HOME, ON_NODE, STATUS, WARNINGS
 from pilotlight.units import Seconds
 
 
@@ -57,6 +57,7 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 MARKS = msgspec.json.Decoder(Marks)
+_BOUND = msgspec.json.Decoder(Pod)
 
 
 def cordon(api: Api, node: str) -> None:
@@ -115,12 +116,21 @@ def _mark(api: Api, node: str, change: Callable[[Marks], list[Taint]]) -> None:
     raise last
 
 
-def evict(
-    api: Api, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None, *, only_ask: bool = False
-) -> None:
-    """Evict that pod and no other of its name, within ``grace_s`` or its own grace.
+def node_of(api: Api, namespace: str, pod: str, uid: str) -> str:
+    """The node that a pod is on; empty where it is gone, another, or nowhere."""
+    try:
+        found = api.get(pod_path(namespace, pod), _BOUND)
+    except Missing:
+        return ""
+    return found.spec.node_name if found.metadata.uid == uid else ""
 
-    Raises ``Busy`` while a PodDisruptionBudget does not allow it.
+
+def evict(
+    api: Api, namespace: str, pod: str, uid: str, node: str, grace_s: Seconds | None = None, *, only_ask: bool = False
+) -> None:
+    """Evict that pod and no other of its name, within ``grace_s`` or its own grace, off the ``node`` that it is on.
+
+    Raises ``Busy`` while a PodDisruptionBudget does not allow it, and ``BadRequest`` off a node of no pool of ours.
     """
     options: dict[str, Any] = {"preconditions": {"uid": uid}}
     if grace_s is not None:
@@ -130,11 +140,16 @@ def evict(
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": namespace},
+        "metadata": {
+            "name": pod,
+            "namespace": namespace,
+            "labels": {EVICTS: "true"},
+            "annotations": {ON_NODE: node},
+        },
         "deleteOptions": options,
     }
     try:
-        api.ask("POST", f"{pod_path(namespace, pod)}/eviction", NOTHING, body)
+        api.ask("POST", f"{pod_path(namespace, pod)}/eviction{'?dryRun=All' if only_ask else ''}", NOTHING, body)
     except Missing:
         return
     except Conflict:

@@ -155,7 +155,8 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
     names += ["rbac/kueue.yaml"] if rights.kueue else []
     if act:
         # What limits a right is there before the right is.
-        names += ["admission/nodes.yaml", "admission/tolerations.yaml", "admission/homes.yaml", "rbac/act.yaml"]
+        limits = ("nodes", "tolerations", "evictions", "homes")
+        names += [*(f"admission/{name}.yaml" for name in limits), "rbac/act.yaml"]
     objects = read_objects({name: read(str(default_file(f"{MANIFESTS}/{name}"))) for name in names})
     pools = cloud_pool_names(App(settings).policy) if act else ()
     if act and not pools:

@@ -131,13 +131,18 @@ def look(site: "App", now: datetime) -> Survey:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.checkup.account_limits import cloud_pool_names
     from pilotlight.tools.checkup.survey import survey
-    from pilotlight.tools.install.prove_limits import limit_of, pod_limit_of
+    from pilotlight.tools.install.prove_limits import eviction_limit_of, limit_of, pod_limit_of
 
     source = source_of(site.settings.api, site.settings.environ, site.settings.role_arn)
     api = Api(source)
     seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY, *QUEUES, *TOO_MUCH), now)
-    limit, pod_limit = limit_of(source, api, cloud_pool_names(site.policy)), pod_limit_of(source, api)
-    return msgspec.structs.replace(seen, limit=limit, pod_limit=pod_limit)
+    pools = cloud_pool_names(site.policy)
+    return msgspec.structs.replace(
+        seen,
+        limit=limit_of(source, api, pools),
+        pod_limit=pod_limit_of(source, api),
+        eviction_limit=eviction_limit_of(source, api, pools),
+    )
 
 
 _STATE = "check the address in PILOTLIGHT_STATE"
