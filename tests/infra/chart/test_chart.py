@@ -16,6 +16,7 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.settings import Settings
 from pilotlight.tools.checkup.account_limits import cloud_pool_names
 from pilotlight.tools.install.admission_policy import names_of
+from pilotlight.tools.install.left_manifests import PLACES
 
 pytestmark = needs_helm
 
@@ -219,7 +220,11 @@ def test_nodes_are_opened_as_the_release_goes() -> None:
         assert notes["helm.sh/hook"] == "pre-delete,post-delete"
         assert notes["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
         assert notes["helm.sh/hook-weight"] == ("0" if each["kind"] == "Job" else "-1")
-    assert set(grants([ours["ClusterRole"]])) == {(verb, "", "nodes", ()) for verb in ("get", "list", "patch")}
+    listed = {("list", place.group.rpartition("/")[0], place.plural, ()) for place in PLACES}
+    assert set(grants([ours["ClusterRole"]])) == {
+        *((verb, "", "nodes", ()) for verb in ("get", "list", "patch")),
+        *listed,
+    }
     assert ours["ClusterRoleBinding"]["subjects"] == [
         {"kind": "ServiceAccount", "name": LEAVING, "namespace": "pilotlight"}
     ]

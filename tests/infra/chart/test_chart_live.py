@@ -211,9 +211,12 @@ def test_it_is_installed_advises_acts_and_goes(site: Site, tmp_path: Path) -> No
 
     kept = [{"key": f"pilotlight.dev/{key}", "value": "x", "effect": "NoSchedule"} for key in ("draining", "home")]
     site.api.ask("PATCH", f"/api/v1/nodes/{site.name}", NOTHING, {"spec": {"taints": kept}}, MERGE_PATCH)
+    written = {"name": f"{site.name}-gpus", "labels": {"app.kubernetes.io/name": "pilotlight"}}
+    site.make("/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": written})
     with Kubelet(site, tmp_path) as kubelet:
         site.helm("uninstall", wait="legacy", timeout=120)
     assert [said.count(f"reopen Node {site.name}") for said in kubelet.ran] == [2, 0]
+    assert all(f"keep ConfigMap default/{site.name}-gpus" in said for said in kubelet.ran)
     left = (site.get(f"/api/v1/nodes/{site.name}") or {})["spec"].get("taints", [])
     assert [taint for taint in left if "pilotlight" in taint["key"]] == []
     assert site.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/pilotlight-uninstall") is None

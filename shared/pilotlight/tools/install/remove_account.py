@@ -22,6 +22,7 @@ from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
+from pilotlight.tools.install.left_manifests import left
 
 T = TypeVar("T")
 
@@ -85,11 +86,18 @@ def remove(api: Api, *, dry_run: bool, then: Iterable[Step] = ()) -> Iterator[St
     yield from reopen(api, dry_run=dry_run)
     yield from _each(api, _LIMITS, dry_run=dry_run)
     yield from _each(api, _REST, dry_run=dry_run)
+    yield from left(api, _LIMITS)
     gone = set()
     for step in then:
         gone.add(f"{step.kind.lower()}s/{step.name}")
         yield step
     yield from _namespace(api, gone, dry_run=dry_run)
+
+
+def leave(api: Api, *, dry_run: bool) -> Iterator[Step]:
+    """Open nodes and name what stays, as a Helm release does as it goes, by an account that may do no more."""
+    yield from reopen(api, dry_run=dry_run)
+    yield from left(api, _LIMITS)
 
 
 def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> Iterator[Step]:

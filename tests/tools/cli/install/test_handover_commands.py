@@ -379,8 +379,12 @@ def test_nodes_of_a_pool_that_is_given_back_are_opened(site: Site) -> None:
 
 
 def test_a_release_that_goes_opens_nodes_and_leaves_the_rest(site: Site) -> None:
-    """With --only-taints no object of ours goes, and no group is changed; it lists and patches nodes, and no more."""
+    """With --only-taints no object of ours goes, and no group is changed; it patches nodes and names what stays."""
     _installed(site)
+    wrote = {
+        "metadata": {"name": "pilotlight-gpus", "namespace": "ml", "labels": {"app.kubernetes.io/name": "pilotlight"}}
+    }
+    site.server.add({"apiVersion": "v1", "kind": "ConfigMap", **wrote})
     site.run("takeover")
     before = site.settings
     site.server.requests.clear()
@@ -390,7 +394,10 @@ def test_a_release_that_goes_opens_nodes_and_leaves_the_rest(site: Site) -> None
     assert "keep Pool t4: its nodes are born with the taint pilotlight.dev/home" in said
     assert (_taints(site, "n"), site.settings) == ([], before)
     assert {line.partition(" ")[0] for line in site.server.lines()} == {"GET", "PATCH"}
-    assert all("/api/v1/nodes" in line for line in site.server.lines())
+    assert all("/api/v1/nodes" in line for line in site.server.lines() if line.startswith("PATCH"))
+    kept = [line for line in said.splitlines() if "pilotlight manifests" in line]
+    assert [line.partition(":")[0] for line in kept] == ["keep ConfigMap ml/pilotlight-gpus"]
+    assert "kubectl delete configmaps pilotlight-gpus -n ml takes it out" in kept[0]
 
 
 def _installed(site: Site) -> None:

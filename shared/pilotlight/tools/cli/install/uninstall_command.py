@@ -30,7 +30,9 @@ def uninstall(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     role_arn: RoleArn = None,
-    only_taints: Annotated[bool, typer.Option("--only-taints", help="Open nodes, and leave all else.")] = False,
+    only_taints: Annotated[
+        bool, typer.Option("--only-taints", help="Open nodes, name what stays, and leave all else.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The lines as JSON.")] = False,
 ) -> None:
@@ -73,7 +75,7 @@ class Removal:
         from pilotlight.tools.install import remove_account
 
         if self._only_taints:
-            yield from map(self._line, remove_account.reopen(self._api, dry_run=self._dry))
+            yield from map(self._line, remove_account.leave(self._api, dry_run=self._dry))
             return
         found, unread = Book(self._api).read()
         self.left += unread
