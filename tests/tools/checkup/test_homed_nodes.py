@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from small_fleet import A100, T4
 
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.labels import HOME
@@ -121,6 +122,18 @@ def test_where_the_taint_is_set_is_said_by_cloud(cloud: CloudName, words: str) -
     for survey in (seen(), seen(node("a"))):
         [check] = home_checks(survey, policy(cloud=cloud))
         assert words in check.fix
+
+
+def test_a_pool_that_is_open_says_why() -> None:
+    """Of each pool without the birth taint: whether another costs less a GPU."""
+    rules = Policy(version=1, pools={"t4": POOL, "a100": msgspec.structs.replace(POOL, instance_type="A100x8")})
+    found = {check.subject: (check.verdict, check.what) for check in home_checks(seen(), rules, (T4, A100))}
+    assert found["pool t4"] == (
+        "ok", "is open: no pool costs less than its $1.00 a GPU and hour, so its pods are at home there",
+    )  # fmt: skip
+    assert found["pool a100"][1].startswith("is open: a pod that may run on t4 too costs less there than $4.00 a GPU")
+    off = msgspec.structs.replace(rules, placement="none")
+    assert not list(home_checks(seen(), off, (T4, A100)))
 
 
 def test_a_home_is_no_difference_of_a_pool() -> None:

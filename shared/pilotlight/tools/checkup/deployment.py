@@ -50,7 +50,7 @@ def checkup(
         *_device_plugin(survey, policy),
         *autoscaler_checks(survey, policy, offered),
         *placement_checks(survey, policy, offered),
-        *home_checks(survey, policy),
+        *home_checks(survey, policy, offered),
         *_prices(prices, offered),
         *(
             Check(

@@ -1,14 +1,16 @@
 """Homes as they are in a cluster: whose nodes are born with our taint, and which DaemonSets it keeps off them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from decimal import Decimal
 
-from pilotlight.facts.capacity import Taint
+from pilotlight.facts.capacity import Offering, Taint
 from pilotlight.facts.labels import DRAINING, HOME, NEW_HOME, NODE_NAME
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.place.homes import BIRTH_TAINT, has_home_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
+from pilotlight.units import cents
 
 NAMED = timedelta(minutes=10)
 """A home that is new for longer is named by nobody."""
@@ -31,13 +33,16 @@ _PLACES = {
 """Where each cloud's nodes get the taints that they are born with."""
 
 
-def home_checks(survey: Survey, policy: Policy) -> Iterator[Check]:
-    """A line a pool that is homed, or whose nodes are, and one a DaemonSet that its nodes keep off."""
+def home_checks(survey: Survey, policy: Policy, offered: Sequence[Offering] = ()) -> Iterator[Check]:
+    """A line a pool, and one a DaemonSet that homed nodes keep off."""
+    rates = {o.pool: o.usd_per_hour / o.gpus for o in offered if o.gpus}
     for name, pool in policy.pools.items():
         nodes = [node for node in survey.nodes if node.pool == name]
         kept = [node for node in nodes if _home(node) is not None]
         if policy.placement == "homes":
             yield from _of_pool(name, pool, nodes, kept, survey)
+            if not kept and name in rates and len(rates) > 1 and not any(taint.key == HOME for taint in pool.taints):
+                yield _check(name, "ok", _why_open(rates, name))
         elif kept:
             what = f"{_nodes(kept)} kept by {HOME}, and placement is {policy.placement}: no pod is given a home there"
             yield _check(
@@ -89,6 +94,19 @@ def _of_pool(
     else:
         what = f"is homed, and no node of it is there to show that it is born with {HOME}"
         yield _check(name, "unknown", what, f"see that new nodes get it: {where}")
+
+
+def _why_open(rates: Mapping[str, Decimal], name: str) -> str:
+    """Why nobody need, or may, home a pool that lists no birth taint."""
+    cheaper = sorted(pool for pool, rate in rates.items() if rate < rates[name])
+    if not cheaper:
+        return (
+            f"is open: no pool costs less than its {cents(rates[name])} a GPU and hour, so its pods are at home there"
+        )
+    return (
+        f"is open: a pod that may run on {', '.join(cheaper)} too costs less there than {cents(rates[name])} a GPU and "
+        "hour; pilotlight plan says of which waiting pods that holds"
+    )
 
 
 def _kept_off(survey: Survey, policy: Policy) -> Iterator[Check]:

@@ -71,6 +71,19 @@ def test_it_opens_with_five_lines() -> None:
     ]
 
 
+def test_it_says_which_pools_are_homed_and_why() -> None:
+    """Pools by equal reasons in the text, each in JSON."""
+    text = run(*FILES)
+    homes = text[text.index("\nHomes\n") :].splitlines()[2:]
+    assert [line.split(":")[0].split(maxsplit=1)[0] for line in homes] == ["open"] * len(homes)
+    assert any(
+        "costs less on" in line and "list the taint pilotlight.dev/home=new:NoSchedule" in line for line in homes
+    )
+    told = json.loads(run(*FILES, "--json"))["pool_homes"]
+    assert {one["pool"] for one in told} >= {"t4", "a100"}
+    assert not any(one["homed"] for one in told)
+
+
 def test_equal_reasons_are_said_once() -> None:
     """Under pods without help their offerings stand by reason; of the others they stand where options are asked for."""
     text = run(*FILES)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pilotlight.flow.deps import Deps
     from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.ports.seams import Seams
+    from pilotlight.tools.advice.pool_homes import PoolHome
     from pilotlight.tools.cli.cluster_files import File
     from pilotlight.wiring import App
 
@@ -67,9 +68,10 @@ def plan(
     dry = dry_run(app, seams, now, rules)
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
+    homes = _homes(dry, snapshot)
     source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
     if as_json:
-        _print_json(decided, now, ways)
+        _print_json(decided, now, ways, homes)
     elif as_markdown:
         from pilotlight.tools.report.tables.offers_table import markdown
 
@@ -78,6 +80,7 @@ def plan(
         _print_about(decided, subject, now, source)
     else:
         _print_text(decided, now, source, options, ways)
+        _print_homes(homes)
     if offerings and not (as_json or as_markdown):
         _print_offerings(decided, _prices(dry))
     if exit_code and not (decided.empty and not decided.held):
@@ -175,10 +178,29 @@ def _moment(text: str) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay]) -> None:
+def _homes(dry: "App", snapshot: "Snapshot") -> "Sequence[PoolHome]":
+    """Which pools are homed and why, as if they may act."""
+    from pilotlight.facts.limits.brakes import Brakes
+    from pilotlight.tools.advice.pool_homes import pool_homes
+
+    deps = _as_if_it_may_act(dry.deps)
+    brakes = Brakes(paused=snapshot.others)
+    return pool_homes(snapshot.view, deps.policy, deps.offerings, deps.throughput, brakes, snapshot.now)
+
+
+def _print_homes(homes: "Sequence[PoolHome]") -> None:
+    from pilotlight.tools.report.texts.pool_homes_text import section
+
+    for line in section(homes) if homes else ():
+        typer.echo(line)
+
+
+def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "Sequence[PoolHome]") -> None:
     from pilotlight.tools.cli.printing import json_text
 
-    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways}, "number"))
+    typer.echo(
+        json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways, "pool_homes": homes}, "number")
+    )
 
 
 def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: Sequence[GiveWay]) -> None:
