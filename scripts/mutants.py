@@ -35,7 +35,7 @@ GUARDS = (
 """Modules that guard money and work: each buys, holds, counts a budget, closes, evicts, gives back, or remembers it."""
 
 TOLD = (
-    "flow/records/advice_records.py", "decide/money/hourly_costs.py", "decide/money/node_cost.py",
+    "flow/observe/advice_records.py", "decide/money/hourly_costs.py", "decide/money/node_cost.py",
 )  # fmt: skip
 """In these rooms, but only read by people, in reports and alerts: nothing is bought, held or ended by their figures."""
 

@@ -10,7 +10,9 @@ from stage import Stage
 from state_tables import differing, line, minutes, states
 
 from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.decisions import Plan
 from pilotlight.facts.interruption.interruption import Interruption
+from pilotlight.facts.money.budgets import NO_BUDGETS
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.flow.cycle import gpu_health as doors
 from pilotlight.flow.deps import Deps
@@ -115,7 +117,7 @@ def test_which_moves_of_our_own_are_begun_is_that_of_the_table() -> None:
         _records(stage, state, now)
         seen = look(deps)
         leaving, others = dict.fromkeys(state["leaving"], "d"), dict.fromkeys(state["others"], "another")
-        doors.tend(deps, msgspec.structs.replace(seen, leaving=leaving, others=others))
+        doors.tend(deps, msgspec.structs.replace(seen, leaving=leaving, others=others), Plan(), NO_BUDGETS)
         marks = [f"{mark.node} {sorted(mark.owners)}" for mark in node_marks.every(deps)]
         told = []
         for begin in (own_moves.begin_off_sick, own_moves.begin_off_old):

@@ -1,6 +1,9 @@
 """The cycle every deciding flow takes under its cluster's lease: observe, decide, record, act, tell."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -97,25 +100,29 @@ class Cycle:
     def run(self) -> Answer:
         """Recover, observe, settle, renew holds, plan, give homes, tend GPUs, check admissions, act, tell."""
         left = take_over(self.deps, self.held)
-        snapshot, left = look_and_settle(self.deps, self.look, left)
+        snapshot, left = look_and_settle(self.deps, partial(look, self.deps, monitored=self.aim.releases), left)
         snapshot = self.settle(with_flights(self.deps, snapshot))
         snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
         if plan.homes != NO_HOMES or self.deps.has_watchmen:
             give_homes(self.deps, plan.homes, self.held.keep)
-        self.tend_gpus(snapshot, plan)
+        self.enter(GPU_HEALTH, snapshot, plan, money)
         again = carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
             self.unfinished = True
             return Answer(decision="", did=again, why=STAYS, outcome="nothing")
         snapshot = self.count_demand(sized_anew(self.deps, snapshot, left, plan), plan)
         record = self.record(snapshot, plan, money)
-        again += self.check_admissions(snapshot, plan, money)
+        again += self.enter(ADMISSION_CHECKS, snapshot, plan, money)
         answer = self.act(snapshot, record, purchases(left)) if record else self.remember(snapshot, plan)
         self.held.forget_loss()
-        self.follow_advice(snapshot, plan)
+        self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
+
+    def enter(self, room: "Room", snapshot: Snapshot, plan: Plan, money: Money) -> tuple[str, ...]:
+        """What a room did, a line each, where there is anything for it."""
+        return room.load()(self.deps, snapshot, plan, money) if room.when(self, snapshot, plan) else ()
 
     def count_demand(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """The look that remembers what pods ask for which no earlier one counted."""
@@ -123,43 +130,11 @@ class Cycle:
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         return replace(snapshot, memory=memory)
 
-    def tend_gpus(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Nodes whose GPUs are not well closed to new pods, where one is or was."""
-        sick = any(found.code == SICK_GPU for found in plan.findings)
-        if self.aim.releases and (sick or any(node.marked for node in snapshot.view.nodes)):
-            from pilotlight.flow.cycle.gpu_health import tend
-
-            tend(self.deps, snapshot)
-
-    def check_admissions(self, snapshot: Snapshot, plan: Plan, money: Money) -> tuple[str, ...]:
-        """Workloads let in by Kueue's check, where one waits for it; a line each."""
-        if not (snapshot.view.queued or snapshot.view.parked):
-            return ()
-        from pilotlight.flow.cycle.kueue_check import admit
-
-        return admit(self.deps, snapshot, plan, money)
-
     def remember(self, snapshot: Snapshot, plan: Plan) -> Answer:
         """The answer where nothing is done or told: demand and promises are remembered."""
         if plan.demands or plan.homes.tolerate or snapshot.memory.due != snapshot.was.memory.due:
             ledger.remember(self.deps.state, self.deps.name, snapshot.was, snapshot.memory)
         return Answer(decision="", did=(), why=summary(plan, ()), outcome=_without_record(plan))
-
-    def follow_advice(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Advice that this look gives, noted to be held against what people do, where a pool is advised on."""
-        if self.aim.releases and any(self.deps.mode_of(pool) == "advise" for pool in self.deps.policy.pools):
-            from pilotlight.flow.records.advice_records import follow
-
-            follow(self.deps, plan, snapshot.view, snapshot.now)
-
-    def look(self) -> Snapshot:
-        """One read, with what monitoring says where nodes may be given back."""
-        snapshot = look(self.deps)
-        if not (self.aim.releases and snapshot.view.nodes):
-            return snapshot
-        from pilotlight.flow.observe.gpu_health import with_told
-
-        return with_told(self.deps, snapshot)
 
     def settle(self, snapshot: Snapshot) -> Snapshot:
         """The look with what came since the last one: deadlines, nodes that came or idle.
@@ -226,6 +201,44 @@ class Cycle:
         if deps.policy.budgets:
             budget_holds.settle_decision(deps, done)
         return answer
+
+
+Enters = Callable[[Deps, Snapshot, Plan, Money], tuple[str, ...]]
+
+
+class Room(NamedTuple):
+    """A room that few looks need: its question, and its function, which is imported when the answer is yes."""
+
+    when: Callable[[Cycle, Snapshot, Plan], bool]
+    load: Callable[[], Enters]
+
+
+def late(room: str, name: str) -> Callable[[], Enters]:
+    """A loader of ``name`` in ``pilotlight.flow.{room}``."""
+    return lambda: cast(Enters, getattr(import_module(f"pilotlight.flow.{room}"), name))
+
+
+GPU_HEALTH = Room(
+    lambda cycle, look, plan: (
+        cycle.aim.releases
+        and (any(f.code == SICK_GPU for f in plan.findings) or any(node.marked for node in look.view.nodes))
+    ),
+    late("cycle.gpu_health", "tend"),
+)
+"""Nodes whose GPUs are not well are closed to new pods; those that were are opened once they are well."""
+
+ADMISSION_CHECKS = Room(lambda _, look, __: bool(look.view.queued), late("cycle.kueue_check", "admit"))
+"""Workloads that wait for our admission check are let in."""
+
+ADVICE = Room(
+    lambda cycle, _, __: (
+        cycle.aim.releases and any(cycle.deps.mode_of(pool) == "advise" for pool in cycle.deps.policy.pools)
+    ),
+    late("observe.advice_records", "follow"),
+)
+"""Advice of this look is noted, to be held against what people do."""
+
+ROOMS = (GPU_HEALTH, ADMISSION_CHECKS, ADVICE)
 
 
 def _without_record(plan: Plan) -> Outcome:

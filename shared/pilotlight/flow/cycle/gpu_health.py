@@ -2,12 +2,14 @@
 
 from pilotlight.decide.nodes.gpu_health import judge_gpu_health
 from pilotlight.errors import Denied
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.money.budgets import Money
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, node_marks
 
 
-def tend(deps: Deps, snapshot: Snapshot) -> None:
+def tend(deps: Deps, snapshot: Snapshot, _: Plan, __: Money) -> tuple[str, ...]:
     """Close those that are sick in pools that are acted on; leave those that are not any more. Pods stay."""
     by_pool = {offering.pool: offering for offering in deps.offerings}
     nodes = [node for node in snapshot.view.nodes if node.name not in snapshot.leaving]
@@ -18,6 +20,7 @@ def tend(deps: Deps, snapshot: Snapshot) -> None:
             node_marks.lift(deps, node.name, "sick")
         elif node.name in closed.keys() - ours and node.pool not in snapshot.others and _may(deps, node.pool):
             _close(deps, node.name, closed[node.name])
+    return ()
 
 
 def _may(deps: Deps, pool: str) -> bool:

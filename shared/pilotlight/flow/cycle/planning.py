@@ -165,12 +165,7 @@ def dry_run(deps: Deps, *, releases: bool) -> Answer:
 
 def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapshot, Plan]:
     """Look and decide without the lease; nothing is changed."""
-    snapshot = look(deps)
-    if releases and snapshot.view.nodes:
-        from pilotlight.flow.observe.gpu_health import with_told
-
-        snapshot = with_told(deps, snapshot)
-    snapshot = with_due_jobs(with_flights(deps, snapshot))
+    snapshot = with_due_jobs(with_flights(deps, look(deps, monitored=releases)))
     snapshot = foreseen(deps, snapshot) if releases else snapshot
     money = budget_holds.balances(deps, snapshot.now, snapshot.memory)
     aim = Aim(releases=releases)

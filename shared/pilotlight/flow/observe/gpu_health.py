@@ -5,9 +5,9 @@ An alert is a hint: of a node that is not there it says nothing, nor of one that
 
 from msgspec.structs import replace
 
+from pilotlight.facts.cluster_view import ClusterView
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports.state import State
 from pilotlight.state_schema.cluster_records import AILMENT, Ailment
 
@@ -29,16 +29,16 @@ def keep(state: State, alert: Alert) -> None:
     AILMENT.change(state, f"{alert.cluster}/{alert.subject}/{alert.fingerprint}", newer)
 
 
-def with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
-    """The look with what was said of its nodes; what a node shows by itself goes first."""
+def with_told(deps: Deps, view: ClusterView) -> ClusterView:
+    """The view with what was said of its nodes; what a node shows by itself goes first."""
     told = {
         entry.name.split("/")[-2]: entry.value
         for entry in AILMENT.scan(deps.alerts or deps.state, f"{deps.name}/")
         if not entry.value.over
     }
-    nodes = snapshot.view.nodes
+    nodes = view.nodes
     ill = {node.name for node in nodes if node.name in told and not node.sick and told[node.name].at >= node.created_at}
     if not ill:
-        return snapshot
+        return view
     seen = tuple(replace(n, sick=told[n.name].why) if n.name in ill else n for n in nodes)
-    return replace(snapshot, view=replace(snapshot.view, nodes=seen))
+    return replace(view, nodes=seen)

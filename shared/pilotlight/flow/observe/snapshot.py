@@ -56,8 +56,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What the state was told from then on is gone, as after a restore."""
 
 
-def look(deps: Deps) -> Snapshot:
-    """One read. The time is taken first: nothing seen is older than it."""
+def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
+    """One read; ``monitored``: with what monitoring says. The time is taken first: nothing seen is older than it."""
     now = deps.state.now()
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
@@ -75,7 +75,14 @@ def look(deps: Deps) -> Snapshot:
     snapshot = Snapshot(
         view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
     )  # fmt: skip
-    return _with_others(deps, without_going(deps, snapshot))
+    snapshot = _with_others(deps, without_going(deps, snapshot))
+    return _with_told(deps, snapshot) if monitored and snapshot.view.nodes else snapshot
+
+
+def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    from pilotlight.flow.observe.gpu_health import with_told
+
+    return replace(snapshot, view=with_told(deps, snapshot.view))
 
 
 def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
