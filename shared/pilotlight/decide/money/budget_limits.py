@@ -101,12 +101,24 @@ def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter,
 
 def applies(meter: Meter, terms: Terms) -> bool:
     """True where a node of such terms counts against a meter."""
-    return counts(meter.budget, terms)
+    return part_of(meter.budget, terms) > 0
 
 
 def counts(budget: Budget, terms: Terms | CostLine) -> bool:
     """True where a budget counts a node of such terms, or its cost."""
-    return in_scope(budget.scope, terms.pool, terms.workload_class, terms.team)
+    return part_of(budget, terms) > 0
+
+
+_NONE, _WHOLE = Decimal(0), Decimal(1)
+
+
+def part_of(budget: Budget, terms: Terms | CostLine) -> Decimal:
+    """The part of a node of such terms, or of its cost, that a budget counts: 1 is all of it."""
+    scope = budget.scope
+    owners = terms.owners if isinstance(terms, Terms) else ()
+    if not owners or scope == "all" or scope.pool == terms.pool:
+        return _WHOLE if in_scope(scope, terms.pool, terms.workload_class, terms.team) else _NONE
+    return sum((one.part for one in owners if in_scope(scope, terms.pool, one.workload_class, one.team)), _NONE)
 
 
 def in_scope(scope: BudgetScope | Literal["all"], pool: str, workload_class: str, team: str) -> bool:
@@ -231,6 +243,8 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
 
     The end of the meter's window is as late as it can say: from there on the next window counts.
     """
+    part = part_of(meter.budget, hold.terms)
+    room = room / part if part else room
     if meter.end is None:
         return MAX if room >= hold.terms.usd_per_hour else hold.since
     rate = hourly_rate(meter, hold.terms)
@@ -259,12 +273,13 @@ def hourly_rate(meter: Meter, own: Terms | Offering) -> Decimal:
 
 def used_amount(meter: Meter, hold: Hold, until: datetime) -> Decimal:
     """Amount that a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
+    part = part_of(meter.budget, hold.terms)
     if meter.end is None:
-        return hold.terms.usd_per_hour
+        return part * hold.terms.usd_per_hour
     begin, end = max(hold.since, meter.start), min(paid_until(hold, until), meter.end)
     if meter.measure == "usd":
-        return dollars(hold.earlier, hold.terms.usd_per_hour, begin, end)
-    return per_hour(Decimal(hold.terms.gpus), max(0.0, (end - begin).total_seconds()))
+        return part * dollars(hold.earlier, hold.terms.usd_per_hour, begin, end)
+    return part * per_hour(Decimal(hold.terms.gpus), max(0.0, (end - begin).total_seconds()))
 
 
 def dollars(earlier: Sequence[Priced], price: UsdPerHour, begin: datetime, end: datetime) -> Usd:

@@ -209,12 +209,14 @@ def adopt_node(
 
 
 def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
-    """The hold that knows its pods' classes, and its node with those that its pods had when they were first seen."""
+    """The hold that knows whose its pods are, and its node with what its pods were when they were first seen."""
     if one is None or one.node is None:
         return hold, one
     classes = {pod.uid: hold.classes.get(pod.uid, pod.workload_class) for pod in one.pods}
-    owners = {pod.uid: (pod.team, classes[pod.uid]) for pod in one.pods}
-    return msgspec.structs.replace(hold, classes=classes), one._replace(node=as_first_seen(one.node, owners))
+    teams = {pod.uid: hold.teams.get(pod.uid, pod.team) for pod in one.pods}
+    owners = {pod.uid: (teams[pod.uid], classes[pod.uid]) for pod in one.pods}
+    hold = msgspec.structs.replace(hold, classes=classes, teams=teams)
+    return hold, one._replace(node=as_first_seen(one.node, owners))
 
 
 def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:

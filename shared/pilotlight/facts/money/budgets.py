@@ -61,6 +61,14 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     room: Decimal
 
 
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """A team and class whose pods hold a ``part`` of a node: all the parts of a node make 1."""
+
+    team: str
+    workload_class: str
+    part: Decimal
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Terms on which a node is bought, as far as budgets ask."""
 
@@ -79,6 +87,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     calls_s: Seconds = 0  # Seconds of the calls, beside a whole run, of nodes that may end with it.
     minimum_s: Seconds = 0  # Seconds that are billed at least.
     increment_s: Seconds = 1  # Seconds by which it is billed then.
+    owners: tuple[Owner, ...] = ()  # Who pays for which part, where that is not ``team`` alone.
 
 
 class Priced(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +105,9 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     Hard budgets hold its node up to ``until``; a pod that binds before ``binds_until`` is covered for its whole run.
     ``frozen``: that could not be moved on, the node is cordoned. ``stopping``: its node is being stopped in order.
     ``void``: nothing was bought for it, so that it costs nothing. ``earlier`` are the prices before that of its terms,
-    the oldest first: a price that changes counts from the end of what was held at the old one. ``classes``: the
-    class that each of its pods (by uid) had when it was first seen there: a label that changes later changes no stop.
+    the oldest first: a price that changes counts from the end of what was held at the old one. ``classes`` and
+    ``teams``: what each of its pods (by uid) was when it was first seen there: a label that changes later changes no
+    stop, and moves no cost.
     ``told``: the meter was told of its prices, as they are.
     """
 
@@ -117,6 +127,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     stopping: bool = False  # Its node is being stopped in order.
     earlier: tuple[Priced, ...] = ()  # Prices before that of its terms, the oldest first.
     classes: dict[str, str] = {}  # Class that each pod (by uid) had when it was first seen there.
+    teams: dict[str, str] = {}  # Team that each pod (by uid) had then.
     told: bool = False  # The meter was told of its prices, as they are.
 
 

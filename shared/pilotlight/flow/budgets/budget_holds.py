@@ -223,7 +223,9 @@ def _charged_by_another(deps: Deps, hold: Hold) -> bool:
     if not hold.instance or hold.matched_at is None:
         return False
     found = CHARGED.get(deps.state, f"{deps.name}/{hold.instance}")
-    return found is not None and found.value.hold != hold.id and found.value.until >= hold.matched_at
+    if found is None or found.value.hold == hold.id:
+        return False
+    return found.value.until >= hold.matched_at and found.value.until > hold.since
 
 
 LATE = timedelta(hours=1)

@@ -1,0 +1,95 @@
+"""Who holds a node pays for it: a hold goes over to the team whose pods are on the node, from the look that sees them.
+
+Pods bind by themselves to a node that another's purchase lit. Dollars and machines are the world's.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from stage import Stage
+
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.flow.budgets import budget_holds
+from pilotlight.units import HOUR
+
+TWO_HOURS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=2 * HOUR)
+STOPS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=12 * HOUR, at_hard_cap="stop", hold=HOUR)
+
+
+def stage(batch: ClassPolicy = TWO_HOURS, poor: str = "0.50", rich: str = "500", pool: str = "one") -> Stage:
+    """A pool of nodes at $1 an hour (``eight``: of 8 GPUs, $32), and two teams with so many dollars a day."""
+    budgets = tuple(
+        Budget(name=team, scope=BudgetScope(team=team), usd=Decimal(usd), period="day")
+        for team, usd in (("rich", rich), ("poor", poor))
+    )
+    return Stage(pools={pool: PoolPolicy(instance_type=pool, max=1)}, budgets=budgets, classes={"batch": batch})
+
+
+def totals(on: Stage) -> dict[str, Decimal]:
+    """Settled and held of each budget's first day, to the cent."""
+    found = budget_holds.balances(on.deps, on.deps.state.now()).balances
+    out: dict[str, Decimal] = {}
+    for each in found:
+        out.setdefault(each.meter.budget.name, each.total.quantize(Decimal("0.01")))
+    return out
+
+
+def lit_by_rich(on: Stage, gpus: int = 1, run_s: float = 600, **traits: Any) -> None:
+    """A node that team rich bought, after the run of its pod: idle for less than its timeout."""
+    pod = on.submit("first", gpus=gpus, run_s=run_s, team="rich", **traits)
+    on.event(pod)
+    on.minutes(3 + run_s / 60 + 2)
+    assert sum(len(node.gpu_pods) for node in on.deps.cluster.observe().nodes) == 0
+    assert len(on.deps.cluster.observe().nodes) == 1
+
+
+def test_a_team_that_runs_on_another_s_idle_node_pays_for_it() -> None:
+    """From the look that sees its pod all that the node costs is its own, and the other's hold ends at what it cost."""
+    on = stage(poor="50")
+    lit_by_rich(on)
+    before = totals(on)
+    on.submit("second", run_s=2 * HOUR, team="poor")
+    on.minutes(2)
+    after = totals(on)
+    assert after["rich"] < before["rich"]
+    assert after["rich"] <= Decimal("0.32")  # Its boot, ten minutes, and the minutes until it was seen.
+    assert after["poor"] >= Decimal("2.00")
+    on.minutes(180)
+    assert totals(on)["rich"] == after["rich"]
+    assert Decimal("2.00") <= totals(on)["poor"] <= Decimal("2.60")
+
+
+def test_a_team_of_half_a_dollar_a_day_does_not_run_on_another_s_node_for_long() -> None:
+    """Its own cap ends it in order, within what it has: nothing more of it is at the other's cost."""
+    on = stage(batch=STOPS)
+    lit_by_rich(on)
+    on.submit("second", run_s=9 * HOUR, team="poor")
+    on.minutes(2)
+    rich = totals(on)["rich"]
+    on.hours(3)
+    assert totals(on)["rich"] == rich
+    assert totals(on)["poor"] <= Decimal("0.50")
+    assert on.nodes("one") == 0
+
+
+def test_a_node_that_two_teams_share_is_paid_for_by_their_gpus() -> None:
+    """Six GPUs and two: three quarters and a quarter of $32, and all of it is the other's once one is gone."""
+    on = stage(poor="500", pool="eight")
+    on.event(on.submit("six", gpus=6, run_s=2 * HOUR, team="rich"))
+    on.minutes(5)
+    on.submit("two", gpus=2, run_s=HOUR, team="poor")
+    on.minutes(2)
+    at_first = totals(on)
+    assert at_first["rich"] > at_first["poor"] > 0
+    on.minutes(200)
+    ended = totals(on)
+    assert on.nodes("eight") == 0
+    assert ended["rich"] + ended["poor"] == spent(on)
+    assert ended["poor"] == pytest.approx(Decimal(8), abs=Decimal("0.60"))
+
+
+def spent(on: Stage) -> Decimal:
+    """What the world's nodes cost."""
+    return on.world.cost().quantize(Decimal("0.01"))
