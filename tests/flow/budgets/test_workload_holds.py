@@ -31,11 +31,11 @@ CLASSES = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=
 class Site:
     """A pool of one-GPU nodes at $1 an hour that we only advise on, and a budget of so much a day."""
 
-    def __init__(self, server: ApiServer, usd: str = "10", mode: Any = "advise") -> None:
+    def __init__(self, server: ApiServer, usd: str = "10", mode: Any = "advise", **pools: PoolPolicy) -> None:
         self.server = server
         for name in ("kueue", "kueue-flavors"):
             server.store.serve(name)
-        pools = {"one": PoolPolicy(instance_type="one", max=9, mode=mode)}
+        pools = pools or {"one": PoolPolicy(instance_type="one", max=9, mode=mode)}
         budgets = (Budget(name="b", usd=Decimal(usd), period="day"),) if usd else ()
         self.stage = Stage(pools=pools, budgets=budgets, classes=CLASSES)
         api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
@@ -263,3 +263,29 @@ def test_where_another_autoscaler_is_at_work_dollars_are_enough(server: ApiServe
     told = site.check("train")
     assert (told["state"], "Karpenter's NodePool gpu" in told["message"]) == ("Ready", True)
     assert [pool.desired for pool in site.deps.pools.describe()] == [0]
+
+
+EIGHT = PoolPolicy(instance_type="eight", max=9, mode="advise")
+
+
+def test_the_dearest_that_another_may_give_is_held_for(server: ApiServer) -> None:
+    """Nodes of $1 and of $32 would do: another chooses, so $32 an hour is held, and nothing is pinned."""
+    one = PoolPolicy(instance_type="one", max=9, mode="advise")
+    site = Site(server, usd="500", one=one, eight=EIGHT)
+    site.queue("train")
+    site.tick()
+    assert (site.check("train")["state"], "podSetUpdates" in site.check("train")) == ("Ready", False)
+    assert Decimal(4 * 32) < site.held < Decimal(5 * 32)
+
+
+def test_a_type_that_the_policy_names_is_held_for_and_pinned(server: ApiServer) -> None:
+    """The pool's labels say of which type its nodes are: the pods go there, and the dollars of that are enough."""
+    one = PoolPolicy(instance_type="one", max=9, mode="advise", labels={INSTANCE_TYPE: "one"})
+    site = Site(server, usd="500", one=one, eight=EIGHT)
+    site.queue("train")
+    site.tick()
+    pins = [{"name": "main", "nodeSelector": {INSTANCE_TYPE: "one"}}]
+    assert (site.check("train")["podSetUpdates"], Decimal(4) < site.held < Decimal(5)) == (pins, True)
+    site.play("train", admissionChecks=[_check("Pending")])
+    site.tick(60)
+    assert site.check("train")["podSetUpdates"] == pins

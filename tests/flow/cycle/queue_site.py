@@ -27,7 +27,7 @@ ANY: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict)
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 HOUR = 3600.0
 CLASSES = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)}
-KINDS = {"workloads": "Workload", "jobs": "Job", "nodes": "Node", "namespaces": "Namespace"}
+KINDS = {"pods": "Pod", "workloads": "Workload", "jobs": "Job", "nodes": "Node", "namespaces": "Namespace"}
 KINDS |= {"clusterqueues": "ClusterQueue", "localqueues": "LocalQueue", "resourceflavors": "ResourceFlavor"}
 
 
@@ -112,6 +112,13 @@ class QueueSite:
         spec = {"queueName": "q", "podSets": sets, "active": True, **({"priority": priority} if priority else {})}
         path = f"{KUEUE}/namespaces/{self.space(team)}/workloads"
         self.make(path, {"metadata": {"name": name, "creationTimestamp": self.now}, "spec": spec})
+
+    def pod(self, team: str, name: str, node: str) -> None:
+        """A pod of a team runs on a node."""
+        meta = {"name": name, "labels": {OPT_IN[0]: OPT_IN[1]}, "uid": f"pod-{name}", "creationTimestamp": self.now}
+        status = {"phase": "Running", "startTime": self.now}
+        body = {"metadata": meta, "spec": {**self.pod_spec(1), "nodeName": node}, "status": status}
+        self.make(f"/api/v1/namespaces/{self.space(team)}/pods", body)
 
     def tick(self, after_s: float = 0) -> Answer:
         """A look, so much later, and what Kueue makes of it."""

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 
 import msgspec
 import pytest
 from api_server import api_server
 from played_kueue import Played
+from queue_site import QueueSite
 
 HOUR = 3600.0
 
@@ -106,3 +108,55 @@ def test_a_person_may_put_it_back(played: Played) -> None:
     site.tick(60)
     site.tick(HOUR)
     assert site.stands("poor", "train") == "out"
+
+
+def test_another_s_idle_node_is_no_gift(played: Played) -> None:
+    """A team of $0.50 a day is not let in to a ready node of $1 an hour that another bought; with money it is, and the
+    dollars are its own from then on."""
+    site = played.site({"rich": "100", "poor": "0.50"}, gpus=2)
+    site.submit("rich", "first")
+    played.settle()
+    site.tick()
+    site.node("n1")
+    site.tick(60)
+    assert site.stands("rich", "first") == "admitted"
+    done = [{"type": "Finished", "status": "True", "reason": "Done", "message": "", "lastTransitionTime": site.now}]
+    site.patch("rich", "first", {"status": {"conditions": done, "admission": None}}, "/status")
+    site.submit("poor", "second")
+    played.settle()
+    site.tick(30)
+    assert site.stands("poor", "second") != "admitted"
+    assert played.evictions("q-poor/second") == 1
+    assert held(site, "poor") == 0
+    site.raise_budget("poor", "50")
+    site.tick(30)
+    assert site.stands("poor", "second") == "admitted"
+    assert held(site, "poor") > 2
+    site.pod("poor", "second", "n1")
+    before = held(site, "rich")
+    site.tick(60)
+    assert (held(site, "poor") > 2, held(site, "rich") < before) == (True, True)
+
+
+def test_what_an_earlier_answer_pinned_is_taken_back(played: Played) -> None:
+    """Work that was let in and evicted is pinned to no node while it waits for another."""
+    site = reserved_with_pins(played)
+    site.tick(60)
+    [check] = site.work("rich", "train")["status"]["admissionChecks"]
+    assert (check["state"], check.get("podSetUpdates")) == ("Pending", None)
+
+
+def reserved_with_pins(played: Played) -> QueueSite:
+    """Let in, evicted, and with its quota again; what was applied beside the state stays, as on a real server."""
+    site = played.site({"rich": "100"})
+    site.submit("rich", "train")
+    played.settle()
+    check = site.work("rich", "train")["status"]["admissionChecks"][0]
+    updates = [{"name": "main", "nodeSelector": {"a": "b"}}]
+    site.patch("rich", "train", {"status": {"admissionChecks": [{**check, "podSetUpdates": updates}]}}, "/status")
+    return site
+
+
+def held(site: QueueSite, team: str) -> Decimal:
+    """Settled and held in a team's budget."""
+    return sum((b.total for b in site.balances if b.meter.budget.name == team), Decimal(0))

@@ -1,17 +1,19 @@
 """Which queued work is let in: that whose pods all have room on ready nodes. Where there is no money it comes again.
 
-Where another makes the nodes of the pool it would be bought for, it is let in on dollars alone. Whatever else keeps
+Where another makes the nodes of the pool it would be bought for, it is let in on dollars alone. A ready node that
+another's budget holds is no gift: its own budget holds it first. Whatever else keeps
 it waiting is waited for: its nodes boot, or are tried again at the next look. Nothing is rejected.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import repeat
 from math import ceil
 from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.budget_limits import terms
+from pilotlight.decide.money.budget_limits import most, part_of, terms
 from pilotlight.decide.money.economics import stop_s
 from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, Plan
@@ -26,15 +28,14 @@ NO_MONEY: tuple[Code, ...] = ("budget", "step", "cap")
 
 
 class DollarGate(NamedTuple):
-    """A Workload to be let in once the dollars of these nodes are held; ``why`` nobody here makes them.
-
-    ``offering`` is that of the first of them.
-    """
+    """A Workload to be let in once the dollars of these nodes, of ``offering``, are held; ``why`` nobody here makes
+    them. ``selectors`` pin its pods to what is held for, by pod set."""
 
     of: Queued
     nodes: tuple[Terms, ...]
     why: str
     offering: str
+    selectors: dict[str, dict[str, str]]
 
 
 def answers(view: ClusterView, plan: Plan) -> Iterator[CheckAnswer]:
@@ -65,25 +66,87 @@ def on_dollars(
 ) -> Iterator[DollarGate]:
     """The Workloads that wait for nodes which another makes (``others``: who, by pool), with what is to be held.
 
-    Pods that fit on ready nodes are held for there. Nothing is stretched: nobody here can stop what runs there.
+    Pods that fit on ready nodes are held for there. Nothing is stretched: nobody here can stop what runs there. Where
+    the policy's pool says of which type its nodes are labelled, its pods are pinned to that; else another may give any
+    node that does, and the dearest is held for.
     """
     by_name = {offering.name: offering for offering in offerings}
     fits = {uid for group in plan.pods if group.verdict == "fits" for uid in group.uids}
+    groups = {uid: group for group in plan.pods for uid in group.uids}
     pods = {pod.uid: pod for pod in view.pending}
     for queued in view.queued:
         uids = _uids(queued, pods)
         found = _held_for(uids, plan)
         placed = fits.union(*(own for _, own in found))
-        if found and placed.issuperset(uids) and all(buy.pool in others for buy, _ in found):
-            nodes = [
-                terms_
-                for buy, own in found
-                for terms_ in nodes_for(
-                    by_name[buy.offering], [pods[uid] for uid in own], policy, buy.count / len(buy.demands)
-                )
-            ]
-            first = found[0][0]
-            yield DollarGate(of=queued, nodes=tuple(nodes), why=others[first.pool], offering=first.offering)
+        if not (found and placed.issuperset(uids) and all(buy.pool in others for buy, _ in found)):
+            continue
+        pin = _type_label(policy, {buy.pool for buy, _ in found})
+        nodes: list[tuple[Offering, Terms]] = []
+        for buy, own in found:
+            mine, share = [pods[uid] for uid in own], buy.count / len(buy.demands)
+            may = [by_name[buy.offering]] if pin else _may_give(by_name, groups[own[0]], buy, others)
+            nodes += max((_with_terms(each, mine, policy, share) for each in may), key=_dollars)
+        first = found[0][0]
+        pins = pinned(queued, policy, {buy.pool for buy, _ in found})
+        yield DollarGate(queued, tuple(t for _, t in nodes), others[first.pool], nodes[0][0].name, pins)
+
+
+def pinned(queued: Queued, policy: Policy, pools: set[str]) -> dict[str, dict[str, str]]:
+    """The labels of the type that the policy says the nodes of these pools carry, for sets that select none."""
+    pin = _type_label(policy, pools)
+    return {each.name: pin for each in queued.sets if pin and INSTANCE_TYPE not in each.selects}
+
+
+def _type_label(policy: Policy, pools: set[str]) -> dict[str, str]:
+    """The label of the type that the policy says the nodes of these pools carry, where it says one."""
+    said = {policy.pools[pool].labels.get(INSTANCE_TYPE, "") for pool in pools if pool in policy.pools}
+    kind = said.pop() if len(said) == 1 else ""
+    return {INSTANCE_TYPE: kind} if kind else {}
+
+
+def _may_give(by_name: Mapping[str, Offering], group: PodGroup, buy: Buy, others: Mapping[str, str]) -> list[Offering]:
+    """What another may make for these pods: what was chosen, and what does too and is dearer."""
+    dearer = (by_name[r.offering] for r in group.rejected if r.code == "dearer" and r.offering in by_name)
+    return [by_name[buy.offering], *(each for each in dearer if each.pool in others)]
+
+
+def _with_terms(
+    offering: Offering, pods: Sequence[PodDemand], policy: Policy, share: float
+) -> list[tuple[Offering, Terms]]:
+    return [(offering, terms_) for terms_ in nodes_for(offering, pods, policy, share)]
+
+
+def _dollars(nodes: Sequence[tuple[Offering, Terms]]) -> tuple[Decimal, str]:
+    return sum((most(terms_) for _, terms_ in nodes), Decimal(0)), nodes[0][0].name
+
+
+def unpaid_nodes(
+    answer: CheckAnswer,
+    view: ClusterView,
+    plan: Plan,
+    offerings: Iterable[Offering],
+    policy: Policy,
+    held: Mapping[str, Terms],
+) -> list[tuple[Offering, Terms]]:
+    """The nodes that a Workload is let in to and that are held for by others (``held``: whose, by instance): it will
+    hold them, and is held for before it does. What a node does for anybody else is not counted on."""
+    by_pool = {offering.pool: offering for offering in offerings}
+    where = {uid: group.where for group in plan.pods for uid in group.uids if group.verdict == "fits"}
+    uids = {uid for each in answer.of.sets for uid in each.uids}
+    on: dict[str, list[PodDemand]] = {}
+    for pod in view.pending:
+        if pod.uid in uids and pod.uid in where:
+            on.setdefault(where[pod.uid], []).append(pod)
+    found: list[tuple[Offering, Terms]] = []
+    for node in view.nodes:
+        offering = by_pool.get(node.pool)
+        if offering is None or node.name not in on:
+            continue
+        asked = next(nodes_for(offering, on[node.name], policy, stretched=True))
+        mine = held.get(node.instance or node.name)
+        if mine is None or any(part_of(b, mine) < part_of(b, asked) for b in policy.budgets):
+            found.append((offering, asked))
+    return found
 
 
 def _uids(queued: Queued, known: Container[str]) -> list[str]:
@@ -97,8 +160,13 @@ def _held_for(uids: Sequence[str], plan: Plan) -> list[tuple[Buy, list[str]]]:
     return [(buy, own) for buy in buys if (own := [uid for uid in uids if uid in buy.demands])]
 
 
-def nodes_for(offering: Offering, pods: Sequence[PodDemand], policy: Policy, share: float = 0) -> Iterator[Terms]:
-    """The nodes that a Workload's pods take for themselves: by their GPUs, and at least a ``share`` of one each."""
+def nodes_for(
+    offering: Offering, pods: Sequence[PodDemand], policy: Policy, share: float = 0, *, stretched: bool = False
+) -> Iterator[Terms]:
+    """The nodes that a Workload's pods take for themselves: by their GPUs, and at least a ``share`` of one each.
+
+    Their whole run is held for, or, ``stretched``, what a purchase would be.
+    """
     shapes = [pod.shape for pod in pods]
     gpus = sum(shape.gpu.total_milli for shape in shapes if shape.gpu.resource in (NVIDIA, AMD)) / MILLI_PER_GPU
     count = max(ceil(gpus / max(1, offering.gpus)), ceil(share * len(shapes)), 1)
@@ -111,7 +179,7 @@ def nodes_for(offering: Offering, pods: Sequence[PodDemand], policy: Policy, sha
         max_run_s=longest.max_run_s,
         stop_s=stop_s(pods),
     )
-    return repeat(msgspec.structs.replace(made, stretch_s=0), count)
+    return repeat(made if stretched else msgspec.structs.replace(made, stretch_s=0), count)
 
 
 def _ready(queued: Queued, groups: Mapping[str, PodGroup], nodes: Mapping[str, Node]) -> CheckAnswer:

@@ -125,7 +125,8 @@ def _pair(
 ) -> tuple[list[tuple[Hold, Lit]], list[Hold], tuple[Lit, ...]]:
     """Each instance that has no hold with the oldest of its pool that is free; holds and instances that are left."""
     taken = {h.instance for h in going}
-    waiting = sorted((h for h in going if not h.instance), key=lambda h: (h.since, h.id))
+    # Nodes that were bought are their purchase's before they are a Workload's.
+    waiting = sorted((h for h in going if not h.instance), key=lambda h: (of_workload(h), h.since, h.id))
     paired: list[tuple[Hold, Lit]] = []
     strange: list[Lit] = []
     for one in sorted((o for o in lit_ if o.instance not in taken), key=lambda o: (o.since, o.instance)):

@@ -1,8 +1,9 @@
-"""Holds for queued work whose nodes another makes: from before it is let in until it ends.
+"""Holds for queued work whose nodes another makes, or another's budget holds: from before it is let in until it ends.
 
 Each is a hold of a node of the pool that it would be bought for, by the Workload's turn. A node of that pool that is
-seen takes it over, and it is settled as that node's. One that has no node yet ends with its Workload, or after the
-longest run that this names: where nodes of its pool are seen they carry the cost, else it is charged by the clock.
+seen takes it over, where nobody holds for it or its owner's pods are on it, and it is settled as that node's. One that
+has no node yet ends with its Workload, or after the longest run that this names: where nodes of its pool are seen they
+carry the cost, else it is charged by the clock.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, of_workload, workloa
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.money.budgets import Hold, Terms
 from pilotlight.facts.workload import PodDemand, Reserving
-from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
@@ -53,10 +54,16 @@ def hold(deps: Deps, turn: str, nodes: tuple[Terms, ...], now: datetime) -> str:
     return budget_holds.reserve(deps, f"{OF_WORKLOAD}{turn}", 0, nodes, now)
 
 
-def is_held(deps: Deps, turn: str) -> bool:
-    """True where a Workload's dollars are held already: by a look that could not tell Kueue."""
+def held_pools(deps: Deps, turn: str) -> set[str]:
+    """The pools of nodes that a Workload's dollars are held for: by a look that could not tell Kueue."""
     found = HOLD.scan(deps.state, f"{deps.name}/{OF_WORKLOAD}{turn}.")
-    return any(entry.value.ended_at is None for entry in found)
+    return {entry.value.terms.pool for entry in found if entry.value.ended_at is None}
+
+
+def held_instances(deps: Deps) -> dict[str, Terms]:
+    """The terms on which nodes are held for, by instance."""
+    holds = (entry.value for entry in budget_accounts.every_hold(deps))
+    return {hold.instance: hold.terms for hold in holds if hold.instance and hold.ended_at is None}
 
 
 def describe_holds(nodes: tuple[Terms, ...]) -> str:
