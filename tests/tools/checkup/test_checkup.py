@@ -10,6 +10,7 @@ import pytest
 
 from pilotlight.facts.capacity import Mode, Offering, Taint
 from pilotlight.facts.limits.checks import Check, Token
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
@@ -32,6 +33,7 @@ OFFERED = (
         usd_per_hour=Decimal("0.159812"),
     ),
 )
+TEAM = Budget(name="nlp", scope=BudgetScope(team="nlp"), usd=Decimal(20), period="day")
 MIG = "nvidia.com/mig-1g.10gb"
 NODE = SeenNode(
     name="n1",
@@ -123,6 +125,12 @@ CASES = [
         seen(allowed={**ALL, EVIDENCE[1]: False}), POLICY, "right-evidence", "warning",
         "may not get coordination.k8s.io/leases cluster-autoscaler: an autoscaler at work is not seen",
         id="what tells of an autoscaler cannot be read",
+    ),
+    pytest.param(
+        WELL, msgspec.structs.replace(POLICY, budgets=(TEAM,)), "bind", "warning",
+        "the scheduler asks no budget: pods bind to idle nodes, their team pays from the next look, and training, "
+        "serving, notebook, batch run to their end beyond a hard budget",
+        id="a team has a hard budget, and its pods bind by themselves",
     ),
     pytest.param(
         seen(allowed={**ALL, QUEUES[0]: True, QUEUES[1]: False}), POLICY, "right-queues", "warning",

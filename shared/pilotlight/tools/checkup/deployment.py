@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pilotlight.decide.alerts.credential_end import token_check
 from pilotlight.facts.capacity import Mode, Offering
 from pilotlight.facts.limits.checks import Check
+from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import DEFAULT_CLASSES, Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.account_limits import eviction_limit_checks, limit_checks, pod_limit_checks
 from pilotlight.tools.checkup.autoscalers import autoscaler_checks
@@ -40,6 +41,7 @@ def checkup(
         *_rights(survey, policy, mode),
         *_evidence(survey, policy, mode),
         *_queues(survey),
+        *_binds(policy),
         *_too_many(survey),
         *_token(survey),
         *limit_checks(survey, policy, strongest(policy, mode)),
@@ -109,8 +111,23 @@ def _queues(survey: Survey) -> Iterator[Check]:
             subject="rights",
             verdict="warning",
             what=f"may answer Kueue's check, and not {' and '.join(str(right) for right in missing)}: "
-            "work without money is evicted again and again",
+            "work without money is evicted again",
             fix="apply infra/kubernetes/rbac/kueue.yaml",
+        )
+
+
+def _binds(policy: Policy) -> Iterator[Check]:
+    """Work that the scheduler may still put at a team's cost, where teams have hard budgets."""
+    teams = [b for b in policy.budgets if b.hard and isinstance(b.scope, BudgetScope) and b.scope.team]
+    loose = [name for name in DEFAULT_CLASSES if not policy.of_class(name).stops]
+    if teams and loose and set(policy.pools) - set(policy.homed):
+        yield Check(
+            code="bind",
+            subject="budgets",
+            verdict="warning",
+            what="the scheduler asks no budget: pods bind to idle nodes, their team pays from the next look, and "
+            f"{', '.join(loose)} run to their end beyond a hard budget",
+            fix="write at_hard_cap: stop for these classes, give pools homes, or queue the work: pilotlight kueue take",
         )
 
 
