@@ -1,7 +1,6 @@
 """Queues of a real Kueue behind KUBECONFIG, whose controllers move conditions by themselves; dollars are the world's.
 
-Skipped where the control plane serves Kueue's objects and nothing moves them: a ResourceFlavor that no controller
-gives its finalizer within seconds.
+A look sees all queues of the cluster: run it alone there.
 """
 
 import os
@@ -13,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kueue_at_work import is_at_work, within
 from queue_site import ANY, KUEUE, QueueSite
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING, Api, Missing
-from pilotlight.errors import BadRequest, Conflict
+from pilotlight.errors import Conflict
 from pilotlight.tools.install import queue_checks
 
 pytestmark = [
@@ -31,29 +31,9 @@ pytestmark = [
 def api() -> Api:
     """The control plane, where a Kueue is at work on it."""
     found = Api(of_file(Path(os.environ["KUBECONFIG"].split(os.pathsep)[0])))
-    name = f"pilotlight-test-{uuid.uuid4().hex[:8]}"
-    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}}
-    path = f"{KUEUE}/resourceflavors"
-    try:
-        found.ask("POST", path, NOTHING, flavor, JSON)
-    except (Missing, BadRequest):
-        pytest.skip("no Kueue is served here")
-    try:
-        if not within(8, lambda: bool(found.get(f"{path}/{name}", ANY)["metadata"].get("finalizers"))):
-            pytest.skip("Kueue's objects are served here, and no Kueue is at work")
-    finally:
-        found.ask("DELETE", f"{path}/{name}", NOTHING, {}, JSON)
+    if not is_at_work(found):
+        pytest.skip("no Kueue is at work here")
     return found
-
-
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    """Whether something comes true in time."""
-    ends = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > ends:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 Opens = Callable[..., "Real"]
@@ -99,6 +79,14 @@ class Real(QueueSite):
         self.node(f"{self.name}-{name}")
         path = f"/api/v1/nodes/{self.name}-{name}"
         assert within(30, lambda: not self.api.get(path, ANY)["spec"].get("taints"))
+
+    def end_job(self, team: str, name: str) -> None:
+        """A Job is deleted, and its pods with it."""
+        path = f"/apis/batch/v1/namespaces/{self.space(team)}/jobs/{name}"
+        self.api.ask("DELETE", path, NOTHING, {"propagationPolicy": "Background", "gracePeriodSeconds": 0}, JSON)
+        self._made.remove(path)
+        pods = f"/api/v1/namespaces/{self.space(team)}/pods"
+        assert within(20, lambda: not self.api.get(pods, ANY)["items"])
 
     def older_answer(self, team: str, name: str) -> None:
         """Retry with a time, as Pilotlight answered once."""
@@ -289,3 +277,20 @@ def _done(call: Callable[[], object]) -> bool:
     except Conflict:
         return False
     return True
+
+
+def test_another_s_idle_node_is_no_gift(opens: Opens) -> None:
+    """A team of half a dollar a day is not let in to a ready node that another's dollars hold; with money it is."""
+    site = opens({"rich": "100", "poor": "0.50"}, gpus=2)
+    site.job("rich", "first")
+    assert site.becomes("rich", "first", "reserved")
+    site.tick()
+    site.ready("a")
+    assert site.looks_until("rich", "first", "admitted")
+    site.end_job("rich", "first")
+    site.job("poor", "second")
+    assert site.becomes("poor", "second", "reserved")
+    site.tick(30)
+    assert not site.becomes("poor", "second", "admitted", 3)
+    site.raise_budget("poor", "50")
+    assert site.looks_until("poor", "second", "admitted")

@@ -43,12 +43,24 @@ LIFE = "~"
 """Between a node's id and when its next life began, in the name of an earlier one."""
 
 
+class _Owner(msgspec.Struct, frozen=True):
+    team: str
+    workload_class: str
+    part: Decimal
+
+
 class _Terms(msgspec.Struct):
     pool: str
     usd_per_hour: Decimal
     gpus: int
     team: str = ""
     workload_class: str = ""
+    owners: tuple[_Owner, ...] = ()
+
+    @property
+    def whose(self) -> tuple[_Owner, ...]:
+        """Who pays, each for which part."""
+        return self.owners or (_Owner(self.team, self.workload_class, Decimal(1)),)
 
 
 class _Hold(msgspec.Struct):
@@ -65,9 +77,10 @@ class _Account(msgspec.Struct):
 
 
 class BookedNode:
-    """One node. ``due_s`` is when what it was bought for ends at the soonest; ``charged_s`` what its hold spans."""
+    """One node while it is one owner's, or the part of it that is. ``due_s`` is when what it was bought for ends at the
+    soonest; ``charged_s`` what its hold spans."""
 
-    def __init__(self, pool: str, price: Decimal, gpus: int, launched_s: Seconds) -> None:
+    def __init__(self, pool: str, price: Decimal, gpus: Decimal, launched_s: Seconds) -> None:
         self.pool, self.price, self.gpus, self.launched_s = pool, price, gpus, launched_s
         self.ended_s: Seconds | None = None
         self.due_s = launched_s
@@ -86,7 +99,7 @@ class BookedNode:
 
     def measure(self, budget: Budget, seconds: Seconds) -> Decimal:
         """What so long a time takes of a budget of dollars or GPU-hours."""
-        rate = self.price if budget.usd is not None else Decimal(self.gpus)
+        rate = self.price if budget.usd is not None else self.gpus
         return rate * Decimal(max(0.0, seconds)) / Decimal(HOUR)
 
 
@@ -109,7 +122,10 @@ class StrangersBooks:
         self.budgets = policy.budgets
         self._classes = policy.classes
         self._nodes: dict[str, BookedNode] = {}
+        self._kinds: dict[str, tuple[Decimal, Decimal]] = {}
         self._holds: dict[str, str] = {}
+        self._whose: dict[str, tuple[_Owner, ...]] = {}
+        self._beside: dict[str, list[BookedNode]] = {}
         self._claims: dict[str, _Terms] = {}
         self._lock = RLock()
 
@@ -120,20 +136,41 @@ class StrangersBooks:
                 kind = CATALOG.instance_types[record["type"]]
                 pool = pool_name(record["type"], record["capacity_type"])
                 price = kind.prices[record["capacity_type"]].usd_per_hour
-                self._nodes[record["node"]] = BookedNode(pool, price, kind.gpus, record["t"])
+                self._kinds[record["node"]] = price, Decimal(kind.gpus)
+                self._nodes[record["node"]] = BookedNode(pool, *self._kinds[record["node"]], record["t"])
             elif record["event"] in ("terminate", "standby"):
-                entry = self._nodes[record["node"]]
-                entry.ended_s = record["t"] if entry.ended_s is None else entry.ended_s
+                for entry in (self._nodes[record["node"]], *self._beside.get(record["node"], ())):
+                    entry.ended_s = record["t"] if entry.ended_s is None else entry.ended_s
             elif record["event"] == "wake":
                 self._lives_again(record["node"], record["t"])
 
     def _lives_again(self, id: str, now_s: Seconds) -> None:
         """A start of a stopped node is another life of it: the one before keeps its books under a name of its own."""
+        before = self._past(id, now_s)
+        self._nodes[id] = BookedNode(before.pool, *self._kinds[id], now_s)
+
+    def _past(self, id: str, now_s: Seconds) -> BookedNode:
+        """The books of a node so far, under a name of their own."""
         before = self._nodes.pop(id)
         past = f"{id}{LIFE}{now_s:g}"
         self._nodes[past] = before
         self._holds = {key: past if of == id else of for key, of in self._holds.items()}
-        self._nodes[id] = BookedNode(before.pool, before.price, before.gpus, now_s)
+        self._whose.pop(id, None)
+        self._beside.pop(id, None)
+        return before
+
+    def _changes_hands(self, id: str, whose: Sequence[_Owner], since_s: Seconds) -> None:
+        """From here on others pay for it, each for a part."""
+        beside = self._beside.get(id, [])
+        before = self._past(id, since_s)
+        for entry in (before, *beside):
+            entry.ended_s = since_s if entry.ended_s is None else entry.ended_s
+        price, gpus = self._kinds[id]
+        made = [BookedNode(before.pool, price * one.part, gpus * one.part, since_s) for one in whose]
+        for one, entry in zip(whose, made, strict=True):
+            entry.team, entry.workload_class, entry.known, entry.held = one.team, one.workload_class, True, True
+        self._nodes[id], self._beside[id] = made[0], made[1:]
+        self._nodes |= {f"{id}{LIFE}{since_s:g}.{n}": entry for n, entry in enumerate(made[1:])}
 
     @property
     def entries(self) -> dict[str, BookedNode]:
@@ -157,20 +194,25 @@ class StrangersBooks:
                 self._claims[key] = hold.terms
                 return
             self._claims.pop(key, None)
-            entry = self._nodes[hold.instance]
-            entry.team, entry.workload_class = hold.terms.team, hold.terms.workload_class
+            id, since_s = hold.instance, (hold.since - START).total_seconds()
+            if key not in self._holds and self._whose.get(id, hold.terms.whose) != hold.terms.whose:
+                self._changes_hands(id, hold.terms.whose, since_s)
+            self._whose[id], self._holds[key] = hold.terms.whose, id
+            entry = self._nodes[id]
+            if not self._beside.get(id):
+                entry.team, entry.workload_class = hold.terms.team, hold.terms.workload_class
             entry.known = entry.held = True
-            entry.frozen |= hold.frozen
-            entry.charged_s = (min(entry.charged_s[0], (hold.since - START).total_seconds()), entry.charged_s[1])
-            self._holds[key] = hold.instance
+            for each in (entry, *self._beside.get(id, ())):
+                each.frozen |= hold.frozen
+                each.charged_s = (min(each.charged_s[0], since_s), each.charged_s[1])
 
     def deleted(self, key: str, now_s: Seconds) -> None:
         """A hold was settled, or given back."""
         with self._lock:
             self._claims.pop(key, None)
             if key in self._holds:
-                entry = self._nodes[self._holds[key]]
-                entry.charged_s = (entry.charged_s[0], now_s)
+                for entry in (self._nodes[self._holds[key]], *self._beside.get(self._holds[key], ())):
+                    entry.charged_s = (entry.charged_s[0], now_s)
 
     def over(self, nodes: Sequence[str], world: World, looked_s: Seconds) -> Iterator[str]:
         """Every budget that nodes just launched take above its limit: what is spent, and what runs to its end.
@@ -258,7 +300,7 @@ def _counts(budget: Budget, entry: BookedNode) -> bool:
 
 def _until_s(id: str, entry: BookedNode, world: World, looked_s: Seconds) -> Seconds:
     """Until when a live node is surely paid for, as far as that look showed."""
-    node = world.nodes.get(id)
+    node = world.nodes.get(id.partition(LIFE)[0])
     if node is None or not node.ready:
         return max(world.now_s, entry.due_s)
     return max([world.now_s, *(job.due_s for job in node.jobs.values() if job.start_s < looked_s - SKEW_S)])
