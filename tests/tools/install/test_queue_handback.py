@@ -1,13 +1,18 @@
 """Queues handed back to a Kueue that follows its own reconcile: nothing stays stuck, and what is left is said."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from api_server import api_server
 from played_kueue import Played
 from queue_site import QueueSite
+from typer.testing import CliRunner
 
+from pilotlight.errors import Failed
+from pilotlight.tools.cli.install import kueue_commands
 from pilotlight.tools.install import queue_checks
 
 
@@ -104,3 +109,23 @@ def test_nothing_is_changed_by_a_dry_run(played: Played) -> None:
     told = [(q.kind, q.freed) for q in queue_checks.hand_back(site.api, dry_run=True)]
     assert told == [("Workload", True), ("ClusterQueue", False), ("Workload", False)]
     assert played.server.store.version == before
+
+
+def test_the_command_says_what_is_left_and_fails(played: Played, tmp_path: Path) -> None:
+    """A line an object; where one could not be changed the run has failed, and says how to go on."""
+    site = reserved(played)
+    older_answer(played, site)
+    kubeconfig = tmp_path / "admin"
+    kubeconfig.write_text(played.server.kubeconfig())
+    app = typer.Typer()
+    kueue_commands.register(app)
+    words = ["kueue", "handback", "--kubeconfig", str(kubeconfig), "--context", "test"]
+    played.server.fail(403, on="PATCH .*/clusterqueues/q$", times=9)
+    done = CliRunner().invoke(app, words)
+    assert "Workload q-poor/train waits for no time of ours any more" in done.stdout
+    assert "ClusterQueue q could not be changed: " in done.stdout
+    assert isinstance(done.exception, Failed)
+    assert "1 object could not be changed, and all others were: run it again" in str(done.exception)
+    played.server._faults.clear()
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.stdout.splitlines()[0] == "ClusterQueue q waits for our answer no more"

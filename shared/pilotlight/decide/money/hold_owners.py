@@ -10,7 +10,7 @@ from pilotlight.decide.money.budget_limits import paid_until, part_of
 from pilotlight.decide.money.gpu_shares import shares
 from pilotlight.decide.money.holds import Lit, of_workload
 from pilotlight.facts.money.budgets import Hold, Owner, Terms
-from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import Policy
 
 
@@ -37,6 +37,12 @@ def owned(terms: Terms, owners: Sequence[Owner]) -> Terms:
     if len(owners) == 1:
         return replace(terms, team=owners[0].team, workload_class=owners[0].workload_class, owners=())
     return replace(terms, team=owners[0].team, workload_class=owners[0].workload_class, owners=tuple(owners))
+
+
+def asks_who(budget: Budget) -> bool:
+    """True where a budget asks whose a node is: its scope is a team or a class."""
+    scope = budget.scope
+    return isinstance(scope, BudgetScope) and scope.pool is None
 
 
 def pays_alike(budgets: Iterable[Budget], one: Terms, other: Terms) -> bool:

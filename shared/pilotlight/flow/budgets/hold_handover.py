@@ -31,53 +31,53 @@ class Handover:
 
     def of(self, live: Sequence[Live]) -> list[Live]:
         """All of them as they are now. A Workload's hold that a node takes over is that node's."""
+        budgets = self.deps.policy.budgets
+        if not any(rules.asks_who(budget) for budget in budgets):
+            return list(live)
         out: list[Live] = []
-        taken: set[str] = set()
-        waiting = [hold for hold, one in live if one is None]
+        waiting = {hold.id: hold for hold, one in live if one is None}
         for hold, one in live:
-            if one is None or hold.stopping or one.pool not in self._offerings:
-                out.append((hold, one))
-                continue
-            offering = self._offerings[one.pool]
-            known, seen = as_bound(hold, one)
-            owners = rules.owners_of(seen or one, offering.gpus, self.deps.policy)
-            if not owners or rules.pays_alike(self.deps.policy.budgets, hold.terms, rules.owned(hold.terms, owners)):
-                out.append((hold, one))
-                continue
-            left = [each for each in waiting if each.id not in taken]
-            fresh = self._handed_over(known, one, offering, owners, left)
-            taken.add(fresh.id)
-            out.append((fresh, one))
-        ids = {hold.id for hold, one in out if one is not None}
-        return [pair for pair in out if pair[1] is not None or pair[0].id not in ids]
+            owners = self._others(hold, one) if one is not None else ()
+            if one is not None and owners:
+                hold = self._handed_over(as_bound(hold, one)[0], one, owners, list(waiting.values()))
+                waiting.pop(hold.id, None)
+            out.append((hold, one))
+        taken = {hold.id for hold, one in out if one is not None}
+        return [(hold, one) for hold, one in out if one is not None or hold.id not in taken]
 
-    def _handed_over(
-        self, hold: Hold, one: Lit, offering: Offering, owners: Sequence[Owner], waiting: Sequence[Hold]
-    ) -> Hold:
-        entry = self.before.get(hold.id)
+    def _others(self, hold: Hold, one: Lit) -> tuple[Owner, ...]:
+        """Who pays for it from now on, where that is anybody else; a node that is being stopped stays as it is."""
+        if hold.stopping or not one.pods or one.pool not in self._offerings:
+            return ()
+        seen, policy = as_bound(hold, one)[1] or one, self.deps.policy
+        owners = rules.owners_of(seen, self._offerings[one.pool].gpus, policy)
+        if not owners or rules.pays_alike(policy.budgets, hold.terms, rules.owned(hold.terms, owners)):
+            return ()
+        return owners
+
+    def _handed_over(self, hold: Hold, one: Lit, owners: Sequence[Owner], waiting: Sequence[Hold]) -> Hold:
+        entry, offering = self.before.get(hold.id), self._offerings[one.pool]
         if entry is None:  # It is held for from this look on.
             return replace(hold, terms=rules.owned(self._terms(offering, owners[0]), owners))
         self.still_ours()
         budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now)
-        known = {
-            "classes": hold.classes,
-            "teams": hold.teams,
-            "frozen": hold.frozen,
-            "since": rules.begins_at(hold, self.now),
-        }
-        asked = rules.waits_for(waiting, one.pool, owners[0])
-        if asked is not None:
-            own = replace(rules.owned(asked.terms, owners), minimum_s=0)
-            return replace(asked, terms=own, instance=one.instance, matched_at=self.now, **known)
-        return Hold(
+        asked = rules.waits_for(waiting, one.pool, owners[0]) or Hold(
             id=f"held.{one.instance}.{self.now:%Y%m%dT%H%M%S%f}",
             decision="",
-            terms=replace(rules.owned(self._terms(offering, owners[0]), owners), minimum_s=0),
+            terms=self._terms(offering, owners[0]),
+            since=self.now,
             binds_until=self.now,
             until=self.now,
+        )
+        return replace(
+            asked,
+            terms=replace(rules.owned(asked.terms, owners), minimum_s=0),
+            since=rules.begins_at(hold, self.now),
             instance=one.instance,
             matched_at=self.now,
-            **known,
+            frozen=hold.frozen,
+            classes=hold.classes,
+            teams=hold.teams,
         )
 
     def _terms(self, offering: Offering, owner: Owner) -> Terms:
