@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stage import Stage
 
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -88,6 +90,37 @@ def test_a_node_that_two_teams_share_is_paid_for_by_their_gpus() -> None:
     assert on.nodes("eight") == 0
     assert ended["rich"] + ended["poor"] == spent(on)
     assert ended["poor"] == pytest.approx(Decimal(8), abs=Decimal("0.60"))
+
+
+PODS = st.lists(
+    st.tuples(
+        st.sampled_from(["rich", "poor", "third"]),
+        st.integers(1, 8),
+        st.integers(0, 90),
+        st.sampled_from([300, 1500, 4000]),
+    ),
+    min_size=1,
+    max_size=7,
+)
+"""Pods: whose, how many GPUs, after how many minutes they come, how many seconds they run."""
+
+
+@given(pods=PODS)
+@settings(max_examples=12, deadline=None)
+def test_what_teams_are_charged_is_what_nodes_cost(pods: list[tuple[str, int, int, int]]) -> None:
+    """Whoever comes and goes on shared nodes, in whatever order: the sum is the world's, to the cent."""
+    teams = {"rich": "900", "poor": "900", "third": "900"}
+    budgets = tuple(
+        Budget(name=team, scope=BudgetScope(team=team), usd=Decimal(usd), period="day") for team, usd in teams.items()
+    )
+    on = Stage(pools={"eight": PoolPolicy(instance_type="eight", max=3)}, budgets=budgets, classes={"batch": TWO_HOURS})
+    for minute in range(240):
+        for n, (team, gpus, at, run_s) in enumerate(pods):
+            if at == minute:
+                on.submit(f"p{n}", gpus=gpus, run_s=run_s, team=team)
+        on.minutes(1)
+    assert on.nodes("eight") == 0
+    assert abs(sum(totals(on).values()) - spent(on)) <= Decimal("0.03")
 
 
 def spent(on: Stage) -> Decimal:
