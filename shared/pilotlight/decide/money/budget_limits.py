@@ -121,6 +121,11 @@ def part_of(budget: Budget, terms: Terms | CostLine) -> Decimal:
     return sum((one.part for one in owners if in_scope(scope, terms.pool, one.workload_class, one.team)), _NONE)
 
 
+def _part(meter: Meter, hold: Hold) -> Decimal:
+    """The part of a node that a meter which counts it takes."""
+    return part_of(meter.budget, hold.terms) if hold.terms.owners else _WHOLE
+
+
 def in_scope(scope: BudgetScope | Literal["all"], pool: str, workload_class: str, team: str) -> bool:
     """True where a scope counts what runs in a pool for a class and a team."""
     if not isinstance(scope, BudgetScope):
@@ -131,8 +136,7 @@ def in_scope(scope: BudgetScope | Literal["all"], pool: str, workload_class: str
 
 def unpaid(budgets: Iterable[Budget], terms: Terms) -> str:
     """Why nobody pays for a node of such terms, or empty: other teams have hard budgets, and none is of its team or,
-    where it is hard, counts it otherwise. Nodes for no team, as spares, are the policy's own.
-    """
+    where it is hard, counts it otherwise. Nodes for no team, as spares, are the policy's own."""
     found = [(budget, isinstance(budget.scope, BudgetScope) and budget.scope.team is not None) for budget in budgets]
     if not terms.team or not any(budget.hard and of_team for budget, of_team in found):
         return ""
@@ -243,8 +247,7 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
 
     The end of the meter's window is as late as it can say: from there on the next window counts.
     """
-    part = part_of(meter.budget, hold.terms)
-    room = room / part if part else room
+    room = room / (_part(meter, hold) or _WHOLE)
     if meter.end is None:
         return MAX if room >= hold.terms.usd_per_hour else hold.since
     rate = hourly_rate(meter, hold.terms)
@@ -273,7 +276,7 @@ def hourly_rate(meter: Meter, own: Terms | Offering) -> Decimal:
 
 def used_amount(meter: Meter, hold: Hold, until: datetime) -> Decimal:
     """Amount that a node takes of a meter that is up until a moment. A rate is taken whole while the node is up."""
-    part = part_of(meter.budget, hold.terms)
+    part = _part(meter, hold)
     if meter.end is None:
         return part * hold.terms.usd_per_hour
     begin, end = max(hold.since, meter.start), min(paid_until(hold, until), meter.end)
