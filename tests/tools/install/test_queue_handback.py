@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 import typer
 from api_server import api_server
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from played_kueue import Played
 from queue_site import QueueSite
 from typer.testing import CliRunner
 
 from pilotlight.errors import Failed
+from pilotlight.facts.messages import Tick
+from pilotlight.flow.reconcile import reconcile
 from pilotlight.tools.cli.install import kueue_commands
 from pilotlight.tools.install import queue_checks
 
@@ -129,3 +133,39 @@ def test_the_command_says_what_is_left_and_fails(played: Played, tmp_path: Path)
     played.server._faults.clear()
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert done.stdout.splitlines()[0] == "ClusterQueue q waits for our answer no more"
+
+
+MOMENTS = st.lists(st.sampled_from(["look", "Kueue", "older answer", "money", "none"]), max_size=12)
+"""What happens before a queue is handed back: a look alone, one step of Kueue's alone, a budget that changes."""
+
+
+@given(moments=MOMENTS, strategy=st.sampled_from(["BestEffortFIFO", "StrictFIFO"]))
+@settings(max_examples=30, deadline=None)
+def test_at_any_moment_the_quota_is_used_up(moments: list[str], strategy: str) -> None:
+    """Two Workloads for one GPU: whatever was under way, one of them is admitted, and the other waits for its quota."""
+    with api_server() as server:
+        played = Played(server)
+        site = played.site({"poor": "0.01"}, strategy=strategy)
+        for name in ("train", "other"):
+            site.submit("poor", name)
+        for moment in moments:
+            _happens(played, site, moment)
+        assert [q.failed for q in queue_checks.hand_back(site.api, dry_run=False) if q.failed] == []
+        played.settle()
+        assert sorted(site.stands("poor", name) for name in ("train", "other")) == ["admitted", "waits"]
+
+
+def _happens(played: Played, site: QueueSite, moment: str) -> None:
+    assert played.kueue is not None
+    if moment == "look":
+        site.stage.wait(60)
+        reconcile(site.deps, Tick(cluster="c"))
+    elif moment == "Kueue":
+        played.kueue.step()
+    elif moment == "older answer":
+        if site.stands("poor", "train") == "reserved":
+            check = {"name": "pilotlight", "state": "Retry", "message": "", "lastTransitionTime": site.now}
+            late = {**check, "requeueAfterSeconds": 3600}
+            site.patch("poor", "train", {"status": {"admissionChecks": [late]}}, "/status")
+    else:
+        site.raise_budget("poor", "50" if moment == "money" else "0.01")
