@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from pilotlight.facts.cluster_view import ClusterView
 from small_fleet import A100, FLEET, NOW, SAME_SPEED, node, pod, policy
 
-from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy

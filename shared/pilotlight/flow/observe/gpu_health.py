@@ -5,7 +5,7 @@ An alert is a hint: of a node that is not there it says nothing, nor of one that
 
 from msgspec.structs import replace
 
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import State

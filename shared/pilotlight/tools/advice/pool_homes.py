@@ -7,8 +7,7 @@ import msgspec
 
 from pilotlight.decide.place.belonging import acting_pools
 from pilotlight.decide.place.homes import homed_pools
-from pilotlight.facts.capacity import Offering
-from pilotlight.facts.cluster_view import ClusterView
+from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.policy import Policy
 
