@@ -104,6 +104,21 @@ def kubernetes(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return pods, [group]
 
 
+def ray_cluster(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A RayCluster, as a RayJob makes one too: a head without GPUs, and two groups of workers."""
+    workers = [_of_ray(f"ray-{n % 2}-{n}", f"workers-{n % 2}", "worker") for n in range(nodes)]
+    return [_of_ray("ray-head", "headgroup", "head"), *workers], []
+
+
+def _of_ray(name: str, group: str, type_: str, *others: str) -> dict[str, Any]:
+    """A pod of a RayCluster, with ``others`` beside Ray's own container."""
+    labels = {"ray.io/cluster": "ray", "ray.io/group": group, "ray.io/node-type": type_, "ray.io/is-ray-node": "yes"}
+    limits = {"nvidia.com/gpu": 8} if type_ == "worker" else {}
+    ray = {"name": f"ray-{type_}", "image": "i", "resources": {"limits": limits}}
+    beside = [{"name": other, "image": "i", "resources": {}} for other in others]
+    return pod(name, gpus=0, meta=_meta(name, "RayCluster", "ray", labels), containers=[ray, *beside])
+
+
 def kueue_v1beta1(nodes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A suspended MPIJob: no pods, a Workload that has its quota and waits for its check."""
     return [], [workload(nodes, "v1beta1")]
@@ -157,8 +172,8 @@ def plan(seen: ClusterView, most: int) -> Plan:
 
 Source = Callable[[int], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
 SOURCES: tuple[Source, ...] = (
-    mpi_job, pytorch_job, job_set, pod_group_of_kueue, volcano, kai, leader_worker_set, kubernetes, kueue_v1beta1,
-    kueue_v1beta2,
+    mpi_job, pytorch_job, job_set, pod_group_of_kueue, volcano, kai, leader_worker_set, kubernetes, ray_cluster,
+    kueue_v1beta1, kueue_v1beta2,
 )  # fmt: skip
 
 
@@ -264,6 +279,22 @@ def test_a_leader_whose_workers_wait_for_it_is_bought_for_alone() -> None:
     assert view([_replica(0, 4)], objects=[_set("LeaderCreated")]).pending[0].shape.gang is not None
     later = view([_replica(n, 4) for n in range(4)], objects=[_set("LeaderReady")])
     assert {d.shape.gang.size for d in later.pending if d.shape.gang} == {4}
+
+
+def test_a_ray_cluster_that_scales_itself_is_no_gang() -> None:
+    """Its head has the autoscaler beside it: each worker that it adds is bought for as it comes."""
+    workers = [_of_ray(f"ray-{n}", "workers", "worker") for n in range(3)]
+    seen = view([_of_ray("ray-head", "headgroup", "head", "autoscaler"), *workers])
+    assert [d.shape.gang for d in seen.pending] == [None] * 3
+    assert [buy.count for buy in plan(seen, most=2).buys] == [2]
+
+
+def test_a_group_of_its_own_goes_before_the_ray_cluster() -> None:
+    """Where KubeRay leaves the gang to Volcano, its PodGroup says who starts together."""
+    pods, _ = ray_cluster(2)
+    for one in pods:
+        one["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "ray-ray-pg"}
+    assert {d.shape.gang.key for d in view(pods).pending if d.shape.gang} == {"team-a/ray-ray-pg"}
 
 
 def test_a_pod_group_of_one_is_no_gang() -> None:

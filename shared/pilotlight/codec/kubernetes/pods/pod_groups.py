@@ -2,7 +2,8 @@
 
 A plain Job with parallelism is no gang: its pods start one by one. Sources of the names: Kueue plain pod groups,
 Volcano, the scheduler plugins' coscheduling, JobSet, Kubeflow training operator, KAI (v2alpha2), LeaderWorkerSet (v1),
-Kubernetes' own PodGroups (scheduling.k8s.io/v1alpha2 of 1.36), and Pilotlight's own annotation.
+Kubernetes' own PodGroups (scheduling.k8s.io/v1alpha2 of 1.36), KubeRay's RayClusters, those of RayJobs too, and
+Pilotlight's own annotation.
 """
 
 from collections import defaultdict
@@ -26,6 +27,9 @@ _LABELS = (
 _LWS = "leaderworkerset.sigs.k8s.io/"
 NO_SETS: Mapping[str, LeaderWorkerSet] = {}
 LWS_NAME, _LWS_GROUP, _LWS_WORKER = f"{_LWS}name", f"{_LWS}group-index", f"{_LWS}worker-index"
+_RAY_CLUSTER, _RAY_NODE = "ray.io/cluster", "ray.io/node-type"
+_RAY_SCALER = "autoscaler"
+"""The container that KubeRay puts into the head of a RayCluster which scales itself."""
 _TOO_MANY = int(GANG_PODS.most) + 1
 """What a size counts as that is larger: no gang of it is ever whole."""
 _SIZES = (GANG_SIZE, "kueue.x-k8s.io/pod-group-total-count", f"{_LWS}size")
@@ -40,6 +44,8 @@ def gang_key(pod: Pod) -> str:
         named.append(f"{meta.labels[LWS_NAME]}-{meta.labels[_LWS_GROUP]}")
     if pod.spec.scheduling_group is not None and pod.spec.scheduling_group.pod_group_name:
         named.append(pod.spec.scheduling_group.pod_group_name)
+    if meta.labels.get(_RAY_CLUSTER):
+        named.append(meta.labels[_RAY_CLUSTER])
     return f"{meta.namespace}/{whole_name(named[0])}" if named else ""
 
 
@@ -54,13 +60,15 @@ def gang_sizes(
     """Every gang by key, from all live pods and whether each holds a GPU.
 
     Its size is what its pods or its PodGroup declare, else the number of its pods there are; members that hold no
-    GPU (an MPI launcher) are not counted. A PodGroup of one pod is no gang. Of a LeaderWorkerSet whose workers are made
-    when their leader is ready, a leader without workers needs nobody else.
+    GPU (an MPI launcher) are not counted. A PodGroup of one pod is no gang, nor is a RayCluster that scales itself: its
+    workers come one by one. Of a LeaderWorkerSet whose workers are made when their leader is ready, a leader without
+    workers needs nobody else.
     """
     with_gpu: dict[str, int] = defaultdict(int)
     without: dict[str, int] = defaultdict(int)
     declared: dict[str, int] = {}
     led: dict[str, bool] = {}
+    scaled: set[str] = set()
     for pod, has_gpu in pods:
         key = gang_key(pod)
         if not key:
@@ -71,7 +79,9 @@ def gang_sizes(
             declared[key] = size
         if _leads_alone(pod, sets) is not None:
             led[key] = led.get(key, True) and bool(_leads_alone(pod, sets))
-    alone = {key for key, leader in led.items() if leader}
+        if _scales_its_cluster(pod):
+            scaled.add(key)
+    alone = scaled.union(key for key, leader in led.items() if leader)
     alone |= {key for key, group in groups.items() if group.least <= 1 and declared.get(key, 1) == 1}
     return {
         key: Gang(key=key, size=max(1, declared[key] - without[key] if key in declared else count))
@@ -87,6 +97,12 @@ def _leads_alone(pod: Pod, sets: Mapping[str, LeaderWorkerSet]) -> bool | None:
     if made_by is None or made_by.spec.startup_policy != "LeaderReady":
         return None
     return meta.labels.get(_LWS_WORKER) == "0"
+
+
+def _scales_its_cluster(pod: Pod) -> bool:
+    """True where a pod is the head of a RayCluster that adds and removes workers as it needs them."""
+    head = pod.metadata.labels.get(_RAY_NODE) == "head"
+    return head and any(container.name == _RAY_SCALER for container in pod.spec.containers)
 
 
 def _declared(pod: Pod, group: PodGroup | None) -> int:

@@ -17,7 +17,9 @@ from pilotlight.units import Seconds
 
 STEP_S: Seconds = 60
 """How exactly the end of a deleted pod is known."""
-GANGS = ("MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "TrainJob", "JobSet", "LeaderWorkerSet")
+GANGS = (
+    "MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "TrainJob", "JobSet", "LeaderWorkerSet", "RayCluster",
+)  # fmt: skip
 """Kinds of owners whose pods start together."""
 _GPUS = 'kube_pod_container_resource_requests{resource=~"nvidia_com_gpu|amd_com_gpu"}'
 _OWNERS = f'kube_pod_owner{{owner_kind=~"{"|".join(GANGS)}"}}'
