@@ -1,11 +1,17 @@
-"""A holder of the lease that is asked to look again: how long it goes on."""
+"""A holder of the lease that is asked to look again: how long it goes on; and the rooms that few looks enter."""
 
 import dataclasses
+from inspect import signature
 
 import pytest
 from stage import Stage
 
 from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.money.budgets import Money
+from pilotlight.flow.cycle.cycle import LATE_ROOMS, LateRoom
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.world.world_cluster import WorldCluster
 
 
@@ -39,3 +45,24 @@ def test_a_holder_looks_again_while_it_is_asked(takes_s: float, bought: int) -> 
     stage.deps = dataclasses.replace(stage.deps, cluster=cluster)
     stage.event(stage.submit("first"))
     assert stage.world.launches == bought
+
+
+ENTERED = ("cycle.gpu_health", "cycle.kueue_check", "observe.advice_records")
+
+
+@pytest.mark.parametrize("room", LATE_ROOMS, ids=ENTERED)
+def test_a_room_is_there_and_takes_what_it_is_given(room: LateRoom) -> None:
+    """The function that is loaded by its name takes dependencies, look, plan and money."""
+    assert [p.annotation for p in signature(room.load()).parameters.values()] == [Deps, Snapshot, Plan, Money]
+
+
+def test_a_purchase_and_a_tick_with_nothing_for_them_enter_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sick or marked, nothing is queued, and no pool is advised on: none is asked to do anything."""
+    entered: list[str] = []
+    functions = ("tend", "admit", "follow")
+    for room, name in zip(ENTERED, functions, strict=True):
+        monkeypatch.setattr(f"pilotlight.flow.{room}.{name}", lambda *_, of=name: entered.append(of))
+    stage = Stage()
+    stage.event(stage.submit("a"))
+    stage.minutes(5)
+    assert (stage.world.launches, entered) == (1, [])

@@ -120,7 +120,7 @@ class Cycle:
         self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
 
-    def enter(self, room: "Room", snapshot: Snapshot, plan: Plan, money: Money) -> tuple[str, ...]:
+    def enter(self, room: "LateRoom", snapshot: Snapshot, plan: Plan, money: Money) -> tuple[str, ...]:
         """What a room did, a line each, where there is anything for it."""
         return room.load()(self.deps, snapshot, plan, money) if room.when(self, snapshot, plan) else ()
 
@@ -206,7 +206,7 @@ class Cycle:
 Enters = Callable[[Deps, Snapshot, Plan, Money], tuple[str, ...]]
 
 
-class Room(NamedTuple):
+class LateRoom(NamedTuple):
     """A room that few looks need: its question, and its function, which is imported when the answer is yes."""
 
     when: Callable[[Cycle, Snapshot, Plan], bool]
@@ -218,7 +218,7 @@ def late(room: str, name: str) -> Callable[[], Enters]:
     return lambda: cast(Enters, getattr(import_module(f"pilotlight.flow.{room}"), name))
 
 
-GPU_HEALTH = Room(
+GPU_HEALTH = LateRoom(
     lambda cycle, look, plan: (
         cycle.aim.releases
         and (any(f.code == SICK_GPU for f in plan.findings) or any(node.marked for node in look.view.nodes))
@@ -227,10 +227,10 @@ GPU_HEALTH = Room(
 )
 """Nodes whose GPUs are not well are closed to new pods; those that were are opened once they are well."""
 
-ADMISSION_CHECKS = Room(lambda _, look, __: bool(look.view.queued), late("cycle.kueue_check", "admit"))
+ADMISSION_CHECKS = LateRoom(lambda _, look, __: bool(look.view.queued), late("cycle.kueue_check", "admit"))
 """Workloads that wait for our admission check are let in."""
 
-ADVICE = Room(
+ADVICE = LateRoom(
     lambda cycle, _, __: (
         cycle.aim.releases and any(cycle.deps.mode_of(pool) == "advise" for pool in cycle.deps.policy.pools)
     ),
@@ -238,7 +238,7 @@ ADVICE = Room(
 )
 """Advice of this look is noted, to be held against what people do."""
 
-ROOMS = (GPU_HEALTH, ADMISSION_CHECKS, ADVICE)
+LATE_ROOMS = (GPU_HEALTH, ADMISSION_CHECKS, ADVICE)
 
 
 def _without_record(plan: Plan) -> Outcome:
