@@ -39,6 +39,8 @@ class WorldApi(ApiServer):
     def answer(self, asked: Asked) -> tuple[int, Json]:
         """As the stand-in answers, over the world as it is now."""
         self.mirror()
+        if asked.path.endswith("/leases/kube-scheduler") and not self.world.faults.silent:
+            self.store.write(self.store.resource("leases"), scheduler_lease(self.world.clock.now()))
         status, value = super().answer(asked)
         if asked.method == "PATCH" and "/nodes/" in asked.path:
             closed = value["spec"].get("unschedulable", False) or _carries(value, labels.DRAINING)
@@ -121,8 +123,16 @@ def waiting_pod(demand: PodDemand) -> Json:
         spec["affinity"] = {"nodeAffinity": required}
     if demand.homes:
         spec["tolerations"] = [_toleration(home) for home in demand.homes]
-    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": demand.said}
+    conditions = [refused] if demand.said else []
     return {"kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+def scheduler_lease(renewed: datetime) -> Json:
+    """The Lease of kube-scheduler."""
+    meta = {"name": "kube-scheduler", "namespace": "kube-system"}
+    spec = {"holderIdentity": "control-plane-1", "renewTime": renewed.isoformat()}
+    return {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta, "spec": spec}
 
 
 def running_pod(pod: BoundPod, node: str) -> Json:

@@ -159,6 +159,7 @@ CALLS: Mapping[str, type[_Wire]] = {
     "cluster/name_home": NameHome,
     "cluster/tolerate": Tolerate,
     "cluster/beat": Nothing,
+    "cluster/scheduler_beat": Nothing,
     "cluster/bound_pods": OfNode,
     "cluster/drain": OfNode,
     "cluster/evict": Evict,

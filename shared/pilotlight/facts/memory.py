@@ -18,12 +18,15 @@ from pilotlight.units import Seconds
 
 
 class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool that was lit for a shape and did not help it: never again for that shape until ``until``."""
+    """A pool that was lit for a shape and did not help it: never again for that shape until ``until``, or until one of
+    these ``pods`` of the shape is bound there.
+    """
 
     shape: str
     pool: str
     until: datetime
     why: str
+    pods: tuple[str, ...] = ()
 
 
 class FitMismatch(msgspec.Struct, frozen=True, kw_only=True):

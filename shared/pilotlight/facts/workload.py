@@ -210,6 +210,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: Seconds = 30  # Seconds that it may take to stop.
     checkpoint_takes_s: Seconds = 0  # Seconds of a checkpoint that it is asked for; 0 where it cannot be asked.
     said: str = ""  # What the scheduler last said of it.
+    scheduler: str = ""  # The scheduler that it names; empty for the cluster's default.
     never_preempts: bool = False  # Its priority class has preemptionPolicy Never.
     refused: tuple[str, ...] = ()  # Its claims that do not count, each a sentence.
     homes: tuple[str, ...] = ()  # Homes whose taint it tolerates, in its own order; its shape's tolerations have none.

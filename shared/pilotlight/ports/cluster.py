@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pilotlight.facts.capacity import BoundPod, ClusterView
     from pilotlight.facts.limits.isolated_objects import SetApart
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
@@ -84,6 +86,15 @@ class PartlyRead(Cluster, Protocol):
 
     def observe_without(self, apart: "Sequence[SetApart]") -> "ClusterView":
         """As ``observe``, and of these objects only the names, and where they are, are read."""
+        ...
+
+
+@runtime_checkable
+class ScheduledCluster(Cluster, Protocol):
+    """A cluster whose scheduler shows that it lives."""
+
+    def scheduler_beat(self) -> "datetime | None":
+        """When it last did, by its Lease; None where that is not there, or may not be read."""
         ...
 
 

@@ -17,7 +17,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     ``reclaim`` draws a life for every spot node, exponential at its type's interruptions an hour;
     ``notice_s`` warns so long before. Jobs keep a checkpoint every ``checkpoint_s`` of run time and
     take ``restore_s`` at the start after an interruption. ``replace_lost`` makes pools replace nodes
-    that were taken, as cloud groups do. Binds on their way to a node land until ``bind_s`` after it was closed.
+    that were taken, as cloud groups do. Binds on their way to a node land until ``bind_s`` after it was closed. A
+    scheduler that is ``silent`` binds no pod, says nothing of any and renews no Lease.
     ``api_errors`` are (port method, error) pairs, each raised once, in order.
     """
 
@@ -34,4 +35,5 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     notice_s: Seconds = 0.0  # From a notice to the node's end; 0 gives none.
     replace_lost: bool = False  # Pools replace nodes that were taken.
     bind_s: Seconds = 0.0  # Binds land so long after a node was closed.
+    silent: bool = False  # The scheduler does nothing.
     api_errors: tuple[tuple[str, PilotlightError], ...] = ()  # (port method, error), each raised once.

@@ -179,10 +179,13 @@ class World(WorldEvents):
     def set_faults(self, faults: Faults) -> None:
         """Let other things go wrong from now on; what was drawn before stays drawn."""
         with self._lock:
+            woken = self.faults.silent and not faults.silent
             self.faults = self.fleet.faults = self._workload.faults = faults
             self._errors = list(faults.api_errors)
             for node in self.nodes.values():
                 node.value = None
+            if woken:
+                self._workload.look_again(self.nodes.values(), self.now_s)
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:

@@ -73,6 +73,10 @@ class WorldCluster:
     def beat(self) -> None:
         """The world has no watchman."""
 
+    def scheduler_beat(self) -> datetime | None:
+        with self._world.call("scheduler_beat"):
+            return None if self._world.faults.silent else self._world.clock.now()
+
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         with self._world.call("bound_pods"):
             return tuple(self._bound(self._node(node)))

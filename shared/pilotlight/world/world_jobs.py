@@ -1,7 +1,7 @@
 """The cluster's jobs: those that wait, those that run and where, and those that have finished."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from pilotlight.errors import BadInput
@@ -157,12 +157,19 @@ class Workload:
 
     def bind(self, now_s: Seconds) -> None:
         """Start what waits and fits, now that some nodes have more room, or other pods near by."""
-        while self._roomier or self._stirred:
+        while not self.faults.silent and (self._roomier or self._stirred):
             roomier = [n for n in self._roomier if self.scheduler.takes_pods(n)]
             stirred, self._stirred = self._stirred, False
             self._roomier.clear()
             if (roomier or stirred) and self.waiting.jobs:
                 self._serve(roomier, now_s, stirred=stirred)
+
+    def look_again(self, nodes: Iterable[WorldNode], now_s: Seconds) -> None:
+        """The scheduler is back: all that waits is tried on all nodes."""
+        self._roomier.extend(nodes)
+        self.bind(now_s)
+        for job in self.waiting.jobs.values():
+            job.refuse()
 
     def _serve(self, roomier: Sequence[WorldNode], now_s: Seconds, *, stirred: bool) -> None:
         homes = dict.fromkeys(node.home for node in roomier if node.home)
@@ -194,6 +201,8 @@ class Workload:
 
     def _enter(self, job: WorldJob, now_s: Seconds) -> None:
         if not self._start(job, now_s):
+            if not self.faults.silent:
+                job.refuse()
             asks = self._asks(job)
             self._minding = self._minding or any(ask.need.minds for ask in asks)
             self.waiting.add(asks, job)
@@ -203,7 +212,7 @@ class Workload:
         return tuple(map(self.scheduler.ask, job.demands))
 
     def _start(self, job: WorldJob, now_s: Seconds) -> bool:
-        placement = self.scheduler.place(job.demands)
+        placement = self.scheduler.place(job.demands) if not self.faults.silent else None
         if placement is None:
             return False
         job.begin(now_s, placement, self.faults.restore_s)

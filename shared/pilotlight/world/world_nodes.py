@@ -40,6 +40,10 @@ class Binding(NamedTuple):
     devices: tuple[int, ...]
 
 
+REFUSED = "no node is available"
+"""What the scheduler says of a pod that it finds no node for."""
+
+
 class WorldJob:
     """One pod, or the pods of one gang, that run ``run_s`` seconds once all are placed.
 
@@ -146,6 +150,10 @@ class WorldJob:
         reached_s = self.reached_s(now_s)
         self.saved_s, self.saves_s = self.kept_s(now_s, checkpoint_s), None
         return reached_s - self.saved_s + restored_s
+
+    def refuse(self) -> None:
+        """The scheduler finds no node for its pods, and says so."""
+        self.demands = tuple(d if d.said else msgspec.structs.replace(d, said=REFUSED) for d in self.demands)
 
     def tolerate(self, uid: str, home: str) -> None:
         """A pod of it tolerates a home too."""

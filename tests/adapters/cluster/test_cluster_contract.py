@@ -11,6 +11,9 @@ from world_as_kubernetes import kubernetes_ports
 
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Throttled, Unavailable
 from pilotlight.facts.workload import Gang, PodDemand
+from pilotlight.ports.cluster import ScheduledCluster
+from pilotlight.world.faults import Faults
+from pilotlight.world.world_nodes import REFUSED
 
 KUBERNETES = "through an API server"
 
@@ -36,12 +39,26 @@ def _as_an_object_says(demand: PodDemand) -> PodDemand:
 
 
 def test_pods_that_wait_are_seen_whole(here: Ports) -> None:
-    """What an observer reads of a waiting pod is the pod that was created, to the last field."""
+    """What an observer reads of a waiting pod is the pod that was made, to the last field, and what is said of it."""
     one, pair = pod("a", 2, team="red", priority=3, on="four"), gang("g", 2)
     here.world.submit(one, 60)
     here.world.submit(pair, 60)
     seen = here.cluster.observe().pending
-    assert [_as_an_object_says(d) for d in seen] == [_as_an_object_says(d) for d in (one, *pair)]
+    made = [msgspec.structs.replace(d, said=REFUSED) for d in (one, *pair)]
+    assert [_as_an_object_says(d) for d in seen] == [_as_an_object_says(d) for d in made]
+
+
+def test_a_scheduler_that_lives_shows_it(here: Ports) -> None:
+    """Its heartbeat is of now; one that is silent says nothing of a pod, and shows nothing newer."""
+    assert isinstance(here.cluster, ScheduledCluster)
+    here.world.advance(100)
+    assert here.cluster.scheduler_beat() == here.world.clock.now()
+    here.world.set_faults(Faults(silent=True))
+    here.world.submit(pod("a"), 60)
+    here.world.advance(200)
+    assert [waits.said for waits in here.cluster.observe().pending] == [""]
+    beat = here.cluster.scheduler_beat()
+    assert beat is None or here.world.clock.now() - beat == timedelta(seconds=100)
 
 
 def test_a_node_is_seen_once_it_has_registered(here: Ports) -> None:

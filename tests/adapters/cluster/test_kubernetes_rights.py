@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from api_server import Access, ApiServer, api_server
 from manifests import HERE, Json, allows, grants, objects, role
+from world_as_kubernetes import scheduler_lease
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
@@ -70,6 +71,7 @@ class Guarded:
     def look(self) -> None:
         """All reads: a look with a gang and a volume in it, what is on a node, and a check-up."""
         self.cluster.observe()
+        self.cluster.scheduler_beat()
         self.cluster.bound_pods("gpu-t4-1")
         seen = survey(self.source, self.api, self.policy, (), datetime.now(UTC))
         assert seen.hidden == {}
@@ -159,10 +161,23 @@ def test_an_owner_who_asked_gets_an_annotation_too(api: ApiServer, tmp_path: Pat
     assert "pilotlight.dev/status" in api.store.get("pods", "member-0", "ml")["metadata"]["annotations"]
 
 
+def test_a_lease_of_the_scheduler_that_cannot_be_seen_says_nothing(api: ApiServer, tmp_path: Path) -> None:
+    """It is not there, or may not be read: no look fails of it."""
+    cluster, renewed = Guarded(api, tmp_path, "observe").cluster, datetime(2026, 11, 21, 0, 59, 58, tzinfo=UTC)
+    assert cluster.scheduler_beat() is None
+    api.add(scheduler_lease(renewed))
+    assert cluster.scheduler_beat() == renewed
+    api.allow = lambda asked: False
+    assert cluster.scheduler_beat() is None
+
+
+OBSERVE = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *rights.SURVEY)
+
+
 @pytest.mark.parametrize(
     ("name", "rights"),
     [
-        pytest.param("observe", (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.SURVEY), id="observe"),
+        pytest.param("observe", OBSERVE, id="observe"),
         pytest.param("act", (*rights.TELL, *rights.TAKE), id="act"),
     ],
 )

@@ -16,7 +16,18 @@ from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.autoscalers import read_priorities
 from pilotlight.tools.checkup.deployment import checkup, strongest
-from pilotlight.tools.checkup.rights import EVIDENCE, GANGS, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.tools.checkup.rights import (
+    EVIDENCE,
+    GANGS,
+    HEARTBEAT,
+    LOOK,
+    QUEUES,
+    SURVEY,
+    TAKE,
+    TELL,
+    TOO_MUCH,
+    Right,
+)
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, SeenScaledObject, SeenSet, Survey
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -47,7 +58,7 @@ NODE = SeenNode(
     taints=(GPU,),
 )
 PLUGIN = SeenSet(namespace="gpu-operator", name="nvidia-device-plugin-daemonset", replicas=1, ready=1)
-ALL = dict.fromkeys((*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY), True)
+ALL = dict.fromkeys((*LOOK, *TELL, *TAKE, *EVIDENCE, *HEARTBEAT, *SURVEY), True)
 WELL = Survey(server="https://api", version="v1.36.0", at=NOW, allowed=ALL, nodes=(NODE,), daemonsets=(PLUGIN,))
 
 
@@ -136,6 +147,11 @@ CASES = [
         seen(allowed={**ALL, QUEUES[0]: True, QUEUES[1]: False}), POLICY, "right-queues", "warning",
         "may answer Kueue's check, and not patch kueue.x-k8s.io/workloads: work without money is evicted again",
         id="queued work can be refused, and not be taken out of its queue",
+    ),
+    pytest.param(
+        seen(allowed={**ALL, HEARTBEAT[0]: False}), POLICY, "right-heartbeat", "warning",
+        "may not get coordination.k8s.io/leases kube-scheduler: that the scheduler lives is seen by its binds alone",
+        id="what tells of the scheduler cannot be read",
     ),
     pytest.param(
         seen(allowed={**ALL, TOO_MUCH[0]: True}), POLICY, "right-too-many", "warning",
@@ -349,5 +365,5 @@ def test_priorities_are_read_as_the_expander_writes_them() -> None:
 
 def test_no_right_is_asked_twice() -> None:
     """The rights by purpose do not overlap."""
-    rights: list[Right] = [*LOOK, *TELL, *TAKE, *GANGS, *EVIDENCE, *SURVEY, *TOO_MUCH]
+    rights: list[Right] = [*LOOK, *TELL, *TAKE, *GANGS, *EVIDENCE, *HEARTBEAT, *SURVEY, *TOO_MUCH]
     assert len(set(rights)) == len(rights)

@@ -1,6 +1,7 @@
 """The cluster of a served world."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -13,6 +14,7 @@ from pilotlight.units import Seconds
 _view = msgspec.json.Decoder(ClusterView)
 _owner: msgspec.json.Decoder[OwnerState | None] = msgspec.json.Decoder(OwnerState | None)
 _count = msgspec.json.Decoder(int)
+_moment: msgspec.json.Decoder[datetime | None] = msgspec.json.Decoder(datetime | None)
 _bound = msgspec.json.Decoder(tuple[BoundPod, ...])
 
 
@@ -42,6 +44,9 @@ class ServedCluster:
 
     def beat(self) -> None:
         self._client.call("cluster/beat")
+
+    def scheduler_beat(self) -> datetime | None:
+        return _moment.decode(self._client.call("cluster/scheduler_beat"))
 
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         return _bound.decode(self._client.call("cluster/bound_pods", OfNode(node=node)))

@@ -9,6 +9,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit_mismatch import (
+    Heard,
     believed_fits,
     findings,
     fit_mismatches,
@@ -16,11 +17,13 @@ from pilotlight.decide.fit.fit_mismatch import (
     not_due,
     passed_over,
     turns,
+    unbound_beside,
     untold,
 )
 from pilotlight.errors import Busy, Conflict
 from pilotlight.facts.decisions import Plan
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.scheduler_heartbeat import last_heard
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
@@ -40,15 +43,18 @@ def drop_mismatches(
     but |= untold(plan, snapshot.view.pending, snapshot.view.nodes)
     now = believed_fits(plan, snapshot.view.nodes, was.values, snapshot.now, but)
     now |= turns(now, was.values, snapshot.view, snapshot.now)
-    found = fit_mismatches(now, snapshot.view.pending, snapshot.view.nodes, refused, snapshot.now)
+    pending, nodes = snapshot.view.pending, snapshot.view.nodes
+    vain = unbound_beside(now, pending, snapshot.now)
+    heard = last_heard(deps, nodes, snapshot.now) if any(pod.said for pod, _, _ in vain) else Heard()
+    found = fit_mismatches(now, pending, nodes, refused, heard, snapshot.now)
     try:
         BELIEFS.write(deps.state, deps.name, was, now)
     except Conflict:
         raise Busy(LOST) from None
-    memory = given_up(snapshot.memory, found, snapshot.now) if found else snapshot.memory
+    memory = given_up(snapshot.memory, found, pending, snapshot.now) if found else snapshot.memory
     memory = replace(memory, believing=bool(now))
     remembered = ledger.remember(deps.state, deps.name, snapshot.was, memory)
-    told = (*snapshot.findings, *findings(found, snapshot.view.pending))
+    told = (*snapshot.findings, *findings(found, vain, pending))
     return (
         replace(snapshot, memory=memory, was=remembered, findings=told),
         bool(found),

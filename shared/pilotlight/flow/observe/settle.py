@@ -21,19 +21,22 @@ from pilotlight.errors import NoCapacity
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
-from pilotlight.facts.workload import LAUNCH_OWED, Finding
+from pilotlight.facts.workload import LAUNCH_OWED, Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
-from pilotlight.units import clock_seconds
+from pilotlight.units import Seconds, clock_seconds
 
 BIND_GRACE_S = 120.0
 """The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
 
 QUARANTINE_S = 6 * 3600.0
+SILENCE_S = 600.0
+"""Nothing is bought for a shape that a node was ready for in vain while the scheduler says nothing: for so long."""
+
 CLOCKS = timedelta(minutes=5)
 MOST_QUARANTINE = timedelta(seconds=QUARANTINE_S) + CLOCKS
 MOST_REST = timedelta(seconds=max(REST_S, memory_updates.MOST_REST_S)) + CLOCKS
@@ -44,7 +47,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
 
     ``last`` is when the last look before began that was settled.
     """
-    memory = _idle(_fresh(snapshot.memory, snapshot.now), snapshot, deps, last)
+    memory = _idle(_fresh(snapshot.memory, snapshot), snapshot, deps, last)
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
     memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
     if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
@@ -70,18 +73,17 @@ def _close_flights(
 ) -> tuple[Memory, tuple[InFlight, ...]]:
     """Close what came or never came; the entries that are kept while the scheduler may still bind their pods."""
     flights = _landed(deps, snapshot)
-    pending = {p.uid: p.shape for p in snapshot.view.pending} if flights else {}
+    pending = {p.uid: p for p in snapshot.view.pending} if flights else {}
     came: list[InFlight] = []
     for key, entry in flights:
-        unserved = {pending[uid].key for uid in entry.demands if uid in pending}
+        unserved = [pending[uid] for uid in entry.demands if uid in pending]
         idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
         gang_waits = unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps)
         if gang_waits or (idle_s is not None and idle_s < BIND_GRACE_S):
             came.append(entry)
             continue
         if idle_s is not None and not entry.gangs:
-            for shape in sorted(unserved):
-                memory = _quarantine(memory, shape, entry, snapshot.now)
+            memory = _no_help(deps, snapshot, memory, entry, unserved, idle_s)
         memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now, late)
         memory = replace(memory, tally=memory_updates.count_arrival(memory.tally, entry, snapshot.view.nodes))
         if entry.woken:
@@ -144,13 +146,18 @@ def _patience(deps: Deps) -> timedelta:
     return timedelta(seconds=deps.policy.gpu_ready_deadline + 2 * BIND_GRACE_S)
 
 
-def _fresh(memory: Memory, now: datetime) -> Memory:
-    """Without quarantines that are over, and without back-offs so old that their count of tries means nothing.
+def _fresh(memory: Memory, snapshot: Snapshot) -> Memory:
+    """Without quarantines that are over or refuted, and back-offs so old that their count of tries means nothing.
 
     One that lasts for longer than any does was written by a clock that was wrong.
     """
     if not memory.quarantines and not memory.backoffs:
         return memory
+    if memory.quarantines:
+        from pilotlight.decide.fit.fit_mismatch import drop_refuted
+
+        memory = drop_refuted(memory, snapshot.view.pending, snapshot.view.nodes)
+    now = snapshot.now
     return replace(
         memory,
         quarantines=tuple(q for q in memory.quarantines if timedelta(0) < q.until - now <= MOST_QUARANTINE),
@@ -219,11 +226,31 @@ def _worth(node: Node, deps: Deps) -> float:
     return float(deps.policy.of_class(name).wait_scale)  # type: ignore[arg-type]
 
 
-def _quarantine(memory: Memory, shape: str, entry: InFlight, now: datetime) -> Memory:
-    why = f"a node bought for it by decision {entry.decision} was ready and the pod still could not be scheduled"
-    fresh = Quarantine(shape=shape, pool=entry.pool, until=now + timedelta(seconds=QUARANTINE_S), why=why)
-    others = tuple(q for q in memory.quarantines if (q.shape, q.pool) != (shape, entry.pool))
-    return replace(memory, quarantines=(*others, fresh))
+def _no_help(
+    deps: Deps, snapshot: Snapshot, memory: Memory, entry: InFlight, pods: Sequence[PodDemand], idle_s: Seconds
+) -> Memory:
+    """The memory that keeps shapes off a pool whose node stood ready for their pods in vain: for long by the word of a
+    scheduler that was heard since, for a little while where it is silent.
+    """
+    from pilotlight.decide.fit.fit_mismatch import MOST_PODS, Heard
+    from pilotlight.flow.observe.scheduler_heartbeat import last_heard
+
+    heard = last_heard(deps, snapshot.view.nodes, snapshot.now) if any(pod.said for pod in pods) else Heard()
+    ready_at = snapshot.now - timedelta(seconds=idle_s)
+    shapes: dict[str, list[PodDemand]] = {}
+    for pod in pods:
+        shapes.setdefault(pod.shape.key, []).append(pod)
+    fresh = []
+    for shape, alike in sorted(shapes.items()):
+        said = heard.heard_after(ready_at, alike)
+        ready = f"a node bought for it by decision {entry.decision} was ready"
+        why = f"{ready} and the pod still could not be scheduled" if said else f"{ready} and the scheduler is silent"
+        until = snapshot.now + timedelta(seconds=QUARANTINE_S if said else SILENCE_S)
+        uids = tuple(pod.uid for pod in alike[:MOST_PODS])
+        fresh.append(Quarantine(shape=shape, pool=entry.pool, until=until, why=why, pods=uids))
+    named = {(one.shape, one.pool) for one in fresh}
+    others = [one for one in memory.quarantines if (one.shape, one.pool) not in named]
+    return replace(memory, quarantines=(*others, *fresh))
 
 
 def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:

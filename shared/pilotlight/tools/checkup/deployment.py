@@ -15,7 +15,7 @@ from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
-from pilotlight.tools.checkup.rights import EVIDENCE, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
+from pilotlight.tools.checkup.rights import EVIDENCE, HEARTBEAT, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 
 _MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
@@ -89,7 +89,7 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
 
 
 def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
-    """Rights to see another autoscaler at work, which a mode that buys does not do without."""
+    """Rights to see another autoscaler and the scheduler at work, which a mode that buys does not do without."""
     blind = [right for right in EVIDENCE if survey.allowed.get(right) is False]
     if blind and strongest(policy, mode) in ("scale-up", "act"):
         yield Check(
@@ -97,6 +97,15 @@ def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             subject="rights",
             verdict="warning",
             what=f"may not {' and '.join(str(right) for right in blind)}: an autoscaler at work is not seen",
+            fix="apply infra/kubernetes/rbac/observe.yaml",
+        )
+    unheard = [right for right in HEARTBEAT if survey.allowed.get(right) is False]
+    if unheard and strongest(policy, mode) in ("scale-up", "act"):
+        yield Check(
+            code="right-heartbeat",
+            subject="rights",
+            verdict="warning",
+            what=f"may not {unheard[0]}: that the scheduler lives is seen by its binds alone",
             fix="apply infra/kubernetes/rbac/observe.yaml",
         )
 

@@ -6,6 +6,7 @@ from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
     AUTOSCALER_LEASE,
     AUTOSCALER_NAMESPACE,
     AUTOSCALER_STATUS,
+    SCHEDULER_LEASE,
 )
 from pilotlight.facts.capacity import Mode
 
@@ -85,6 +86,17 @@ EVIDENCE: tuple[Right, ...] = (
     ),
 )
 """What a look reads of cluster-autoscaler, to leave alone what it scales; without them nothing is known of it."""
+
+HEARTBEAT: tuple[Right, ...] = (
+    Right(
+        verb="get",
+        resource="leases",
+        group="coordination.k8s.io",
+        namespace=AUTOSCALER_NAMESPACE,
+        name=SCHEDULER_LEASE,
+    ),
+)
+"""What is read of kube-scheduler where a pod waits beside a node with room; without it only its binds show it alive."""
 
 SURVEY: tuple[Right, ...] = (
     Right(verb="list", resource="daemonsets", group="apps"),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,11 @@ class KubernetesCluster:
 
     def beat(self) -> None:
         closing_lease.beat(self._api, self._clock.now())
+
+    def scheduler_beat(self) -> datetime | None:
+        from pilotlight.adapters.cluster.kubernetes import scheduler_lease
+
+        return scheduler_lease.last_renewal(self._api)
 
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)

@@ -13,6 +13,7 @@ NAME = "cluster-autoscaler"
 AUTOSCALER_NAMESPACE = "kube-system"
 AUTOSCALER_STATUS = "cluster-autoscaler-status"
 AUTOSCALER_LEASE = "cluster-autoscaler"
+SCHEDULER_LEASE = "kube-scheduler"
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 """Annotation with the time of its last loop, as Go writes it; its older words and its YAML begin with the same."""
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
@@ -35,9 +36,14 @@ class _LeaseSpec(Wire, frozen=True):
 
 
 class LeaseOf(Wire, frozen=True):
-    """Its Lease."""
+    """Its Lease, or another component's."""
 
     spec: _LeaseSpec = _LeaseSpec()
+
+    @property
+    def renewed_at(self) -> datetime | None:
+        """When its holder last renewed it; None where nobody holds it."""
+        return _moment(self.spec.renew_time) if self.spec.holder_identity else None
 
 
 def scaler_of_status(found: StatusMap) -> Scaler | None:
@@ -49,8 +55,8 @@ def scaler_of_status(found: StatusMap) -> Scaler | None:
 
 def scaler_of_lease(found: LeaseOf) -> Scaler | None:
     """Autoscaler that holds the lease. It says nothing of groups."""
-    at = _moment(found.spec.renew_time)
-    return Scaler(name=NAME, seen_at=at) if at and found.spec.holder_identity else None
+    at = found.renewed_at
+    return Scaler(name=NAME, seen_at=at) if at else None
 
 
 def _moment(text: str) -> datetime | None:

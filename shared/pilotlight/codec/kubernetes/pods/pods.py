@@ -42,6 +42,8 @@ from pilotlight.facts.workload import (
 
 NO_GPU = GpuRequest(count=0, resource="")
 MIRROR = "kubernetes.io/config.mirror"
+DEFAULT_SCHEDULER = ("", "default-scheduler")
+"""Names under which pods leave themselves to the cluster's own scheduler."""
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
 
@@ -103,7 +105,7 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
         raise Unreadable("not-opted-in", f"has no label {key}={value}, which require_label asks for: add it to opt in")
     scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
     reason = scheduled.reason if scheduled is not None and scheduled.status == "False" else ""
-    if scheduled is None and pod.spec.scheduler_name not in ("", "default-scheduler"):
+    if scheduled is None and pod.spec.scheduler_name not in DEFAULT_SCHEDULER:
         who = pod.spec.scheduler_name
         raise Unreadable("scheduler-silent", f"is for scheduler {who}, which has said nothing of it: see that it runs")
     gates = ", ".join(gate.get("name", "?") for gate in pod.spec.scheduling_gates)
@@ -135,6 +137,7 @@ def _demand(
         name=meta.name,
         created_at=meta.created_at,
         said=_said(pod),
+        scheduler=pod.spec.scheduler_name if pod.spec.scheduler_name not in DEFAULT_SCHEDULER else "",
         refused=said.refused,
         owner=whole_name(f"{owner.kind}/{owner.name}") if owner else "",
         shape=shape(

@@ -12,7 +12,7 @@ from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.tools.checkup.rights import EVIDENCE, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH
+from pilotlight.tools.checkup.rights import EVIDENCE, HEARTBEAT, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH
 from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 
@@ -135,7 +135,8 @@ def look(site: "App", now: datetime) -> Survey:
 
     source = source_of(site.settings.api, site.settings.environ, site.settings.role_arn)
     api = Api(source)
-    seen = survey(source, api, site.policy, (*LOOK, *TELL, *TAKE, *EVIDENCE, *SURVEY, *QUEUES, *TOO_MUCH), now)
+    asked = (*LOOK, *TELL, *TAKE, *EVIDENCE, *HEARTBEAT, *SURVEY, *QUEUES, *TOO_MUCH)
+    seen = survey(source, api, site.policy, asked, now)
     pools = cloud_pool_names(site.policy)
     return msgspec.structs.replace(
         seen,

@@ -1,0 +1,24 @@
+"""The Lease by which kube-scheduler shows that it lives: in ``kube-system``, renewed every two seconds by its leader.
+
+Hosted control planes may keep it elsewhere, under another name or out of sight: then nothing is known by it.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, SCHEDULER_LEASE, LeaseOf
+from pilotlight.errors import Forbidden
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{AUTOSCALER_NAMESPACE}/leases/{SCHEDULER_LEASE}"
+
+_LEASE = msgspec.json.Decoder(LeaseOf)
+
+
+def last_renewal(api: Api) -> datetime | None:
+    """When its leader last renewed it; None where that cannot be seen."""
+    try:
+        return api.get(LEASE, _LEASE).renewed_at
+    except (Missing, Forbidden):
+        return None
