@@ -92,7 +92,7 @@ class Site:
 
     def _admit(self, user: str, before: Json, after: Json) -> str:
         resource = self.api.store.resource("validatingadmissionpolicybindings")
-        name = {"Node": LIMIT, "Pod": POD_LIMIT, "Eviction": EVICTION_LIMIT}[after.get("kind", before["kind"])]
+        name = {"Node": LIMIT, "Pod": POD_LIMIT, "Eviction": EVICTION_LIMIT}[str(after.get("kind", before["kind"]))]
         if user == ACCOUNT and name == EVICTION_LIMIT and self.api.store.has(resource, ("", name)):
             return WORDS[name] + "; ".join(why) if (why := self._keeps(before, after)) else ""
         if user != ACCOUNT or not self.api.store.has(resource, ("", name)):

@@ -85,7 +85,8 @@ def on_dollars(
         for buy, own in found:
             mine, share = [pods[uid] for uid in own], buy.count / len(buy.demands)
             may = [by_name[buy.offering]] if pin else _may_give(by_name, groups[own[0]], buy, others)
-            nodes += max((_with_terms(each, mine, policy, share) for each in may), key=_dollars)
+            dearest = max((_with_terms(each, mine, policy, share) for each in may), key=_dollars)
+            nodes += dearest
         first = found[0][0]
         pins = pinned(queued, policy, {buy.pool for buy, _ in found})
         yield DollarGate(queued, tuple(t for _, t in nodes), others[first.pool], nodes[0][0].name, pins)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from pilotlight.decide.money import hold_owners as rules
-from pilotlight.decide.money.budget_limits import terms
+from pilotlight.decide.money.budget_limits import class_of, terms
 from pilotlight.decide.money.holds import Lit, as_bound
-from pilotlight.decide.money.node_end import class_of
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Hold, Owner, Terms
 from pilotlight.flow.budgets import budget_holds

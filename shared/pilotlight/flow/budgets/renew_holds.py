@@ -14,7 +14,6 @@ from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Money
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.budgets.budget_room import BudgetRoom, hold_findings, settle_lost
-from pilotlight.flow.budgets.hold_handover import Handover
 from pilotlight.flow.budgets.hold_moves import Gathered, HoldMoves, Live, working_first
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -105,9 +104,11 @@ class _Keeper:
         unsold = budget_holds.unsold(self.deps, holds, self.unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.unresolved, unsold)
         self._end(found.over, before)
-        every = Handover(self.deps, self.snapshot, before, self.still_ours).of(
-            [*found.live, *self._adopted(found.strange, holds)]
-        )
+        every = [*found.live, *self._adopted(found.strange, holds)]
+        if any(one is not None and one.pods for _, one in every):
+            from pilotlight.flow.budgets.hold_handover import Handover
+
+            every = Handover(self.deps, self.snapshot, before, self.still_ours).of(every)
         self.room = BudgetRoom(self.deps, self.meters, self.now)
         live = self._own(every, before)
         if live:
