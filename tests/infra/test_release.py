@@ -1,4 +1,4 @@
-"""The release: a workflow that GitHub takes, of what is in this repository, and a bill of what the image holds."""
+"""Workflows that GitHub takes, of what is in this repository; the release, and a bill of what the image holds."""
 
 import json
 import re
@@ -15,18 +15,20 @@ import release_version
 import sbom
 
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
+EVERY = [pytest.param(path, id=path.stem) for path in sorted(WORKFLOW.parent.glob("*.yml"))]
 
 
-def jobs() -> dict[str, Any]:
-    """The workflow's jobs."""
-    found: dict[str, Any] = yaml.safe_load(WORKFLOW.read_text())["jobs"]
+def jobs(workflow: Path = WORKFLOW) -> dict[str, Any]:
+    """A workflow's jobs."""
+    found: dict[str, Any] = yaml.safe_load(workflow.read_text())["jobs"]
     return found
 
 
 @needs_helm
-def test_github_takes_the_workflow() -> None:
+@pytest.mark.parametrize("workflow", EVERY)
+def test_github_takes_the_workflow(workflow: Path) -> None:
     """It is valid by the schema of workflows."""
-    words = [str(PYTHON), "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(WORKFLOW)]
+    words = [str(PYTHON), "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(workflow)]
     run = subprocess.run(words, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -48,23 +50,38 @@ def test_a_job_may_do_what_it_does_and_no_more() -> None:
     }  # fmt: skip
 
 
-def test_actions_are_named_by_commit() -> None:
+def test_a_push_and_a_pull_request_are_checked_and_may_do_nothing() -> None:
+    """The whole check runs on both, with the right to read this repository alone."""
+    workflow = WORKFLOW.with_name("check.yml")
+    said = yaml.safe_load(workflow.read_text())
+    assert said[True] == {"push": {"branches": ["main"]}, "pull_request": None}
+    assert said["permissions"] == {}
+    assert {name: job["permissions"] for name, job in jobs(workflow).items()} == {
+        "check": {"contents": "read"}, "terraform": {"contents": "read"},
+    }  # fmt: skip
+    assert {"run": ".ci/run"} in jobs(workflow)["check"]["steps"]
+
+
+@pytest.mark.parametrize("workflow", EVERY)
+def test_actions_are_named_by_commit(workflow: Path) -> None:
     """A tag can be moved; beside each commit stands the version that it was."""
-    uses = re.findall(r"uses: (.*)", WORKFLOW.read_text())
-    assert len(uses) > 8
+    uses = re.findall(r"uses: (.*)", workflow.read_text())
+    assert uses
     assert [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
 
 
-def test_nothing_that_a_pusher_names_is_run() -> None:
+@pytest.mark.parametrize("workflow", EVERY)
+def test_nothing_that_a_pusher_names_is_run(workflow: Path) -> None:
     """No expression of GitHub's stands in a command: what a tag or an owner is called comes by the environment."""
-    commands = [step["run"] for job in jobs().values() for step in job["steps"] if "run" in step]
-    assert len(commands) > 5
+    commands = [step["run"] for job in jobs(workflow).values() for step in job["steps"] if "run" in step]
+    assert commands
     assert [command for command in commands if "${{" in command] == []
 
 
-def test_what_it_names_is_there() -> None:
+@pytest.mark.parametrize("workflow", EVERY)
+def test_what_it_names_is_there(workflow: Path) -> None:
     """Each script, folder and target of make."""
-    text = WORKFLOW.read_text()
+    text = workflow.read_text()
     for path in re.findall(r"(?:scripts|infra|\.ci)/[\w./-]+\w", text):
         assert (ROOT / path).exists(), path
     targets = (ROOT / "Makefile").read_text()
