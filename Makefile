@@ -17,7 +17,7 @@ ROOT_aws := infra/terraform/aws/root
 TF := terraform -chdir=$(ROOT_$(CLOUD))
 COMMA := ,
 UV := 0.13.9
-EXTRAS := cli,alerts,bills,gcp,aws,kubernetes,dev
+EXTRAS := alerts,bills,gcp,aws,kubernetes,dev
 
 .PHONY: help setup check run demo test docs-test rooms reference picture serve mutants interleavings chaos interruptions format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
 
@@ -45,7 +45,7 @@ check: $(STAMP) ## Format, lint, types, floors, bundle
 	$(MAKE) --no-print-directory bundle
 
 run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs against the peers
-	$(BIN)/pilotlight plan --pods examples/cluster/pods.json --nodes examples/cluster/nodes.json
+	$(BIN)/pilotlight plan --sample
 	$(BIN)/pilotlight week
 
 demo: $(STAMP) ## An hour of a small cluster in about a minute: bought, warned, interrupted, refused, accounted for
@@ -80,12 +80,13 @@ build/axe/.installed: ## For the tests of pages with a screen reader in mind (ne
 	npm install --prefix build/axe --no-save --no-audit --no-fund --silent axe-core@4.14.1
 	touch $@
 
-picture: $(STAMP) ## The readme's picture and docs/images/week.json, from one run of the built-in week (needs chromium)
+picture: $(STAMP) ## The pictures of README and replay, and docs/images/week.json, from one run of the built-in week (needs chromium)
 	rm -rf build/picture && mkdir -p build/picture
 	cd build/picture && ../../$(BIN)/pilotlight week --report week.html --json > week.json
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=build/picture/profile \
 		--window-size=1100,1250 --screenshot=docs/images/report.png file://$(CURDIR)/build/picture/week.html
 	cp build/picture/week.json docs/images/week.json
+	$(BIN)/python scripts/week_picture.py --write
 
 serve: $(STAMP) ## Every function on one local port (PORT=8080), by WORKERS processes beside one world on the wall clock
 	$(BIN)/pilotlight serve --port $(PORT) --workers $(WORKERS)

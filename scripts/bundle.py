@@ -218,7 +218,7 @@ def requirements(extras: Iterable[str], without: Iterable[str] = ()) -> str:
     """
     locked = dict(_locked((ROOT / "requirements.lock").read_text()))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = [*project["dependencies"], *(line for name in extras for line in project["optional-dependencies"][name])]
+    lines = [line for name in ("functions", *extras) for line in project["optional-dependencies"][name]]
     wanted = [need for need in map(Requirement, lines) if canonicalize_name(need.name) not in without]
     needed = _closure(wanted)
     return "".join(f"{locked[name]}\n" for name in sorted(needed) if name in locked)

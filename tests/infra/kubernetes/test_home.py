@@ -76,7 +76,7 @@ def _extras_that_lack(dockerfile: str) -> set[str]:
     project = tomllib.loads((HOME.parents[2] / "pyproject.toml").read_text())["project"]
     line = next(line for line in dockerfile.splitlines() if "'pilotlight[" in line)
     asked = set(line.partition("[")[2].partition("]")[0].split(","))
-    return (set(project["optional-dependencies"]) - {"dev", "monitor"}) ^ asked
+    return (set(project["optional-dependencies"]) - {"dev", "functions", "monitor"}) ^ asked
 
 
 def test_the_image_has_what_every_address_needs() -> None:

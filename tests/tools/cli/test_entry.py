@@ -46,8 +46,6 @@ def without(package: str, *words: str, cwd: Path, **environ: str) -> subprocess.
 @pytest.mark.parametrize(
     ("package", "extra", "words"),
     [
-        pytest.param("typer", "cli", ["plan", "--help"], id="nothing of the command line"),
-        pytest.param("rich", "cli", ["plan", "--help"], id="no rich"),
         pytest.param("boto3", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no DynamoDB"),
         pytest.param("botocore", "aws", ["state", "init", "--state", "dynamodb:pilotlight"], id="no part of boto3"),
     ],
@@ -65,9 +63,6 @@ def test_a_missing_package_is_one_line_with_its_extra(
 @pytest.mark.parametrize(
     ("module", "extra"),
     [
-        ("typer", "cli"),
-        ("rich.console", "cli"),
-        ("jinja2", "cli"),
         ("duckdb", "bills"),
         ("apprise", "alerts"),
         ("botocore.config", "aws"),

@@ -25,6 +25,11 @@ class File(NamedTuple):
     where: str
 
 
+def as_list(text: bytes) -> bytes:
+    """What kubectl prints; a bare array, as jq leaves of it, becomes the list that it was of."""
+    return b'{"kind": "List", "items": ' + text + b"}" if text.lstrip()[:1] == b"[" else text
+
+
 class FileCluster:
     """A ``Cluster`` over files. Reads them once; raises ``BadInput`` naming the file and the path."""
 

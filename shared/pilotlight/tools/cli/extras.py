@@ -6,6 +6,9 @@ from importlib import metadata
 COMES_WITH = {"botocore": "boto3", "grpc": "grpcio", "pynvml": "nvidia-ml-py"}
 """A package that the metadata does not name, and the one that brings it."""
 
+OURS = ("dev", "functions")
+"""Extras that no person installs: for work on it, and for the zips of functions."""
+
 _REQUIRED = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")
 
 
@@ -32,6 +35,6 @@ def _extras(module: str) -> list[str]:
         {
             extra
             for name, extra in found
-            if extra != "dev" and (name.lower() == package or name.lower().startswith(f"{package}-"))
+            if extra not in OURS and (name.lower() == package or name.lower().startswith(f"{package}-"))
         }
     )

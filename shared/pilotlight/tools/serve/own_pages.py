@@ -61,12 +61,9 @@ def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
 def _metrics(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
     from werkzeug.wrappers import Request
 
-    try:
-        from pilotlight.tools.serve.openmetrics import page
+    from pilotlight.tools.serve.openmetrics import page
 
-        body, kind = page(_samples(app), Request(environ).headers.get("Accept", ""))
-    except ImportError:
-        return request_gate.answer(start, 503, {"error": "needs prometheus-client; run pip install 'pilotlight[cli]'"})
+    body, kind = page(_samples(app), Request(environ).headers.get("Accept", ""))
     start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
     return [body]
 

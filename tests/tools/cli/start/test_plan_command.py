@@ -59,7 +59,8 @@ def test_the_sample_cluster() -> None:
 def test_it_opens_with_five_lines() -> None:
     """What is bought, released, waits for something else, costs, and is to be mended, before anything else."""
     title, blank, *five = run(*FILES).splitlines()[:7]
-    assert title.startswith("Dry run at 2026-11-21 01:00:00 UTC")
+    where = f"{CLUSTER}/pods.json and {CLUSTER}/nodes.json"
+    assert title.startswith(f"Dry run at 2026-11-21 01:00:00 UTC of {where}, with policy ")
     assert blank == ""
     assert [" ".join(line.split()) for line in five] == [
         "buy 3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",

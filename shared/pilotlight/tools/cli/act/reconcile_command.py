@@ -55,7 +55,8 @@ def _print_text(app: "App", answer: "Answer", now: datetime) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     if answer.plan is not None:
-        source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
+        policy = app.settings.policy or "examples/policy.yaml"
+        source = f"of cluster {app.settings.cluster_name}, with policy {policy}, catalogue {app.catalog.name}"
         for line in lines(answer.plan, now, source):
             console.print(line)
         return

@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
+from pilotlight.tools.report.texts.plan_head import count_of
 
 if TYPE_CHECKING:
     from pilotlight.tools.lint.fault import Lint, Site
@@ -86,4 +87,6 @@ def _print(found: "tuple[Lint, ...]", files: int) -> None:
     for each in found:
         typer.echo(f"{each.level}: {each.where}: {each.what}; fix: {each.fix} [{each.rule}]")
     counts = Counter(each.level for each in found)
-    typer.echo(f"{files} files: {counts['fault']} faults, {counts['warning']} warnings")
+    typer.echo(
+        f"{count_of(files, 'file')}: {count_of(counts['fault'], 'fault')}, {count_of(counts['warning'], 'warning')}"
+    )

@@ -12,7 +12,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Plan
-from pilotlight.settings import Settings, deployed_settings, read
+from pilotlight.settings import Settings, default_file, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
@@ -43,6 +43,7 @@ def plan(
         list[str] | None,
         typer.Option(help="Lists of pvc, pv, storageclass, pdb, podgroups or namespaces. May be given many times."),
     ] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="The sample cluster that comes along, to try it.")] = False,
     context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
     kubeconfig: Kubeconfig = "",
     policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
@@ -63,19 +64,20 @@ def plan(
     """
     if as_json and as_markdown:
         raise BadInput("--json and --markdown are two ways to have it: choose one")
+    if sample:
+        pods, nodes = _sample(pods or nodes or context or kubeconfig)
     app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
     rules = with_value_of_wait(app.policy, value_of_wait)
     dry = dry_run(app, seams, now, rules)
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    source = f"policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
+    of = "the sample cluster" if sample else f"{pods} and {nodes}" if pods else f"cluster {app.settings.cluster_name}"
+    source = f"of {of}, with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
-        from pilotlight.tools.report.tables.offers_table import markdown
-
-        typer.echo("\n".join(markdown(decided, _prices(dry) if offerings else None, now, source)))
+        _print_markdown(decided, now, source, _prices(dry) if offerings else None)
     elif subject:
         _print_about(decided, subject, now, source)
     else:
@@ -85,6 +87,13 @@ def plan(
         _print_offerings(decided, _prices(dry))
     if exit_code and not (decided.empty and not decided.held):
         raise typer.Exit(EXIT_WOULD_CHANGE)
+
+
+def _sample(other: str) -> tuple[str, str]:
+    """The files of the sample cluster. Raises ``BadInput`` where another is named beside it."""
+    if other:
+        raise BadInput("--sample is a cluster of its own: name no other")
+    return str(default_file("examples/cluster/pods.json")), str(default_file("examples/cluster/nodes.json"))
 
 
 def source_of(
@@ -118,7 +127,9 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
     from pilotlight.tools.cli.cluster_files import FileCluster, FilePools
 
     if not (pods and nodes):
-        raise BadInput("name two files by --pods and --nodes, or a cluster by --context")
+        raise BadInput(
+            "name two files by --pods and --nodes, or a cluster by --context; --sample tries the one that comes along"
+        )
     files = read_files([pods, nodes, *objects])
     cluster = FileCluster(files[0], files[1], files[2:], app.policy)
     now = _moment(at) if at else max(filter(None, (datetime.now(UTC), cluster.taken_at())))
@@ -161,11 +172,14 @@ def _as_if_it_may_act(deps: "Deps") -> "Deps":
 
 def read_files(names: Sequence[str]) -> "list[File]":
     """The files' bytes; ``-`` once is stdin."""
-    from pilotlight.tools.cli.cluster_files import File
+    from pilotlight.tools.cli.cluster_files import File, as_list
 
     if names.count("-") > 1:
         raise BadInput("-: stdin can be read only once; write one of the lists to a file")
-    return [File(sys.stdin.buffer.read(), "stdin") if n == "-" else File(read(n), n) for n in names]
+    return [
+        File(as_list(sys.stdin.buffer.read()), "stdin") if name == "-" else File(as_list(read(name)), name)
+        for name in names
+    ]
 
 
 def _moment(text: str) -> datetime:
@@ -216,6 +230,12 @@ def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: 
 
         for text in section(ways):
             console.print(text, markup=False)
+
+
+def _print_markdown(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal] | None) -> None:
+    from pilotlight.tools.report.tables.offers_table import markdown
+
+    typer.echo("\n".join(markdown(decided, prices, now, source)))
 
 
 def _print_about(decided: Plan, subject: str, now: datetime, source: str) -> None:

@@ -59,7 +59,7 @@ def table(plan: Plan, prices: Prices) -> Sheet:
 def markdown(plan: Plan, prices: Prices | None, at: datetime, source: str) -> Iterator[str]:
     """The plan for the comment of a pull request: five lines, reasons, offerings if their prices are given."""
     yield f"### Pilotlight plan at {at:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"\nWith {_safe(source)}. Nothing is changed.\n"
+    yield f"\n{_safe(source[:1].upper() + source[1:])}. Nothing is changed.\n"
     for word, text in head(plan):
         yield f"- **{word}**: {_safe(text)}"
     yield ""

@@ -40,7 +40,7 @@ _STYLES: dict[Verdict | Literal["keep", "release"], str] = {
 
 
 def lines(plan: Plan, at: datetime, source: str, options: bool = False) -> Iterator[Text]:
-    """The plan line by line. ``source``: its policy and prices; ``options``: with what else there was."""
+    """The plan line by line. ``source``: its cluster, policy and prices; ``options``: with what else there was."""
     yield _title(at, source)
     yield Text()
     for word, text in head(plan):
@@ -74,7 +74,7 @@ def lines_about(plan: Plan, subject: str, at: datetime, source: str) -> Iterator
 
 
 def _title(at: datetime, source: str) -> Text:
-    return Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f" with {source}. Nothing is changed.")
+    return Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f" {source}. Nothing is changed.")
 
 
 def _section(title: str, body: Sequence[Text], empty: str = "") -> Iterator[Text]:
