@@ -61,7 +61,7 @@ the wall clock, which acts. As soon as a cluster is named the mode is ``advise``
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, get_args
@@ -222,7 +222,7 @@ def _opened(environ: Mapping[str, str]) -> Mapping[str, str]:
     return WithSecrets(environ, SECRETS_MANAGER)
 
 
-def environment() -> Mapping[str, str]:
+def environment() -> MutableMapping[str, str]:
     """The environment itself, for a process that begins another."""
     return os.environ
 

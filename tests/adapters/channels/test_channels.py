@@ -140,13 +140,16 @@ Made = Callable[[Receiver, VirtualClock], AlertChannel]
 
 
 def test_the_console_shows_what_cost_why_and_next() -> None:
-    """An alert is a line with its severity and cluster, then its sentences; empty ones are left out."""
+    """An alert is a line with its severity and cluster, its sentences, its links and the fingerprint to ask by."""
     stream = io.StringIO()
     ConsoleChannel(stream).deliver(ALERT)
-    ConsoleChannel(stream).deliver(msgspec.structs.replace(ALERT, usd_per_hour="12.24", usd="3", resolved=True))
+    linked = {"acknowledge": "https://home.example/ack?alert=c1/1"}
+    over = msgspec.structs.replace(ALERT, usd_per_hour="12.24", usd="3", resolved=True, links=linked)
+    ConsoleChannel(stream).deliver(over)
     assert stream.getvalue() == (
-        "WARNING c1: no T4 left\n    why: quota\n    next: ask for more\n"
+        "WARNING c1: no T4 left\n    why: quota\n    next: ask for more\n    alert: f1\n"
         "RESOLVED c1: no T4 left\n    cost: $12.24 an hour, $3.00 in all\n    why: quota\n    next: ask for more\n"
+        "    acknowledge: https://home.example/ack?alert=c1/1\n    alert: f1\n"
     )
 
 

@@ -193,7 +193,7 @@ def test_the_command_opens_all(server: ApiServer, monkeypatch: pytest.MonkeyPatc
     """By hand every node opens, whoever is awake; a dry run says which."""
     monkeypatch.setenv("PILOTLIGHT_API", "kubeconfig-env:K")
     monkeypatch.setenv("K", server.kubeconfig())
-    run = partial(CliRunner().invoke, build(["placement"]))
-    assert run(["lift", "--dry-run"]).stdout == "would open n\n1 nodes would be opened\n"
+    run = partial(CliRunner().invoke, build(["lift"]))
+    assert run(["lift", "--dry-run"]).stdout == "would open n\n1 node would be opened\n"
     assert run(["lift", "--json"]).stdout == '{"opened":["n"],"dry_run":false}\n'
     assert server.store.get("nodes", "n")["spec"]["taints"] == [OTHER]

@@ -33,8 +33,7 @@ def test_a_module_registers_what_the_table_says(module: str) -> None:
     """No command more and none less, each with a line that fits beside its name."""
     app = typer.Typer()
     import_module(f"pilotlight.tools.cli.{module}").register(app)
-    made = [_name(info) for info in app.registered_commands] + [_name(info) for info in app.registered_groups]
-    assert {*made} == {*COMMANDS[module]}
+    assert {*map(_name, app.registered_commands), *map(_name, app.registered_groups)} == {*COMMANDS[module]}
     assert all(line and len(line) <= LINE and not line.endswith(".") for line in COMMANDS[module].values())
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from both_ways import served
 from civo_server import REGION, TOKEN, Civo, serving
 from small_cloud import world
 from typer.testing import CliRunner
@@ -74,7 +75,11 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
     (home / "policy.yaml").write_text(POLICY)
     (home / "trace.csv").write_text(TRACE)
     (home / "openb.csv").write_text(OPENB)
-    environ = {"PILOTLIGHT_HOME": str(home), "PILOTLIGHT_POLICY": str(home / "policy.yaml"), "CIVO_TOKEN": TOKEN}
+    environ = {
+        "PILOTLIGHT_HOME": str(home),
+        "PILOTLIGHT_POLICY": str(home / "policy.yaml"),
+        "CIVO_TOKEN": TOKEN,
+    }
     begin = datetime(TODAY.year, TODAY.month, 1, tzinfo=EPOCH.tzinfo)
     line = CostLine(
         kind="used", team="research-of-large-language-models", usd=Decimal("1234567.89"), gpu_hours=Decimal("98765.4"),
@@ -86,6 +91,13 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         environ["CIVO_API_URL"] = url
         _run("send " + str(SAMPLES / "pilotlight" / "alert.json"), environ)
         yield environ
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[str]:
+    """Address of a served world, whose pools are asked for."""
+    with served(world()) as server:
+        yield server.url
 
 
 OPENB = (
@@ -103,9 +115,10 @@ def _run(line: str, environ: dict[str, str], columns: int = 160) -> str:
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=line.split(" -")[0]) for line in TABLES])
-def test_a_table_is_whole_at_any_width(deployment: dict[str, str], line: str) -> None:
+def test_a_table_is_whole_at_any_width(deployment: dict[str, str], outside: str, line: str) -> None:
     """What is printed wide is printed narrow: the same dollars and the same letters, in lines that fit."""
-    wide, *others = (_run(line, deployment, columns) for columns in (1000, 120, 80, 60))
+    own = {**deployment, "PILOTLIGHT_WORLD": outside} if line == "pools" else deployment
+    wide, *others = (_run(line, own, columns) for columns in (1000, 120, 80, 60))
     for columns, text in zip((120, 80, 60), others, strict=True):
         assert max(map(len, text.splitlines())) <= columns
         assert "…" not in text

@@ -103,6 +103,13 @@ def test_posting_to_a_page_is_refused(clock: VirtualClock) -> None:
     assert client(house(clock)).post("/healthz").status_code == 405
 
 
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz"])
+def test_a_check_from_outside_may_ask_for_the_head_alone(clock: VirtualClock, path: str) -> None:
+    """HEAD is answered as GET, without the body."""
+    asked = client(house(clock)).head(path)
+    assert (asked.status_code, asked.data) == (200, b"")
+
+
 def test_prometheus_gets_the_format_it_asks_for(clock: VirtualClock) -> None:
     """OpenMetrics ends with EOF, and the older text does not; both have help and type of each figure once."""
     asked = client(house(clock))

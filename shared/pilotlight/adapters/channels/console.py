@@ -7,15 +7,14 @@ from pilotlight.facts.messages import Alert
 
 
 class ConsoleChannel:
-    """A line for what happened, and one each for what it costs, why, what happens next and how to act."""
+    """A line for what happened, and one each for cost, why, what happens next, how to act, links and fingerprint."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
     def deliver(self, alert: Alert) -> str:
-        from pilotlight.codec.alert_text import (
-            alert_parts,
-        )  # An alert that was told costs a cold start nothing of this.
+        # An alert that was told costs a cold start nothing of this.
+        from pilotlight.codec.alert_text import alert_parts, clean, links
 
         said = alert_parts(alert)
         level, _, what = said.title.partition(": ")
@@ -24,6 +23,8 @@ class ConsoleChannel:
         for name in ("cost", "why", "next", "how"):
             if text := getattr(said, name):
                 lines.append(f"    {name}: {text}".replace("\n", "\n      "))
+        lines += [f"    {name}: {url}" for name, url in links(alert)]
+        lines.append(f"    alert: {clean(alert.fingerprint)}")
         stream = self._stream or sys.stderr
         stream.write("\n".join(lines) + "\n")
         stream.flush()

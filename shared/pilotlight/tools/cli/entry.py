@@ -4,6 +4,7 @@ import signal
 import sys
 
 from pilotlight.tools.cli.front_help import ASKED, front_help
+from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up, open_closed
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 
 
@@ -11,13 +12,10 @@ def run() -> None:
     """The command line: Ctrl-C and a package that is not installed are one line from the first moment on."""
     signal.signal(signal.SIGINT, stop_at_once)
     words = [word for word in sys.argv[1:] if word != "--debug"]
-    if words and set(words) in ASKED:
-        sys.stdout.write(front_help("--all" in words))
-        sys.exit(0)
+    open_closed()
     try:
-        if not words and not _completes():
-            sys.stdout.write(front_help(only="Start" if sys.stdout.isatty() else ""))
-            sys.exit(EXIT_BAD_INPUT)
+        if set(words) in ASKED or (not words and not _completes()):
+            sys.exit(_answer(words))
         from pilotlight.tools.cli.main import run as command
 
         command()
@@ -29,6 +27,19 @@ def run() -> None:
             raise
         sys.stderr.write(f"error: {said}\n")
         sys.exit(EXIT_BAD_INPUT)
+
+
+def _answer(words: list[str]) -> int:
+    """Print the help of the command itself: on a terminal, and without a word, only where to start. The exit code."""
+    try:
+        sys.stdout.write(front_help("--all" in words, "Start" if not words and sys.stdout.isatty() else ""))
+        sys.stdout.flush()
+    except OSError as error:
+        give_up()
+        if said := cannot_write(error):
+            sys.stderr.write(f"error: {said}\n")
+        return EXIT_FAILED
+    return 0 if words else EXIT_BAD_INPUT
 
 
 def _completes() -> bool:

@@ -21,6 +21,7 @@ from pilotlight.settings import environment
 from pilotlight.tools.cli.command_table import COMMANDS, module_of
 from pilotlight.tools.cli.extras import advice
 from pilotlight.tools.cli.front_help import ABOUT
+from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up
 from pilotlight.tools.cli.state_option import with_state
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.terminal import Shown, teach_rich
@@ -37,7 +38,6 @@ OPEN_STATE = {
 PRIVATE = 0o077
 """Who else may read what is written here: state, outbox, reports and exports have names, figures and decisions."""
 
-EXIT_FAILED = 1
 STOP_S = 1.5
 """Seconds of the wall's clock that tidying up may take after Ctrl-C or SIGTERM."""
 ENDS = (signal.SIGINT, signal.SIGTERM)
@@ -66,7 +66,7 @@ def build(words: list[str]) -> typer.Typer:
             opening += group.typer_instance.registered_commands
     for command in opening:
         if command.callback not in (None, _elsewhere):
-            command.callback = with_state(command.callback)
+            command.callback = with_state(command.callback, _name(command))
     return app
 
 
@@ -162,7 +162,10 @@ def _report(error: Exception, debug: bool) -> int:
     if isinstance(error, ModuleNotFoundError) and (said := advice(error)):
         sys.stderr.write(f"error: {said}\n")
         return EXIT_BAD_INPUT
-    if isinstance(error, BadPolicy):
+    if said := cannot_write(error):
+        give_up()
+        sys.stderr.write(f"error: {said}\n")
+    elif isinstance(error, BadPolicy):
         sys.stderr.write("".join(f"error: {' '.join(problem.split())}\n" for problem in error.problems))
     elif isinstance(error, PilotlightError):
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")

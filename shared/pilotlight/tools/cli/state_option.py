@@ -1,4 +1,7 @@
-"""``--state``: where a command that opens the state finds it; and one line where there is nothing in it yet."""
+"""``--state`` and ``--policy`` of commands that open the state, and one line where there is nothing in it yet.
+
+A question writes nothing: of a state that is not there it asks an empty one in memory.
+"""
 
 import sys
 from collections.abc import Callable
@@ -7,9 +10,12 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from pilotlight.settings import OLD_HOME, Settings, deployed_settings, share
+from pilotlight.errors import BadInput
+from pilotlight.settings import OLD_HOME, Settings, deployed_settings
+from pilotlight.tools.cli.served import header, lend, nothing_set_up, serve_beside, settings_of
 
 NAME = "state_address"
 Address = Annotated[
@@ -20,21 +26,61 @@ Address = Annotated[
 ]
 
 
-def with_state(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the option, and with the line."""
+POLICY = "policy_address"
+PolicyFile = Annotated[
+    str, typer.Option("--policy", help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")
+]
+JUDGES = ("status", "pools", "why", "budget", "serve", "targets", "commitments", "canary", "approve")
+"""Commands that go by a policy and have no such option of their own."""
+
+CHANGES = ("pause", "resume", "approve", "serve", "reconcile", "takeover", "snooze", "wake", "ack", "redeliver", "test")
+"""Commands that write the state, beside those that carry it; all others ask."""
+CARRIES = ("import", "init")
+
+
+def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The command of that name with the option and the line; where nothing is set up, beside a serve that runs."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
-        if address := options.pop(NAME, ""):
-            share("PILOTLIGHT_STATE", address)
-        if said := nothing_yet(deployed_settings()):
-            sys.stderr.write(f"{said}\n")
-        return command(*args, **options)
+        given = {"PILOTLIGHT_STATE": options.pop(NAME, ""), "PILOTLIGHT_POLICY": options.pop(POLICY, "")}
+        with lend({variable: value for variable, value in given.items() if value}):
+            settings = deployed_settings()
+            _SHOWN["state"] = settings.state
+            lent = {} if name == "serve" else settings_of(serve_beside(settings), settings)
+            if said := nothing_yet(settings):
+                sys.stderr.write(f"{said}\n")
+                if name not in (*CHANGES, *CARRIES) and not is_there(settings):
+                    lent["PILOTLIGHT_STATE"] = "memory:"
+            with lend(lent):
+                return command(*args, **options)
 
     taken = signature(command)
-    option = Parameter(NAME, Parameter.KEYWORD_ONLY, default="", annotation=Address)
-    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), option])  # type: ignore[attr-defined]
+    more = {NAME: Address} | ({POLICY: PolicyFile} if name in JUDGES else {})
+    options = [Parameter(each, Parameter.KEYWORD_ONLY, default="", annotation=kind) for each, kind in more.items()]
+    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), *options])  # type: ignore[attr-defined]
     return run
+
+
+_SHOWN: dict[str, str] = {}
+"""The state's address as it was asked for."""
+
+
+def cluster_line(known: bool = False) -> str:
+    """The line that an answer begins with. Raises ``BadInput`` where nothing is set up and no serve runs, but for an
+    answer that is ``known`` from the state all the same.
+    """
+    settings = deployed_settings()
+    state = _SHOWN.get("state", settings.state)
+    if not known and (said := nothing_set_up(settings, state)):
+        raise BadInput(said)
+    return header(msgspec.structs.replace(settings, state=state), state)
+
+
+def is_there(settings: Settings) -> bool:
+    """Whether the state is no file of this machine, or a file that is there."""
+    kind, _, where = settings.state.partition(":")
+    return kind != "sqlite" or Path(where).exists()
 
 
 def nothing_yet(settings: Settings) -> str:

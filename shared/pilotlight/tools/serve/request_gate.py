@@ -25,12 +25,19 @@ SECRETS = ("HTTP_AUTHORIZATION", "HTTP_X_PILOTLIGHT_SIGNATURE", "HTTP_X_PILOTLIG
 DRYRUN = "x-pilotlight-dryrun"
 
 
+HEADS = ("/", "/healthz", "/readyz")
+"""Paths that answer HEAD as GET without its body, as a check from outside asks. A link's page answers GET alone."""
+
+
 def guard_paths(
     paths: Mapping[str, "WSGIApplication"], callers: Mapping[str, Caller], now: Callable[[], float] = time.time
 ) -> "WSGIApplication":
     """The applications by their paths, for those who may come in."""
 
     def route(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "HEAD" and environ.get("PATH_INFO") in HEADS:
+            route({**environ, "REQUEST_METHOD": "GET"}, start)
+            return []
         try:
             found = entry(_knock(environ), callers, now(), paths)
         except CUT:

@@ -210,7 +210,7 @@ def test_a_spare_is_bought_before_it_is_asked_for() -> None:
     rules, memory = policy([T4], value_of_wait=Decimal(100)), Memory(hits={"t4": history(900)})
     made = plan(offerings=[T4], rules=rules, memory=memory)
     assert [(buy.pool, buy.count, buy.demands) for buy in made.buys] == [("t4", 1, ())]
-    assert "1 spare pay for themselves: the last is hit" in made.buys[0].why
+    assert "1 spare pays for itself: the last is hit" in made.buys[0].why
     booting = node("n", ready=False, created_at=NOW)
     assert not plan(nodes=[booting], offerings=[T4], rules=rules, memory=memory).buys
 

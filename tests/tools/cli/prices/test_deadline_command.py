@@ -11,6 +11,7 @@ from pilotlight.errors import PilotlightError
 from pilotlight.tools.cli.main import build
 
 RUN = CliRunner()
+PRICES = ("--price", "1", "--spot", "0.3")
 
 
 def _said(*words: str) -> str:
@@ -33,7 +34,7 @@ def test_a_zone_that_is_known_is_used(tmp_path: Path) -> None:
     """A file of a zone that is always up says more than what is taken: the whole job on spot."""
     zone = tmp_path / "zone.json"
     zone.write_text('{"gap_s": 600, "runs": [[1, 1200]]}')
-    found = json.loads(_said("--work", "24h", "--by", "30h", "--zones", str(zone), "--json"))
+    found = json.loads(_said("--work", "24h", "--by", "30h", *PRICES, "--zones", str(zone), "--json"))
     assert found["zone"] == str(zone)
     assert Decimal(found["expected_usd"]) < 8
 
@@ -41,11 +42,17 @@ def test_a_zone_that_is_known_is_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param(("--by", "48h"), "the earliest deadline is", id="a deadline that cannot be met"),
+        pytest.param(("--by", "48h", *PRICES), "the earliest deadline is", id="a deadline that cannot be met"),
+        pytest.param(("--by", "72h"), "name both prices, as --price 3.06 --spot 0.92", id="no prices"),
+        pytest.param(("--by", "72h", "--price", "3"), "name both prices", id="one price"),
         pytest.param(("--by", "soon"), "--by 'soon' is no duration", id="a deadline that is none"),
         pytest.param(("--by", "2030-01-01T00:00:00"), "has no zone", id="a time without its zone"),
-        pytest.param(("--by", "72h", "--spot", "2"), "must be above 0 and at most --price", id="spot dearer than all"),
-        pytest.param(("--by", "72h", "--zones", "/no/file"), "/no/file", id="a zone without a file"),
+        pytest.param(
+            ("--by", "72h", "--price", "1", "--spot", "2"),
+            "must be above 0 and at most --price",
+            id="spot dearer than all",
+        ),
+        pytest.param(("--by", "72h", *PRICES, "--zones", "/no/file"), "/no/file", id="a zone without a file"),
     ],
 )
 def test_what_cannot_be_planned_is_said_in_one_line(words: tuple[str, ...], said: str) -> None:
@@ -64,4 +71,4 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
     zone = tmp_path / "zone.json"
     zone.write_text(text)
     with pytest.raises(PilotlightError, match=r"zone\.json"):
-        _said("--work", "48h", "--by", "72h", "--zones", str(zone))
+        _said("--work", "48h", "--by", "72h", *PRICES, "--zones", str(zone))

@@ -183,7 +183,8 @@ def test_a_dry_run_of_send_leaves_nothing(tmp_path: Path) -> None:
     sent = _run(tmp_path, "send", POD, "--dry-run")
     assert b"would buy 1 x " in sent.stdout
     assert not (tmp_path / "outbox").exists()
-    assert _run(tmp_path, "why", "nlp/finetune-0").returncode == 1
+    assert _run(tmp_path, "why", "nlp/finetune-0").returncode == 2
+    assert not (tmp_path / "state.db").exists()
 
 
 def test_send_finds_the_function_of_every_sample(tmp_path: Path) -> None:
@@ -225,13 +226,13 @@ def test_bad_input_is_exit_2_without_a_traceback(
     assert b"Traceback" not in ran.stderr
 
 
-def test_nothing_known_is_exit_1(tmp_path: Path) -> None:
-    """why about a stranger says so in one line."""
+def test_nothing_set_up_is_exit_2(tmp_path: Path) -> None:
+    """why where no cluster is and nothing was ever decided says so in one line."""
     ran = _run(tmp_path, "why", "ns/stranger")
     state, said = ran.stderr.decode().splitlines()
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert state.endswith("state.db is new")
-    assert "nothing known about 'ns/stranger'" in said
+    assert said.startswith("error: nothing is set up here")
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_what_was_told_is_listed_and_what_was_given_up_redelivered() -> None:
     _run("send", SAMPLE)
     told = {entry["channel"]: entry["status"] for entry in json.loads(_run("alerts", "list", "--json"))}
     assert told == {"screen": "told", "ops": "gave up"}
-    assert "would try again 1 alerts" in _run("alerts", "redeliver", "--dry-run")
+    assert "would try again 1 alert" in _run("alerts", "redeliver", "--dry-run")
     said = json.loads(_run("alerts", "redeliver", "--json").splitlines()[-1])
     assert said == {"dry_run": False, "tried": 1, "told": 0}
     assert SECRET not in _run("alerts", "list", "--json")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from both_ways import served
+from small_cloud import world
 from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clocks import SystemClock
@@ -71,7 +73,9 @@ def test_what_was_metered_is_spent(deployment: SqliteState) -> None:
 def test_without_budgets_it_says_where_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No table, no error."""
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
-    assert "no budgets" in run().stdout
+    with served(world()) as outside:
+        monkeypatch.setenv("PILOTLIGHT_WORLD", outside.url)
+        assert "no budgets" in run().stdout
 
 
 def test_help_has_an_example() -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from both_ways import served
 from rich.console import Console
+from small_cloud import world
 from stage import Stage
 from typer.testing import CliRunner, Result
 
@@ -196,10 +198,12 @@ def test_a_cluster_that_does_not_answer_still_shows_what_the_state_knows() -> No
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A deployment of its own, with nothing in it."""
-    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
-    return tmp_path
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A deployment of its own over a served world, with nothing in it."""
+    with served(world()) as outside:
+        monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
+        monkeypatch.setenv("PILOTLIGHT_WORLD", outside.url)
+        yield tmp_path
 
 
 def run(*words: str) -> Result:
@@ -211,6 +215,7 @@ def test_the_exit_code_says_whether_a_person_is_needed(home: Path) -> None:
     """Nothing ever ticked here: that is said, and the code is 1."""
     result = run()
     assert result.exit_code == 1
+    assert result.stdout.startswith(f"cluster local, a world at {os.environ['PILOTLIGHT_WORLD']}; state ")
     assert "needs a person: capacity_reconcile has never ticked" in result.stdout
     (found,) = json.loads(run("--json").stdout)
     assert (found["cluster"], found["mode"], found["nodes"]) == ("local", "act", [])
@@ -247,12 +252,12 @@ def watching(home: Path) -> Iterator[Watch]:
         os.close(ours)
 
 
-def test_a_watch_is_a_screen_that_follows_and_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+def test_a_watch_is_a_screen_that_follows_and_leaves_the_terminal_as_it_was(home: Path) -> None:
     """It takes a screen of its own, shows a pause that comes, and Ctrl-C gives the old screen back with code 130."""
-    with watching(tmp_path) as watch:
+    with watching(home) as watch:
         first = watch.until("\x1b[?1049h", "needs a person: capacity_reconcile has never ticked")
         assert "paused:" not in first
-        state = App(Settings.from_environ({**os.environ, "PILOTLIGHT_HOME": str(tmp_path)})).state
+        state = App(Settings.from_environ({**os.environ, "PILOTLIGHT_HOME": str(home)})).state
         brake_records.pause(state, "local", "", "month end", state.now(), "ada")
         watch.until("paused: all pools since", "by ada: month end")
         watch.process.send_signal(signal.SIGINT)

@@ -274,7 +274,8 @@ def spare_buys(
             run.headroom.add(offering, count, terms)
             why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
-                why = f"{pay} spare pay for themselves: the last is {own.explain(pay)}"
+                pays = "1 spare pays for itself" if pay == 1 else f"{pay} spares pay for themselves"
+                why = f"{pays}: the last is {own.explain(pay)}"
             elif name in ahead and short == pool.warm - empty[name] and pool.warm <= ahead[name].nodes:
                 why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 import typer
 
 from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import deployed_settings, read
+from pilotlight.tools.cli.served import serve_beside
+from pilotlight.tools.cli.state_option import is_there
 from pilotlight.units import Seconds
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -33,7 +36,9 @@ def register(app: typer.Typer) -> None:
 def send(
     file: Annotated[Path, typer.Argument(help="An event, as in events/samples/; - reads stdin.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and answer; change nothing.")] = False,
-    url: Annotated[str, typer.Option(help=f"Where the functions listen; without it {DEFAULT_URL} is tried.")] = "",
+    url: Annotated[
+        str, typer.Option(help=f"Where functions listen; else the serve over this state, or {DEFAULT_URL}.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The answer, as JSON.")] = False,
 ) -> None:
     """Send one event to the function that takes it. The pod it names is first created in the embedded world.
@@ -52,7 +57,9 @@ def send(
     if function is None:
         typer.echo("no function has anything to do for this event")
         return
-    served = _served(url or DEFAULT_URL, function, body, headers, dry_run) if url or not dry_run else None
+    found = serve_beside(deployed_settings())
+    there = url or (found.url if found else DEFAULT_URL)
+    served = _served(there, function, body, headers, dry_run) if url or not dry_run else None
     if served is None and url:
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
     answer = served or _in_process(function, body, headers, dry_run)
@@ -158,7 +165,10 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     from pilotlight.tools.serve import pods_to_world
     from pilotlight.wiring import app
 
-    wired = app(deployed_settings())
+    settings = deployed_settings()
+    if dry_run and not is_there(settings):
+        settings = msgspec.structs.replace(settings, state="memory:")  # A question makes no file.
+    wired = app(settings)
     if function == "pod_pending" and dry_run:
         wired = pods_to_world.app_with_pods(wired, body, headers)
     elif function == "pod_pending":

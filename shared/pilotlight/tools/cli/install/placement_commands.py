@@ -8,6 +8,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.report.texts.plan_head import count_of
 
 DAY_S = 86_400.0
 
@@ -80,4 +81,4 @@ def lift(
         return
     for name in opened:
         typer.echo(f"{'would open' if dry_run else 'opened'} {name}")
-    typer.echo(f"{len(opened)} nodes {'would be opened' if dry_run else 'opened'}")
+    typer.echo(f"{count_of(len(opened), 'node')} {'would be opened' if dry_run else 'opened'}")

@@ -44,8 +44,8 @@ def deadline(
     by: Annotated[str, typer.Option(help="Its deadline: a time with its zone, or from now as 72h.")],
     zones: Annotated[list[str] | None, typer.Option(help="When spot was up in a zone: an availability file.")] = None,
     restart: Annotated[str, typer.Option(help="What a start on other capacity takes, boot included.")] = "10m",
-    price: Annotated[float, typer.Option(min=0, help="On-demand, dollars an hour.")] = 1.0,
-    spot: Annotated[float, typer.Option(min=0, help="Spot, dollars an hour.")] = 0.3,
+    price: Annotated[float | None, typer.Option(min=0, help="On-demand, dollars an hour; needed.")] = None,
+    spot: Annotated[float | None, typer.Option(min=0, help="Spot, dollars an hour; needed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Figures as JSON.")] = False,
 ) -> None:
     """Say what a job is expected to cost that ends by its deadline, moving between spot, on-demand and waiting.
@@ -55,6 +55,8 @@ def deadline(
     now = datetime.now(UTC)
     work_s, restart_s = _seconds(work, "--work"), _seconds(restart, "--restart")
     until = _until(by, now)
+    if price is None or spot is None:
+        raise BadInput("name both prices, as --price 3.06 --spot 0.92; pilotlight sizes and pilotlight spot show them")
     if not 0 < spot <= price:
         raise BadInput(f"--spot {spot:g} must be above 0 and at most --price {price:g}")
     if work_s <= 0:

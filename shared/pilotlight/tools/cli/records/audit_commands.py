@@ -12,6 +12,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings, objects
 from pilotlight.tools.lint.audit_proof import Anchor, ChainProof
+from pilotlight.tools.report.texts.plan_head import count_of
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -113,7 +114,7 @@ def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
     if as_json:
         typer.echo(msgspec.json.encode({"where": where, "records": len(found), "last": seq, "head": head}).decode())
         return
-    typer.echo(f"{len(found)} records in {where}" + (f"; anchor {seq}:{head}" if head else ""))
+    typer.echo(f"{count_of(len(found), 'record')} in {where}" + (f"; anchor {seq}:{head}" if head else ""))
 
 
 def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:

@@ -17,6 +17,7 @@ from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed_settings
 from pilotlight.state_schema.table import pages
+from pilotlight.tools.report.texts.plan_head import count_of
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -102,7 +103,7 @@ def export(
         Path(file).write_bytes(body)
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}; name a file that can be written") from None
-    typer.echo(f"{len(lines)} records in {file}")
+    typer.echo(f"{count_of(len(lines), 'record')} in {file}")
 
 
 def import_(
@@ -122,7 +123,7 @@ def import_(
     if as_json:
         typer.echo(msgspec.json.encode({"written": written, "kept": kept, "dry_run": dry_run}).decode())
         return
-    typer.echo(f"{'would write' if dry_run else 'wrote'} {written} records")
+    typer.echo(f"{'would write' if dry_run else 'wrote'} {count_of(written, 'record')}")
     if kept:
         typer.echo(f"{kept} are there already and stay as they are; --replace writes over them")
 

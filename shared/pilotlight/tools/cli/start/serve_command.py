@@ -11,6 +11,7 @@ import typer
 from pilotlight.doorway import RECEIVES, web
 from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file, deployed_settings, share
+from pilotlight.tools.cli import served
 from pilotlight.tools.serve import local_topics, own_pages, request_gate, tick_schedule
 from pilotlight.tools.serve.request_access import loopback
 from pilotlight.tools.serve.while_stdin import end_with_stdin
@@ -94,9 +95,14 @@ def _announce(host: str, port: int, settings: Settings) -> None:
 
 def _alone(host: str, port: int, tick: float) -> None:
     """One process, with the world in it unless the settings name one."""
+    from pilotlight.tools.serve import workers
     from pilotlight.tools.serve.http_server import HttpServer
     from pilotlight.wiring import app
 
+    settings = deployed_settings()
+    own = workers.own_world(settings) if _embedded(settings) else None
+    if own is not None:
+        share("PILOTLIGHT_WORLD", own.url)
     wired = app()
     _ = [
         wired.for_cluster(cluster).deps for cluster in wired.clusters
@@ -107,7 +113,11 @@ def _alone(host: str, port: int, tick: float) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     tick_schedule.begin(wired, stop, tick)
     _announce(host, port, wired.settings)
-    server.serve(lambda: not stop.is_set())
+    served.leave(deployed_settings(), f"http://{HOST}:{port}")
+    try:
+        server.serve(lambda: not stop.is_set())
+    finally:
+        served.forget(wired.settings)
 
 
 def _together(host: str, port: int, tick: float, count: int) -> None:
@@ -125,6 +135,7 @@ def _together(host: str, port: int, tick: float, count: int) -> None:
     wired, never = app(), threading.Event()
     routes, listener = site(wired), _listener(host, port)
     _announce(host, port, settings)
+    served.leave(deployed_settings(), f"http://{HOST}:{port}")
     workers.serve(listener, routes, count, on_start=lambda: tick_schedule.begin(wired, never, tick))
 
 

@@ -11,6 +11,7 @@ from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.report.texts.plan_head import count_of
 
 if TYPE_CHECKING:
     from pilotlight.flow.delivery.desk import Desk
@@ -107,7 +108,7 @@ def redeliver(
             f"{telling.channel}: {telling.alert.what} ({telling.status}{': ' if telling.why else ''}{telling.why})"
         )
     verb = "would try again" if dry_run else "tried again"
-    typer.echo(f"{verb} {len(dead)} alerts" + ("" if dry_run else f", told {told}"))
+    typer.echo(f"{verb} {count_of(len(dead), 'alert')}" + ("" if dry_run else f", told {told}"))
 
 
 def ack(

@@ -11,6 +11,7 @@ import typer
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
@@ -49,10 +50,12 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
         typer.echo(json_text([_as_json(row) for row in rows]))
         return
+    from pilotlight.tools.cli.printing import console
+
+    console().print(cluster_line(known=bool(rows)), markup=False)
     if not rows:
         typer.echo("the policy has no budgets: add some under budgets, as examples/policy.yaml shows")
         return
-    from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.budget_table import table
 
     console().print(table(rows))

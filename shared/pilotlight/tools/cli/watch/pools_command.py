@@ -8,6 +8,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.tools.glance.pool_row import PoolRow
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def pools(
     from pilotlight.flow.abreast import abreast
     from pilotlight.wiring import App
 
+    head = "" if context or kubeconfig else cluster_line()
     app = App(_settings(context, kubeconfig))
     found = abreast({name: partial(_rows, app.for_cluster(name)) for name in app.clusters}, app.settings.wait_s)
     for each in found.values():
@@ -47,6 +49,8 @@ def pools(
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.pools_table import table
 
+    said = head or f"cluster {app.settings.cluster_name} at {app.settings.api}; state {app.settings.state}"
+    console().print(said, markup=False)
     for name, each in rows.items():
         console().print(table(name, each))
 

@@ -8,6 +8,7 @@ import typer
 
 from pilotlight.errors import BadInput, PilotlightError
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import cluster_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,6 +42,7 @@ def status(
 
     if as_json and watch:
         raise BadInput("--json says it once and --watch goes on: choose one")
+    head = cluster_line()
     app = App(deployed_settings())
     if watch:
         _watch(app)
@@ -53,6 +55,7 @@ def status(
     else:
         from pilotlight.tools.cli.printing import console
 
+        console().print(head, markup=False)
         for line in _lines(seen):
             console().print(line)
     if any(one.needs for one in seen):

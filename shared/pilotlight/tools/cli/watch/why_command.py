@@ -15,6 +15,7 @@ from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.tools.report.texts.interruption_text import is_about, lines
 from pilotlight.tools.report.texts.why_text import cost_lines, decision_lines, groups_about, is_subject_of, node_lines
 
@@ -60,6 +61,7 @@ def why(
     first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
     asked = Asked(_of_alert(wired, subject), team, first, last)
     known = _known(wired, asked)
+    head = cluster_line(known=bool(known.now or known.interrupted or records(wired.state, wired.settings.cluster_name)))
     if not (known.records or known.interrupted or known.now):
         where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
         what = repr(asked.subject) if asked.subject else "that"
@@ -69,6 +71,9 @@ def why(
 
         typer.echo(json_text([*known.now, *known.ways, *known.interrupted, *known.records, *known.costs]))
     else:
+        from pilotlight.tools.cli.printing import console
+
+        console().print(head, markup=False)
         _show(known, asked)
 
 

@@ -1,0 +1,27 @@
+"""The streams that a command prints to: closed ones swallow what is said, and one that is full ends it in one line."""
+
+import errno
+import os
+import sys
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+EXIT_FAILED = 1
+
+
+def open_closed() -> None:
+    """Print to nowhere where the caller closed a stream, as `>&-` does; Python has None there."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  It lives as long as the process.
+
+
+def cannot_write(error: BaseException) -> str:
+    """One line where nothing more can be printed, as on a full disk; else nothing. A file of its own has a name."""
+    if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+        return f"the output cannot be written: {error.strerror}"
+    return ""
+
+
+def give_up() -> None:
+    """Print to nowhere from here on, so that what is still buffered raises nothing as the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
