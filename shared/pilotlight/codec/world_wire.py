@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight import errors
-from pilotlight.errors import Denied, Failed, PilotlightError, Reject, Retry, Throttled
+from pilotlight.errors import Failed, PilotlightError, Throttled
 from pilotlight.facts.utilisation.reclaim_steps import PodOwner
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, Usd
@@ -212,15 +212,6 @@ class PodStatus(_Wire, frozen=True, kw_only=True):
     node: str = ""
 
 
-class Told(_Wire, frozen=True, kw_only=True):
-    """An Event written on a pod ("namespace/name")."""
-
-    at: datetime
-    pod: str
-    reason: str
-    message: str
-
-
 class Report(_Wire, frozen=True, kw_only=True):
     """The world so far.
 
@@ -250,27 +241,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     after_s: Seconds | None = None
 
 
-def problem_of(error: PilotlightError) -> Problem:
-    """An error as it travels."""
-    after_s = error.after_s if isinstance(error, Throttled) else None
-    return Problem(error=type(error).__name__, message=str(error), after_s=after_s)
-
-
 def error_of(problem: Problem) -> PilotlightError:
     """The error that travelled; ``Failed`` for a kind that is not in the tree."""
     kind = _KINDS.get(problem.error, Failed)
     if kind is Throttled and problem.after_s is not None:
         return Throttled(problem.message, problem.after_s)
     return kind(problem.message)
-
-
-def status_of(error: PilotlightError) -> int:
-    """The HTTP status of an error: a client that knows no kinds still learns whether to come again."""
-    match error:
-        case Retry():
-            return 503
-        case Denied():
-            return 409
-        case Reject():
-            return 400
-    return 500

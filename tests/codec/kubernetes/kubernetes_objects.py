@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
+from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 
 NOW = "2026-11-21T00:00:00Z"
 POLICY = Policy(

@@ -9,13 +9,14 @@ import pytest
 import yaml
 from kubernetes_objects import pod
 
-from pilotlight.codec.kubernetes.lists import Objects, read_pods
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.demand.classify import classify
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.alerts import wording
+from pilotlight.tools.cli.kubectl_lists import read_pods
 
 BUDGETS = "budgets: [{name: n, scope: {team: nlp}, usd: 9}, {name: s, scope: {team: shared}, usd: 9}]\n"
 BASE = f"version: 1\ndefault_team: shared\n{BUDGETS}"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.decide.plan import plan_cluster
@@ -21,6 +20,7 @@ from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ROOM = Resources(cpu_milli=4_000, memory=2**34, ephemeral=2**36, pods=29)

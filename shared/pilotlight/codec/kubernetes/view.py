@@ -9,6 +9,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, Unreadable
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.codec.kubernetes.kueue_workloads import (
     longest_run_of,
@@ -20,7 +21,6 @@ from pilotlight.codec.kubernetes.kueue_workloads import (
     reserving,
     waiting_for_us,
 )
-from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of, plugins_of
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants

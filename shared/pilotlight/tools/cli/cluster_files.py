@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from pilotlight.codec.kubernetes.lists import Objects, read_nodes, read_objects, read_pods
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.times import newest
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
 from pilotlight.codec.kubernetes.view import view_of
@@ -15,6 +15,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 from pilotlight.units import Seconds
 
 

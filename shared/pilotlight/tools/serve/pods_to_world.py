@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from pilotlight.codec.events import Delivery, decode
-from pilotlight.codec.kubernetes.lists import Objects, read_pods
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
@@ -15,6 +15,7 @@ from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.ports.cluster import Cluster
+from pilotlight.tools.cli.kubectl_lists import read_pods
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 

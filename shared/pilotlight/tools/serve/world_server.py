@@ -12,10 +12,11 @@
 ``GET``, ``PUT /faults``     what goes wrong from now on
 ===========================  ==========================================================================
 
-An error is ``{"error": kind, "message": line}`` under the status that ``codec.world_wire`` gives its kind.
+An error is ``{"error": kind, "message": line}`` under the status that ``_status_of`` gives its kind.
 """
 
 import sys
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -30,13 +31,10 @@ from pilotlight.codec.world_wire import (
     PodStatus,
     Problem,
     Time,
-    Told,
     error_of,
-    problem_of,
-    status_of,
 )
 from pilotlight.decide.limits.request_routes import Refusal
-from pilotlight.errors import BadInput, PilotlightError
+from pilotlight.errors import BadInput, Denied, PilotlightError, Reject, Retry, Throttled
 from pilotlight.tools.demo.world_watch import Watch
 from pilotlight.tools.serve.request_access import Knock, at_world
 from pilotlight.tools.serve.world_pods import create, statuses
@@ -47,6 +45,15 @@ from pilotlight.world.world_cluster import WorldCluster
 HOST = "127.0.0.1"
 LARGEST_BODY = 64_000_000
 """Bytes of a request: a world is given thousands of pods at once."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """An Event written on a pod ("namespace/name")."""
+
+    at: datetime
+    pod: str
+    reason: str
+    message: str
 
 
 class Service:
@@ -65,7 +72,7 @@ class Service:
             problem = error
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             problem = BadInput(f"/{path.strip('/')}: {error}")
-        return status_of(problem), msgspec.json.encode(problem_of(problem))
+        return _status_of(problem), msgspec.json.encode(_problem_of(problem))
 
     def _route(self, method: str, path: str, body: bytes) -> object:
         match method, path:
@@ -116,9 +123,27 @@ class Service:
 _CALLS = ", ".join(f"/{path}" for path in CALLS)
 
 
+def _problem_of(error: PilotlightError) -> Problem:
+    """An error as it travels."""
+    after_s = error.after_s if isinstance(error, Throttled) else None
+    return Problem(error=type(error).__name__, message=str(error), after_s=after_s)
+
+
+def _status_of(error: PilotlightError) -> int:
+    """The HTTP status of an error: a client that knows no kinds still learns whether to come again."""
+    match error:
+        case Retry():
+            return 503
+        case Denied():
+            return 409
+        case Reject():
+            return 400
+    return 500
+
+
 def _from_error(value: Any) -> Problem:
     if isinstance(value, PilotlightError):
-        return problem_of(value)
+        return _problem_of(value)
     raise NotImplementedError(f"{type(value).__name__} does not travel")
 
 
@@ -164,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
             refusal = Refusal(413, f"a body needs a Content-Length of at most {LARGEST_BODY:,}")
         if refusal is not None:
             self.close_connection = True
-            self._send(refusal.status, msgspec.json.encode(problem_of(BadInput(refusal.why))))
+            self._send(refusal.status, msgspec.json.encode(_problem_of(BadInput(refusal.why))))
             return
         self._send(*self.server.service.answer(self.command, self.path, self.rfile.read(int(length))))
 

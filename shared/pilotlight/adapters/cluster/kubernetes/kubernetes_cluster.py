@@ -12,7 +12,7 @@ from pilotlight.adapters.cluster.kubernetes import closing_lease, pod_toleration
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.http import KEPT
-from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import is_closed
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon, is_mirror

@@ -37,13 +37,13 @@ from pilotlight.codec.kubernetes.companions import (
     DisruptionBudget,
     LeaderWorkerSet,
     Namespace,
+    Objects,
     PersistentVolume,
     PodGroup,
     StorageClass,
     VolumeClaim,
 )
 from pilotlight.codec.kubernetes.kueue_objects import ResourceFlavor, Workload
-from pilotlight.codec.kubernetes.lists import Objects
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
     AUTOSCALER_LEASE,
     AUTOSCALER_NAMESPACE,

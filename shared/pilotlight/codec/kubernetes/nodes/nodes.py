@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
-from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain

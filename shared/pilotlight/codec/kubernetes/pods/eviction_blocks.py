@@ -1,6 +1,6 @@
 """Reasons that would stop a pod's eviction, by the rules that cluster autoscalers follow."""
 
-from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.pods.pods import is_daemon, is_mirror
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.codec.kubernetes.typed_objects import Pod

@@ -7,8 +7,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
-from pilotlight.codec.kubernetes.companions import DaemonSet
-from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.companions import DaemonSet, Objects
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.near import host_ports

@@ -7,8 +7,7 @@ from itertools import islice
 import msgspec
 
 from pilotlight.codec.kubernetes.bounds import SHARING, Unreadable
-from pilotlight.codec.kubernetes.companions import PersistentVolume, StorageClass, VolumeClaim
-from pilotlight.codec.kubernetes.lists import Objects
+from pilotlight.codec.kubernetes.companions import Objects, PersistentVolume, StorageClass, VolumeClaim
 from pilotlight.codec.kubernetes.pods.pod_placement import Terms, expression_terms, selector_terms
 from pilotlight.codec.kubernetes.pods.requests import known_quantity
 from pilotlight.codec.kubernetes.selectors import covers

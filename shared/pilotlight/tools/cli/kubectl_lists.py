@@ -1,4 +1,4 @@
-"""Files of Kubernetes objects: a List, a PodList of the raw API, or a single object.
+"""Files of objects that kubectl printed: a List, a PodList of the raw API, or a single object.
 
 Errors are ``BadInput`` naming the file and the path: "pods.json: items[3].spec.containers: ...".
 """
@@ -15,6 +15,7 @@ from pilotlight.codec.kubernetes.companions import (
     DisruptionBudget,
     LeaderWorkerSet,
     Namespace,
+    Objects,
     PersistentVolume,
     PodGroup,
     StorageClass,
@@ -23,40 +24,12 @@ from pilotlight.codec.kubernetes.companions import (
 from pilotlight.codec.kubernetes.kueue_objects import GROUP, ResourceFlavor, Workload
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod
 from pilotlight.errors import BadInput
-from pilotlight.facts.workload import Finding
 
 if TYPE_CHECKING:
     from pilotlight.codec.kubernetes.device_objects import Devices
 
 T = TypeVar("T")
 N = TypeVar("N", Pod, KubeNode)
-
-
-class Objects(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects beside pods and nodes, by name. Namespaced ones have "namespace/name" as key.
-
-    ``storage_known`` tells whether claims were listed at all: only then is a claim that is not here missing.
-    ``holders`` are the pods ("namespace/name") that have claims which only one pod may have, by claim. ``shares`` are
-    the volumes of claims that compete for them, by claim; empty for one that gets none. ``devices`` are None where
-    nothing of claims for devices was listed. ``strange`` is what of all objects could not be read.
-    """
-
-    claims: dict[str, VolumeClaim] = {}  # PersistentVolumeClaims, by "namespace/name".
-    volumes: dict[str, PersistentVolume] = {}  # PersistentVolumes, by name.
-    storage_classes: dict[str, StorageClass] = {}  # By name.
-    csi_nodes: dict[str, CsiNode] = {}  # Drivers of each node with their limits, by the node's name.
-    budgets: dict[str, DisruptionBudget] = {}  # PodDisruptionBudgets, by "namespace/name".
-    pod_groups: dict[str, PodGroup] = {}  # Of any maker, by "namespace/name".
-    leader_worker_sets: dict[str, LeaderWorkerSet] = {}  # By "namespace/name".
-    namespaces: dict[str, Namespace] = {}  # By name.
-    workloads: dict[str, Workload] = {}  # Kueue's, by "namespace/name".
-    flavors: dict[str, ResourceFlavor] = {}  # Kueue's ResourceFlavors, by name.
-    daemon_sets: dict[str, DaemonSet] = {}  # By "namespace/name".
-    devices: "Devices | None" = None  # None: nothing of claims for devices was listed.
-    storage_known: bool = False  # Claims were listed at all: only then is one that is not here missing.
-    strange: tuple[Finding, ...] = ()  # Objects that could not be read.
-    holders: dict[str, str] = {}  # Claim that only one pod may have -> the pod that has it, both "namespace/name".
-    shares: dict[str, str] = {}  # Claim that competes -> its volume's name, "" for one that gets none.
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes_objects import pod
 
-from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CLAIM_REFUSED
+from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "cluster"
 
