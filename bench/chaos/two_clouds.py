@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "tests" / "stand_ins"), str(ROOT / "tests" / "world")
 import aws_server  # noqa: E402
 import civo_server  # noqa: E402
 
-from pilotlight.adapters.aws_api import query  # noqa: E402
+from pilotlight.adapters.aws_api import services  # noqa: E402
 from pilotlight.adapters.civo_api import CivoApi  # noqa: E402
 from pilotlight.adapters.outbox.local import MemoryOutbox  # noqa: E402
 from pilotlight.adapters.pools import asg  # noqa: E402
@@ -128,7 +128,7 @@ def _submit(world: World, name: str) -> None:
 
 def main() -> int:
     """Both runs; 1 where the cluster on Civo waited otherwise."""
-    query.PAUSES_S = ()  # The clock does not move while a read is tried again.
+    services.QUERY_PAUSES_S = ()  # The clock does not move while a read is tried again.
     well, down = run(aws_is_down=False), run(aws_is_down=True)
     print(f"{'':28}{'pods':>6}{'median wait':>13}{'longest':>9}")
     for name, waits in (("AWS well: on Civo", well.civo), ("AWS down an hour: on Civo", down.civo),

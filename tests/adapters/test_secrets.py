@@ -75,7 +75,7 @@ def test_a_refusal_says_what_to_do(
     status: int, code: str, kind: type[PilotlightError], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each names the variable and what to do, and holds no credential."""
-    monkeypatch.setattr("pilotlight.adapters.aws_api.json_calls.PAUSES_S", ())
+    monkeypatch.setattr("pilotlight.adapters.aws_api.services.JSON_PAUSES_S", ())
     body = {"__type": f"x#{code}", "message": SECRET} if code else b"<html>"
     with answering(lambda *_: (status, body)) as host:
         plain = {**KEYS, "AWS_ENDPOINT_URL": f"http://{host}", "AWS_REGION": REGION}

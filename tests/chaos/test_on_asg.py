@@ -7,7 +7,7 @@ import pytest
 from harness.asg_hazard import broken, on_asg
 from harness.serial_run import run
 
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import Unsure
 from pilotlight.ports.clouds import OPEN, Gate

@@ -275,7 +275,7 @@ def test_a_process_that_goes_on_buys_at_what_the_cloud_told_meanwhile(stand: Sta
 
 def test_prices_that_cannot_be_read_stop_no_tick(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files' count on; an hour later it is asked again."""
-    monkeypatch.setattr("pilotlight.adapters.aws_api.query.PAUSES_S", ())
+    monkeypatch.setattr("pilotlight.adapters.aws_api.services.QUERY_PAUSES_S", ())
     stand.aws.faults = [Fault((503, "<p>"), "before", "DescribeSpotPriceHistory")]
     assert "prices could not be read" in str(stand.post("billing_tick", Tick(cluster="prod", what="billing"), "b"))
     assert App(stand.app.settings).deps.offerings == stand.app.deps.offerings

@@ -7,7 +7,7 @@ from threading import Lock
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.json_calls import JsonApi
+from pilotlight.adapters.aws_api.services import JsonApi
 from pilotlight.errors import BadInput, Denied, Forbidden
 from pilotlight.units import Seconds
 

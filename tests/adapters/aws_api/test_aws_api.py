@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline

@@ -131,7 +131,7 @@ def test_a_refusal_says_what_to_do(
     status: int, code: str, kind: type[PilotlightError], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of SNS's refusals is one of our errors, and holds no secret."""
-    monkeypatch.setattr("pilotlight.adapters.aws_api.query.PAUSES_S", ())
+    monkeypatch.setattr("pilotlight.adapters.aws_api.services.QUERY_PAUSES_S", ())
     body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{SECRET}</Message></Error></ErrorResponse>".encode()
     with answering(lambda *_: (status, body)) as host:
         outbox = SnsOutbox(f"arn:aws:sns:{REGION}:{ACCOUNT}:pl", {**KEYS, "AWS_ENDPOINT_URL": f"http://{host}"})

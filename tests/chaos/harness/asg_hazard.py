@@ -24,7 +24,7 @@ from harness.faults.luck import _faults
 from harness.judges.invariants import Invariants
 from harness.scene import CATALOG, Scene, Skew, draw
 from harness.serial_run import SeedResult
-from pilotlight.adapters.aws_api import query
+from pilotlight.adapters.aws_api import services
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
@@ -287,7 +287,7 @@ def on_asg(seed: int, *, at_once: bool, patch: pytest.MonkeyPatch, stops: bool =
                 patch.setattr(module, "CATALOG", STARTING)
         if stops:
             patch.setattr(setting, "draw", _standing_by)
-        patch.setattr(query, "PAUSES_S", ())
+        patch.setattr(services, "QUERY_PAUSES_S", ())
         accounts: list[ChaosAws] = []
         yield accounts
         accounts += [aws for aws, _ in opened.values()]

@@ -11,7 +11,7 @@ from civo_server import Fault
 from fault_replay import Told, deliver, whole_log
 from test_on_aws import on_aws
 
-from pilotlight.adapters.aws_api import query
+from pilotlight.adapters.aws_api import services
 from pilotlight.adapters.pools.asg import pools as asg_pools
 
 SEEDS = range(20)
@@ -64,8 +64,8 @@ def _faults(luck: random.Random) -> list[Fault]:
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     """What is logged; the client gives an answer up soon."""
     monkeypatch.setattr(asg_pools, "WRITE_S", 0.1)
-    monkeypatch.setattr(query, "READ_S", 0.1)
-    monkeypatch.setattr(query, "PAUSES_S", ())
+    monkeypatch.setattr(services, "QUERY_READ_S", 0.1)
+    monkeypatch.setattr(services, "QUERY_PAUSES_S", ())
     with whole_log() as handler:
         yield handler
 

@@ -1,6 +1,6 @@
 """Calls of AWS's interfaces: their addresses, and a call as a form."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 VERSIONS: Mapping[str, str] = {
@@ -39,8 +39,3 @@ def address(service: str, region: str, environ: Mapping[str, str]) -> str:
 def form(action: str, service: str, params: Mapping[str, str]) -> bytes:
     """The body of a call."""
     return urlencode({"Action": action, "Version": VERSIONS[service], **params}).encode()
-
-
-def members(name: str, values: Iterable[str], item: str = "member.") -> dict[str, str]:
-    """A list in a form: ``Name.member.1``, or ``Name.1`` where ``item`` is empty, as EC2 has them."""
-    return {f"{name}.{item}{n}": value for n, value in enumerate(values, 1)}

@@ -12,7 +12,7 @@ from itertools import chain, repeat
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.json_calls import JsonApi
+from pilotlight.adapters.aws_api.services import JsonApi
 from pilotlight.adapters.bills import warehouse
 from pilotlight.decide.money.bill_scope import Rules, scope_bill
 from pilotlight.errors import BadInput, BadRequest, Unavailable

@@ -11,7 +11,7 @@ from hashlib import sha256
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.codec.events import encode_outgoing
 from pilotlight.errors import BadInput, BadRequest, Forbidden
 from pilotlight.facts.messages import DeadLetter, Outgoing

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.json_calls import JsonApi
+from pilotlight.adapters.aws_api.services import JsonApi
 from pilotlight.adapters.queues.asking import length_of
 from pilotlight.errors import BadInput
 

@@ -9,9 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.aws_api.rest import RestApi
+from pilotlight.adapters.aws_api.services import QueryApi, RestApi, members
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg import WHERE
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, groups_of

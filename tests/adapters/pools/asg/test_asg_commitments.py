@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from small_cloud import CATALOG
 from test_asg_reservations import told, wish
 
-from pilotlight.adapters.aws_api import rest
+from pilotlight.adapters.aws_api import services
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Retry
 from pilotlight.facts.offers.paid_capacity import Paid
@@ -147,7 +147,7 @@ def test_a_group_that_launches_into_reservations_only_has_no_commitments() -> No
 
 def test_an_outage_is_no_free_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without AWS's word of its plans the pools are not told at all, as in any outage."""
-    monkeypatch.setattr(rest, "PAUSES_S", ())
+    monkeypatch.setattr(services, "JSON_PAUSES_S", ())
     with account() as (aws, pools):
         aws.faults = [Fault((500, "{}"), "before", "DescribeSavingsPlans")]
         with pytest.raises(Retry):

@@ -17,7 +17,7 @@ from test_asg import opened
 from test_on_aws import on_aws
 from test_standby_world import world
 
-from pilotlight.adapters.aws_api import rest
+from pilotlight.adapters.aws_api import services
 from pilotlight.adapters.aws_api.signing import Keys, signed_rest
 from pilotlight.errors import BadRequest, Denied, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.policy import PoolPolicy
@@ -44,7 +44,7 @@ def account(*, eks: bool = True) -> Iterator[tuple[Aws, Handover]]:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asg_handover, "LOOK_S", 0.0)
-    monkeypatch.setattr(rest, "PAUSES_S", ())
+    monkeypatch.setattr(services, "JSON_PAUSES_S", ())
 
 
 @given(

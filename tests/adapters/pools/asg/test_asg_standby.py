@@ -146,7 +146,7 @@ def test_a_lost_answer_stops_no_other(here: Here, what: Any, monkeypatch: pytest
 def test_a_fault_before_the_count_changes_no_size(here: Here, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What prepares it may fail at any point: both nodes are still there."""
     monkeypatch.setattr(asg_pools, "WRITE_S", 0.3)
-    monkeypatch.setattr("pilotlight.adapters.aws_api.query.PAUSES_S", ())
+    monkeypatch.setattr("pilotlight.adapters.aws_api.services.QUERY_PAUSES_S", ())
     here.aws.reuse["one"] = {"MaxGroupPreparedCapacity": 9, "MinSize": 0}
     here.aws.world.fleet.desired["one"] = 2
     here.aws.warming["one"] = ["i-warming"]

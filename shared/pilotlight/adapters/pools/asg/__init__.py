@@ -11,13 +11,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.http import Site
 from pilotlight.adapters.pools.asg.pools import AsgPools, Opens
 from pilotlight.ports.clouds import CloudAccount, Pools, Shop
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.aws_api.rest import RestApi
+    from pilotlight.adapters.aws_api.services import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
     from pilotlight.adapters.pools.asg.aws_commitments import Plans
 
@@ -35,20 +35,19 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
     autoscaling, ec2 = (QueryApi(name, region, credentials, account.environ) for name in ("autoscaling", "ec2"))
 
     def quotas() -> "AccountQuotas":
-        from pilotlight.adapters.aws_api.json_calls import JsonApi
+        from pilotlight.adapters.aws_api.services import JsonApi
         from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
 
         return AccountQuotas(ec2, JsonApi("servicequotas", region, credentials, account.environ), account.clock)
 
     def eks() -> "RestApi":
-        from pilotlight.adapters.aws_api.rest import RestApi
+        from pilotlight.adapters.aws_api.services import RestApi
 
         return RestApi("eks", region, credentials, account.environ)
 
     @cache
     def plans() -> "Plans":
-        from pilotlight.adapters.aws_api.json_calls import JsonApi
-        from pilotlight.adapters.aws_api.rest import RestApi
+        from pilotlight.adapters.aws_api.services import JsonApi, RestApi
         from pilotlight.adapters.pools.asg.aws_commitments import Plans
         from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
 
@@ -62,7 +61,7 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
 
 def open_shop(where: str, account: CloudAccount, site: Callable[[str], Site] = Site) -> Shop:
     """Shop of a region, which ``where`` begins with. AWS is asked by ``site``."""
-    from pilotlight.adapters.aws_api.json_calls import JsonApi
+    from pilotlight.adapters.aws_api.services import JsonApi
     from pilotlight.adapters.pools.asg.price_list import REGION
     from pilotlight.adapters.pools.asg.shop import AsgShop
 

@@ -9,9 +9,7 @@ from threading import Lock
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.json_calls import JsonApi
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, members
 from pilotlight.adapters.pools.asg.service_quotas import Quotas, quota_usage, read_quotas
 from pilotlight.errors import Forbidden, Retry
 from pilotlight.facts.capacity import CapacityType

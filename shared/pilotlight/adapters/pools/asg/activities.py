@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.facts.nodes.pool_state import LateRefusal
 

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.query import QueryApi
-from pilotlight.adapters.aws_api.rest import RestApi
+from pilotlight.adapters.aws_api.services import QueryApi, RestApi, members
 from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
 from pilotlight.errors import Denied

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.adapters.aws_api.json_calls import JsonApi
+from pilotlight.adapters.aws_api.services import JsonApi
 from pilotlight.errors import Denied
 from pilotlight.ports.state import Clock
 from pilotlight.units import HOUR, Seconds

@@ -6,8 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi, members
 from pilotlight.facts.labels import HANDED_BACK
 from pilotlight.facts.nodes.pool_state import PoolRules
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import BadRequest
 from pilotlight.ports.clouds import Gate

@@ -5,8 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi, members
 from pilotlight.adapters.pools.asg.groups import Instance, Seen
 from pilotlight.errors import Denied
 from pilotlight.facts.nodes.pool_state import InstanceState

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.adapters.aws_api.rest import RestApi
+from pilotlight.adapters.aws_api.services import RestApi
 from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.nodes.pool_state import LateRefusal

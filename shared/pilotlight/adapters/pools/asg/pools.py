@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import msgspec
 
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, describe_instances, groups_of
@@ -30,7 +30,7 @@ from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.aws_api.rest import RestApi
+    from pilotlight.adapters.aws_api.services import RestApi
     from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
     from pilotlight.adapters.pools.asg.aws_commitments import Plans
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.adapters.aws_api.json_calls import JsonApi
+from pilotlight.adapters.aws_api.services import JsonApi
 from pilotlight.facts.offers.catalog import DiskPrice, Price
 
 REGION = "us-east-1"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi, members
 from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, Specification, Targets
 from pilotlight.facts.offers.paid_capacity import Paid
 

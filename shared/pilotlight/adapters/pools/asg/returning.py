@@ -10,8 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi, members
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.groups import ScalingGroup
 from pilotlight.adapters.pools.asg.warm_pool import warm_instances

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.json_calls import JsonApi
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, members
 from pilotlight.facts.capacity import CapacityType
 
 _NAMES: Mapping[CapacityType, re.Pattern[str]] = {

@@ -8,9 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.adapters.aws_api.forms import members
-from pilotlight.adapters.aws_api.json_calls import JsonApi
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, members
 from pilotlight.adapters.pools.asg.price_list import disks, on_demand
 from pilotlight.adapters.pools.asg.service_quotas import quota_usage, read_quotas
 from pilotlight.errors import Forbidden

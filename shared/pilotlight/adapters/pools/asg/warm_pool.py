@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pilotlight.adapters.aws_api.query import QueryApi
+from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.pools.asg.groups import PAGE, Instance, ScalingGroup
 
 STOPPED = "Warmed:Stopped"
