@@ -1,11 +1,10 @@
-"""Services of AWS in one region, by query interface, JSON or REST; a read is tried again within bounds: it changes nothing.
+"""Services of AWS in one region, by query interface, JSON or REST; reads are tried again within bounds.
 
-A query goes out as a form, and XML comes back. JSON goes to one place, the name of its call in a header; REST to a path.
-Answers are typed values.
+A query goes out as a form, and XML comes back. JSON goes to one place, the call's name in a header; REST to a path.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -158,6 +157,24 @@ class RestApi(AwsService):
             _, words = refusals.said_in_json(answer.body)
             raise refusals.problem(what, answer.status, code, words, keys.hide, lost)
         return _decoded(what, answer, shape, lost)
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """An answer that says nothing."""
+
+
+def pages(
+    read: Callable[[str, type[T], Mapping[str, Any]], T], action: str, shape: type[T], asked: Mapping[str, Any]
+) -> Iterator[T]:
+    """Every page of what is read, as its token leads on: ``nextToken`` in answers of EC2."""
+    more: Mapping[str, str] = {}
+    while True:
+        page = read(action, shape, {**asked, **more})
+        yield page
+        token = getattr(page, "NextToken", "") or getattr(page, "nextToken", "")
+        if not token:
+            return
+        more = {"NextToken": token}
 
 
 def members(name: str, values: Iterable[str], item: str = "member.") -> dict[str, str]:

@@ -9,12 +9,12 @@ from uuid import uuid4
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.services import QueryApi, RestApi, members
+from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi, members
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg import WHERE
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
-from pilotlight.adapters.pools.asg.node_groups import node_group
+from pilotlight.adapters.pools.asg.late_refusals import node_group
 from pilotlight.errors import BadRequest, Denied, Unavailable
 from pilotlight.ports.clouds import CALL_S, OPEN, CloudAccount
 from pilotlight.tools.install.handover import KEPT, GroupState, Handover
@@ -43,10 +43,6 @@ class _Hook(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _Hooks(msgspec.Struct, frozen=True):
     LifecycleHooks: tuple[_Hook, ...] = ()
-
-
-class _Nothing(msgspec.Struct, frozen=True):
-    """An answer that says nothing."""
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -140,7 +136,7 @@ class AsgHandover:
 
     def _set(self, action: str, asked: Mapping[str, str]) -> None:
         with Deadline(CALL_S) as deadline:
-            self._api.change(deadline, action, _Nothing, asked, OPEN)
+            self._api.change(deadline, action, Nothing, asked, OPEN)
 
 
 def _state(group: ScalingGroup, hook: _Hook | None) -> GroupState:

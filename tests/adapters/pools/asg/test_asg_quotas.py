@@ -2,7 +2,8 @@
 
 import pytest
 
-from pilotlight.adapters.pools.asg.service_quotas import Quotas, _counted, _Cpu, _Instance
+from pilotlight.adapters.pools.asg.groups import Cpu, Seen
+from pilotlight.adapters.pools.asg.service_quotas import Quotas, _counted
 from pilotlight.facts.capacity import CapacityType
 
 G, P = "Running On-Demand G and VT instances", "Running On-Demand P instances"
@@ -27,10 +28,10 @@ def test_an_instance_counts_against_the_quota_of_its_family(name: str, kind: Cap
 
 def test_what_runs_is_counted_in_vcpus() -> None:
     """Cores by threads, on demand and on spot apart."""
-    cpu = _Cpu(coreCount=2, threadsPerCore=2)
+    cpu = Cpu(coreCount=2, threadsPerCore=2)
     instances = [
-        _Instance(instanceType="g5.xlarge", cpuOptions=cpu),
-        _Instance(instanceType="g5.xlarge", cpuOptions=cpu),
-        _Instance(instanceType="p4d.24xlarge", instanceLifecycle="spot", cpuOptions=_Cpu(48, 2)),
+        Seen("i", instanceType="g5.xlarge", cpuOptions=cpu),
+        Seen("i", instanceType="g5.xlarge", cpuOptions=cpu),
+        Seen("i", instanceType="p4d.24xlarge", instanceLifecycle="spot", cpuOptions=Cpu(48, 2)),
     ]
     assert dict(_counted(QUOTAS, instances)) == {G: 8, OLD: 96}

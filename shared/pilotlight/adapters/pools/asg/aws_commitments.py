@@ -1,26 +1,33 @@
 """Commitments that cover a type: Reserved Instances, and Savings Plans of its family in the region.
 
 AWS applies them to whatever runs on demand in the account, so what others run takes of them too: only what is left over
-is a pool's, and several pools of one type share it. Of plans that cover more than EC2 ("Compute") what nothing used in
-the last week counts, for the first type by name that it pays for. A role without these rights is told nothing.
+is a pool's, and several pools of one type share it. "Compute" plans cover whatever runs in any region, in Fargate and
+in Lambda, so what is seen here does not tell what is left of one. Cost Explorer does: the least that went unused on a
+day of the last week counts, for the first type by name that it pays for. What a pool's own nodes used of it in that
+week counts as used too: rather too little is told than too much. A role without these rights is told nothing.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.adapters.aws_api.services import QueryApi, RestApi, members
-from pilotlight.adapters.pools.asg.compute_plans import UnusedPlans
-from pilotlight.adapters.pools.asg.groups import ScalingGroup
+from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, RestApi, members
+from pilotlight.adapters.pools.asg.groups import ScalingGroup, Seen, running_instances
 from pilotlight.errors import Denied
 from pilotlight.facts.offers.paid_capacity import Paid
+from pilotlight.ports.state import Clock
+from pilotlight.units import HOUR, Seconds
 
 LINUX = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
 PLAN, COMPUTE = "EC2Instance", "Compute"
+KEEP_S: Seconds = 6 * HOUR
+"""AWS charges a cent for every question."""
+DAYS, LATE_DAYS = 7, 2
+"""So many days are looked at; the last two are not told whole yet."""
 
 
 class _Bought(msgspec.Struct, frozen=True):
@@ -37,26 +44,6 @@ class _Bought(msgspec.Struct, frozen=True):
 
 class _AllBought(msgspec.Struct, frozen=True):
     reservedInstancesSet: tuple[_Bought, ...] = ()
-
-
-class _Placed(msgspec.Struct, frozen=True):
-    availabilityZone: str = ""
-
-
-class _Instance(msgspec.Struct, frozen=True):
-    instanceId: str
-    instanceType: str = ""
-    instanceLifecycle: str = ""
-    placement: _Placed = _Placed()
-
-
-class _Reservation(msgspec.Struct, frozen=True):
-    instancesSet: tuple[_Instance, ...] = ()
-
-
-class _Running(msgspec.Struct, frozen=True):
-    reservationSet: tuple[_Reservation, ...] = ()
-    nextToken: str = ""
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -93,6 +80,50 @@ class _Rates(msgspec.Struct, frozen=True):
     nextToken: str | None = None
 
 
+class _Used(msgspec.Struct, frozen=True):
+    TotalCommitment: str = "0"
+    UnusedCommitment: str = "0"
+
+
+class _Day(msgspec.Struct, frozen=True):
+    Utilization: _Used = _Used()
+
+
+class _Days(msgspec.Struct, frozen=True):
+    SavingsPlansUtilizationsByTime: tuple[_Day, ...] = ()
+
+
+class UnusedPlans:
+    """Dollars an hour that are left of plans. A role without the right is told nothing: then nothing is. Safe for many
+    threads."""
+
+    def __init__(self, explorer: JsonApi, clock: Clock) -> None:
+        self._explorer, self._clock = explorer, clock
+        self._known: dict[str, Decimal] = {}
+        self._age: Callable[[], Seconds] | None = None
+
+    def an_hour(self, arns: Sequence[str]) -> Mapping[str, Decimal]:
+        """Dollars an hour of each plan that nothing used."""
+        if self._age is None or self._age() > KEEP_S or not set(arns) <= self._known.keys():
+            self._known = {arn: self._least(arn) for arn in arns}
+            self._age = self._clock.stopwatch()
+        return self._known
+
+    def _least(self, arn: str) -> Decimal:
+        ends = self._clock.now().date() - timedelta(days=LATE_DAYS - 1)
+        asked = {
+            "TimePeriod": {"Start": f"{ends - timedelta(days=DAYS)}", "End": f"{ends}"},
+            "Granularity": "DAILY",
+            "Filter": {"Dimensions": {"Key": "SAVINGS_PLAN_ARN", "Values": [arn]}},
+        }
+        try:
+            days = self._explorer.read("GetSavingsPlansUtilization", _Days, asked).SavingsPlansUtilizationsByTime
+        except Denied:
+            return Decimal(0)
+        told = [day.Utilization for day in days if Decimal(day.Utilization.TotalCommitment) > 0]
+        return min((Decimal(day.UnusedCommitment) / 24 for day in told), default=Decimal(0))
+
+
 class Plans(NamedTuple):
     """The account's Savings Plans, and what nothing used of them."""
 
@@ -108,7 +139,8 @@ def commitments_by_pool(
     types = sorted({kinds[pool] for pool in groups})
     active = _active(plans.api)
     anywhere = _of_compute(plans, active, ec2.region, types)
-    running = _running(ec2, sorted({f"{one.partition('.')[0]}.*" for one in types}))
+    like = sorted({f"{one.partition('.')[0]}.*" for one in types})
+    running = [one for one in running_instances(ec2, like) if not one.instanceLifecycle]
     found: dict[str, tuple[Paid, ...]] = {}
     for kind in types:
         alike = {pool: groups[pool] for pool in sorted(groups) if kinds[pool] == kind}
@@ -138,7 +170,7 @@ def _shared(left: Sequence[Paid], groups: Mapping[str, ScalingGroup]) -> dict[st
     return {pool: tuple(paid) for pool, paid in found.items()}
 
 
-def _reserved(ec2: QueryApi, kind: str, others: Sequence[_Instance]) -> list[Paid]:
+def _reserved(ec2: QueryApi, kind: str, others: Sequence[Seen]) -> list[Paid]:
     """Reserved Instances of a type that what others run does not use: those of a zone by what runs there."""
     asked = {
         "Filter.1.Name": "state",
@@ -194,9 +226,7 @@ def _of_compute(plans: Plans, active: Sequence[_Plan], region: str, types: Seque
     return found
 
 
-def _planned(
-    plans: RestApi, active: Sequence[_Plan], region: str, kind: str, others: Sequence[_Instance]
-) -> list[Paid]:
+def _planned(plans: RestApi, active: Sequence[_Plan], region: str, kind: str, others: Sequence[Seen]) -> list[Paid]:
     """Number of nodes of a type that the Savings Plans of its family still pay for, by their own rates: never too many,
     since what others run is taken off each.
     """
@@ -234,20 +264,6 @@ def _rates(plans: RestApi, plan: _Plan, region: str, kind: str = "") -> Mapping[
         for one in page.searchResults:
             if (name := one.property_named("instanceType")) and Decimal(one.rate) > 0:
                 found[name] = max(Decimal(one.rate), found.get(name, Decimal(0)))
-        token = page.nextToken
-        if not token:
-            return found
-
-
-def _running(ec2: QueryApi, like: Sequence[str]) -> list[_Instance]:
-    """Instances that run on demand in the account's region, of families."""
-    states = {"Filter.1.Name": "instance-state-name", **members("Filter.1.Value", ("pending", "running"), "")}
-    asked = {**states, "Filter.2.Name": "instance-type", **members("Filter.2.Value", like, "")}
-    found: list[_Instance] = []
-    token = ""
-    while True:
-        page = ec2.read("DescribeInstances", _Running, asked | ({"NextToken": token} if token else {}))
-        found += (one for each in page.reservationSet for one in each.instancesSet if not one.instanceLifecycle)
         token = page.nextToken
         if not token:
             return found

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.adapters.aws_api.services import QueryApi, members
+from pilotlight.adapters.aws_api.services import QueryApi, members, pages
 from pilotlight.facts.labels import HANDED_BACK
 from pilotlight.facts.nodes.pool_state import PoolRules
 
@@ -230,24 +230,37 @@ def _filter(name: str, value: str) -> dict[str, str]:
 
 
 def _all(api: QueryApi, params: Mapping[str, str]) -> Iterator[ScalingGroup]:
-    token = ""
-    while True:
-        asked = {**params, "MaxRecords": str(PAGE), **({"NextToken": token} if token else {})}
-        page = api.read("DescribeAutoScalingGroups", _Groups, asked)
-        yield from page.AutoScalingGroups
-        token = page.NextToken
-        if not token:
-            return
+    asked = {**params, "MaxRecords": str(PAGE)}
+    return (
+        group
+        for page in pages(api.read, "DescribeAutoScalingGroups", _Groups, asked)
+        for group in page.AutoScalingGroups
+    )
 
 
 class _State(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _Placed(msgspec.Struct, frozen=True):
+    availabilityZone: str = ""
+
+
+class Cpu(msgspec.Struct, frozen=True):
+    """Its cores, and the vCPUs of each."""
+
+    coreCount: int = 0
+    threadsPerCore: int = 1
+
+
 class Seen(msgspec.Struct, frozen=True):
     """An instance as EC2 tells it: its state, when it was launched or last started, on which reservation."""
 
     instanceId: str
+    instanceType: str = ""
+    instanceLifecycle: str = ""
+    placement: _Placed = _Placed()
+    cpuOptions: Cpu = Cpu()
     instanceState: _State = _State()
     spotInstanceRequestId: str = ""
     launchTime: datetime | None = None
@@ -269,18 +282,22 @@ FILTERED = 200
 
 def describe_instances(ec2: QueryApi, instances: Sequence[str]) -> dict[str, Seen]:
     """Those of these instances that EC2 knows: a group tells no times."""
-    found: dict[str, Seen] = {}
-    for some in _chunks(instances, FILTERED):
-        token = ""
-        while True:
-            asked = {"Filter.1.Name": "instance-id", **members("Filter.1.Value", some, "")}
-            page = ec2.read("DescribeInstances", _Reservations, asked | ({"NextToken": token} if token else {}))
-            each = (one for reservation in page.reservationSet for one in reservation.instancesSet)
-            found |= {one.instanceId: one for one in each}
-            token = page.nextToken
-            if not token:
-                break
-    return found
+    return {
+        one.instanceId: one
+        for some in _chunks(instances, FILTERED)
+        for one in _instances(ec2, {"Filter.1.Name": "instance-id", **members("Filter.1.Value", some, "")})
+    }
+
+
+def running_instances(ec2: QueryApi, like: Sequence[str]) -> Iterator[Seen]:
+    """Instances of the account that run, or begin to, of types whose names are like these."""
+    states = {"Filter.1.Name": "instance-state-name", **members("Filter.1.Value", ("pending", "running"), "")}
+    return _instances(ec2, {**states, "Filter.2.Name": "instance-type", **members("Filter.2.Value", like, "")})
+
+
+def _instances(ec2: QueryApi, asked: Mapping[str, str]) -> Iterator[Seen]:
+    found = pages(ec2.read, "DescribeInstances", _Reservations, asked)
+    return (one for page in found for each in page.reservationSet for one in each.instancesSet)
 
 
 def _chunks(values: Sequence[str], size: int) -> Iterable[Sequence[str]]:

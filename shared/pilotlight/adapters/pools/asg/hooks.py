@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pilotlight.adapters.aws_api.services import QueryApi
+from pilotlight.adapters.aws_api.services import Nothing, QueryApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.errors import BadRequest
 from pilotlight.ports.clouds import Gate
@@ -25,10 +25,6 @@ class _Hooks(msgspec.Struct, frozen=True):
     LifecycleHooks: tuple[_Hook, ...] = ()
 
 
-class _Nothing(msgspec.Struct, frozen=True):
-    """An answer that says nothing."""
-
-
 def waits_for_us(api: QueryApi, group: str) -> bool:
     """True where the group has our hook on what it terminates."""
     found = api.read("DescribeLifecycleHooks", _Hooks, {"AutoScalingGroupName": group}).LifecycleHooks
@@ -44,7 +40,7 @@ def let_go(api: QueryApi, deadline: Deadline, group: str, instance: str, gate: G
         "LifecycleActionResult": "CONTINUE",
     }
     try:
-        api.change(deadline, "CompleteLifecycleAction", _Nothing, asked, gate)
+        api.change(deadline, "CompleteLifecycleAction", Nothing, asked, gate)
     except BadRequest as no:
         if OVER not in str(no).lower():
             raise

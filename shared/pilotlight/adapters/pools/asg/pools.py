@@ -13,13 +13,20 @@ from uuid import uuid4
 
 import msgspec
 
-from pilotlight.adapters.aws_api.services import QueryApi
+from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.pools.asg.activities import last_refusal
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, describe_instances, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
+from pilotlight.adapters.pools.asg.late_refusals import ailment, last_refusal
 from pilotlight.adapters.pools.asg.launch_answers import Launch, client_token, missing
-from pilotlight.adapters.pools.asg.warm_pool import startable, warm_instances
+from pilotlight.adapters.pools.asg.warm_pool import (
+    before_growing,
+    hold_without,
+    put_by,
+    release_standby,
+    startable,
+    warm_instances,
+)
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolState
@@ -30,15 +37,10 @@ from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
-    from pilotlight.adapters.aws_api.services import RestApi
-    from pilotlight.adapters.pools.asg.account_quotas import AccountQuotas
     from pilotlight.adapters.pools.asg.aws_commitments import Plans
+    from pilotlight.adapters.pools.asg.service_quotas import AccountQuotas
 
 WRITE_S: Seconds = CALL_S
-
-
-class _Nothing(msgspec.Struct, frozen=True):
-    """An answer that says nothing."""
 
 
 class _Activity(msgspec.Struct, frozen=True):
@@ -53,7 +55,7 @@ class Opens(NamedTuple):
     """Openers of the account's other services: its quotas, EKS, and what is paid for already. Few looks need them."""
 
     quotas: "Callable[[], AccountQuotas]"
-    eks: "Callable[[], RestApi]"
+    eks: Callable[[], RestApi]
     plans: "Callable[[], Plans]"
 
 
@@ -117,8 +119,6 @@ class AsgPools:
 
     def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Where it cannot be made sure that only this instance would come to stand by, it is given back instead."""
-        from pilotlight.adapters.pools.asg.returning import put_by
-
         with self._lock:
             group = self._find(pool)
             if instance not in [one.InstanceId for one in group.live]:
@@ -141,8 +141,6 @@ class AsgPools:
             raise LastNode(f"group {name} keeps {least} at least; set its min to 0 to give this one back")
         with Deadline(WRITE_S) as deadline:
             if group.takes_back:
-                from pilotlight.adapters.pools.asg.returning import hold_without
-
                 hold_without(self._api, deadline, group)
             try:
                 self._api.change(deadline, "TerminateInstanceInAutoScalingGroup", _Terminated, asked, gate)
@@ -152,8 +150,6 @@ class AsgPools:
 
     def _out_of_the_warm_pool(self, group: ScalingGroup, instance: str, gate: Gate) -> None:
         if group.takes_back:
-            from pilotlight.adapters.pools.asg.returning import release_standby
-
             with Deadline(WRITE_S) as deadline:
                 release_standby(self._api, deadline, group, instance, gate)
 
@@ -162,12 +158,10 @@ class AsgPools:
         name = group.tag(NODE_GROUP_TAG)
         if not self._cluster or not name:
             return None
-        from pilotlight.adapters.pools.asg.node_groups import ailment
-
         return ailment(self._eks, self._cluster, name, self._clock.now())
 
     @cached_property
-    def _eks(self) -> "RestApi":
+    def _eks(self) -> RestApi:
         return self._opens.eks()
 
     @cached_property
@@ -209,10 +203,8 @@ class AsgPools:
         }
         with Deadline(WRITE_S) as deadline:
             if group.takes_back:
-                from pilotlight.adapters.pools.asg.returning import before_growing
-
                 before_growing(self._api, deadline, group)
-            self._api.change(deadline, "SetDesiredCapacity", _Nothing, asked, gate)
+            self._api.change(deadline, "SetDesiredCapacity", Nothing, asked, gate)
         return PoolState(name=pool, desired=to)
 
     def _find(self, pool: str) -> ScalingGroup:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.adapters.aws_api.services import QueryApi, members
+from pilotlight.adapters.aws_api.services import QueryApi, members, pages
 from pilotlight.adapters.pools.asg.groups import Instance, ScalingGroup, Seen, Specification, Targets
 from pilotlight.facts.offers.paid_capacity import Paid
 
@@ -141,15 +141,10 @@ def _active(ec2: QueryApi, kinds: Sequence[str]) -> list[_Reservation]:
         "Filter.2.Name": "instance-type",
         **members("Filter.2.Value", kinds, ""),
     }
-    found: list[_Reservation] = []
-    token = ""
-    while True:
-        more = {"NextToken": token} if token else {}
-        page = ec2.read("DescribeCapacityReservations", _Reservations, asked | more)
-        found += page.capacityReservationSet
-        token = page.nextToken
-        if not token:
-            return sorted(found, key=lambda one: one.capacityReservationId)
+    found = pages(ec2.read, "DescribeCapacityReservations", _Reservations, asked)
+    return sorted(
+        (one for page in found for one in page.capacityReservationSet), key=lambda one: one.capacityReservationId
+    )
 
 
 def _wish(ec2: QueryApi, group: ScalingGroup) -> Specification:

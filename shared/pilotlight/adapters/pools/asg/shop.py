@@ -1,15 +1,13 @@
 """Shop of a region: EC2's types, zones and spot prices, the Price List's on demand, Service Quotas' vCPUs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, members
-from pilotlight.adapters.pools.asg.price_list import disks, on_demand
+from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, members, pages
 from pilotlight.adapters.pools.asg.service_quotas import quota_usage, read_quotas
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
@@ -23,8 +21,15 @@ AT_ONCE = 100
 """EC2 tells of so many named types in one call."""
 
 LINUX = "Linux/UNIX"
-
-T = TypeVar("T", bound="_Page")
+PRICES_REGION = "us-east-1"
+"""The Price List of every region is asked for here."""
+FILTERS: Mapping[str, str] = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+}
+"""What tells one price of a type from its others: Linux without a licence, on a shared machine, not reserved."""
 
 
 class _Memory(msgspec.Struct, frozen=True):
@@ -85,6 +90,31 @@ class _SpotPrices(_Page, frozen=True):
     spotPriceHistorySet: tuple[_SpotPrice, ...] = ()
 
 
+class _Dimension(msgspec.Struct, frozen=True):
+    unit: str = ""
+    pricePerUnit: dict[str, Decimal] = {}
+
+
+class _Term(msgspec.Struct, frozen=True):
+    priceDimensions: dict[str, _Dimension] = {}
+
+
+class _Terms(msgspec.Struct, frozen=True):
+    OnDemand: dict[str, _Term] = {}
+
+
+class _Product(msgspec.Struct, frozen=True):
+    terms: _Terms = _Terms()
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    PriceList: tuple[str, ...] = ()
+    NextToken: str = ""
+
+
+_product = msgspec.json.Decoder(_Product, strict=False)
+
+
 class AsgShop:
     """The Shop port of a region."""
 
@@ -97,7 +127,7 @@ class AsgShop:
         now = self._clock.now()
         spot = self._spot(names, now)
         try:
-            listed = on_demand(self._pricing, self._region, names, now)
+            listed = _on_demand(self._pricing, self._region, names, now)
         except Forbidden:
             listed = {}
         found: dict[str, dict[CapacityType, Price]] = {name: {"on-demand": price} for name, price in listed.items()}
@@ -107,7 +137,7 @@ class AsgShop:
 
     def disk_prices(self, names: Sequence[str]) -> Mapping[str, DiskPrice]:
         try:
-            return disks(self._pricing, self._region, names, self._clock.now())
+            return _disks(self._pricing, self._region, names, self._clock.now())
         except Forbidden:
             return {}
 
@@ -131,8 +161,8 @@ class AsgShop:
             "ProductDescription.1": LINUX,
             "StartTime": f"{since:%Y-%m-%dT%H:%M:%SZ}",
         }
-        pages = self._all("DescribeSpotPriceHistory", _SpotPrices, asked) if names else []
-        return [one for page in pages for one in page.spotPriceHistorySet]
+        found = pages(self._ec2.read, "DescribeSpotPriceHistory", _SpotPrices, asked) if names else []
+        return [one for page in found for one in page.spotPriceHistorySet]
 
     def _spot(self, names: Sequence[str], now: datetime) -> dict[str, Price]:
         latest: dict[tuple[str, str], _SpotPrice] = {}
@@ -167,19 +197,15 @@ class AsgShop:
         wanted = {"Filter.1.Name": "instance-type", **members("Filter.1.Value", like, "")}
         zones: dict[str, set[str]] = {}
         offers = {**wanted, "LocationType": "availability-zone"}
-        for page in self._all("DescribeInstanceTypeOfferings", _Offers, offers):
+        for page in pages(self._ec2.read, "DescribeInstanceTypeOfferings", _Offers, offers):
             for offer in page.instanceTypeOfferingSet:
                 zones.setdefault(offer.instanceType, set()).add(offer.location)
-        types = [kind for page in self._all("DescribeInstanceTypes", _Types, wanted) for kind in page.instanceTypeSet]
+        types = [
+            kind
+            for page in pages(self._ec2.read, "DescribeInstanceTypes", _Types, wanted)
+            for kind in page.instanceTypeSet
+        ]
         return [_fact(kind, tuple(sorted(zones.get(kind.instanceType, ())))) for kind in types]
-
-    def _all(self, action: str, shape: type[T], params: Mapping[str, str]) -> list[T]:
-        pages: list[T] = []
-        token = ""
-        while not pages or token:
-            pages.append(self._ec2.read(action, shape, {**params, **({"NextToken": token} if token else {})}))
-            token = pages[-1].nextToken
-        return pages
 
 
 def _fact(kind: _Type, zones: tuple[str, ...]) -> Size:
@@ -195,3 +221,39 @@ def _fact(kind: _Type, zones: tuple[str, ...]) -> Size:
         zones=zones,
         sold=bool(zones),
     )
+
+
+def _on_demand(pricing: JsonApi, region: str, names: Sequence[str], now: datetime) -> dict[str, Price]:
+    """The dollars of an hour of each type that the list has. Two figures for one type are none: the dearer counts."""
+    found: dict[str, Price] = {}
+    for name in names:
+        wanted = {"instanceType": name, **FILTERS}
+        usd = max(_dollars(pricing, {"regionCode": region, **wanted}, "Hrs"), default=None)
+        if usd:
+            found[name] = Price(usd_per_hour=usd, source=f"AWS Price List {region}", date=f"{now:%Y-%m-%d}")
+    return found
+
+
+def _disks(pricing: JsonApi, region: str, names: Sequence[str], now: datetime) -> dict[str, DiskPrice]:
+    """The dollars of a GiB and month of each kind of volume that the list has, as "gp3"."""
+    found: dict[str, DiskPrice] = {}
+    for name in names:
+        wanted = {"regionCode": region, "productFamily": "Storage", "volumeApiName": name}
+        usd = max(_dollars(pricing, wanted, "GB-Mo"), default=None)
+        if usd:
+            source = f"AWS Price List {region}"
+            found[name] = DiskPrice(usd_per_gib_month=usd, source=source, date=f"{now:%Y-%m-%d}")
+    return found
+
+
+def _dollars(pricing: JsonApi, wanted: Mapping[str, str], unit: str) -> Iterator[Decimal]:
+    asked: dict[str, object] = {
+        "ServiceCode": "AmazonEC2",
+        "Filters": [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
+    }
+    for page in pages(pricing.read, "GetProducts", _Listed, asked):
+        for text in page.PriceList:
+            for term in _product.decode(text).terms.OnDemand.values():
+                for each in term.priceDimensions.values():
+                    if each.unit == unit and "USD" in each.pricePerUnit:
+                        yield each.pricePerUnit["USD"].normalize()

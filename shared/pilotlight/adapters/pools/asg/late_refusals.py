@@ -1,17 +1,25 @@
-"""EKS's own word of a node group, and what ails it as EKS says it."""
+"""Why a group is short, as it is told later: by a failed activity of its own, or by EKS of what ails a node group.
+
+Words are mapped like the codes of an answer.
+"""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
 import msgspec
 
-from pilotlight.adapters.aws_api.services import RestApi
+from pilotlight.adapters.aws_api.services import QueryApi, RestApi
 from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.nodes.pool_state import LateRefusal
 
+LATEST = "20"
+FAILED = ("Failed", "Cancelled")
+DONE = "Successful"
+LAUNCHING = "Launching"
+"""So begins the description of an activity that launches."""
 SHORT: Mapping[str, Literal["no-capacity", "quota", "other"]] = {
     "InsufficientFreeAddresses": "no-capacity",
     "InstanceLimitExceeded": "quota",
@@ -24,6 +32,51 @@ NO_LAUNCH = ("AutoScalingGroup", "Ec2LaunchTemplate", "Ec2Subnet", "Ec2SecurityG
 """So begin others after which nothing is launched until a person mends it; the rest are not about launches."""
 GRACE = timedelta(minutes=2)
 """What was asked for since then may be launched yet, whatever EKS says: an issue tells no time of its own."""
+
+
+class _Activity(msgspec.Struct, frozen=True):
+    ActivityId: str
+    StartTime: datetime
+    StatusCode: str
+    Description: str = ""
+    StatusMessage: str = ""
+    Details: str = ""
+
+
+class _Activities(msgspec.Struct, frozen=True):
+    Activities: tuple[_Activity, ...] = ()
+
+
+class _Zone(msgspec.Struct, frozen=True):
+    zone: str = msgspec.field(name="Availability Zone", default="")
+
+
+def last_refusal(api: QueryApi, group: str, otherwise: Callable[[], LateRefusal | None]) -> LateRefusal | None:
+    """The newest launch of a group, where it failed; None while it is still tried. Where it succeeded, or nothing was
+    tried, what is asked ``otherwise``.
+    """
+    asked = {"AutoScalingGroupName": group, "MaxRecords": LATEST}
+    found = api.read("DescribeScalingActivities", _Activities, asked).Activities
+    launches = [each for each in found if each.Description.startswith(LAUNCHING)]
+    newest = max(launches, key=lambda each: each.StartTime, default=None)
+    if newest is None or newest.StatusCode == DONE:
+        return otherwise()
+    if newest.StatusCode not in FAILED:
+        return None
+    return LateRefusal(
+        identity=f"{group}/{newest.ActivityId}",
+        reason=reason_of(newest.StatusMessage),
+        message=newest.StatusMessage[:240],
+        zone=_zone(newest.Details),
+        at=newest.StartTime,
+    )
+
+
+def _zone(details: str) -> str:
+    try:
+        return msgspec.json.decode(details, type=_Zone).zone
+    except msgspec.DecodeError:
+        return ""
 
 
 class Issue(msgspec.Struct, frozen=True):
