@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight.codec.alert_bodies.discord import discord
-from pilotlight.codec.alert_bodies.inert import inert
 from pilotlight.codec.alert_bodies.pagerduty import pagerduty
 from pilotlight.codec.alert_bodies.slack import slack
 from pilotlight.codec.alert_bodies.teams import teams
 from pilotlight.codec.alert_bodies.telegram import telegram
-from pilotlight.codec.alert_text import plain
+from pilotlight.codec.alert_text import inert, plain
 from pilotlight.facts.messages import Alert
 
 PIECES = (

@@ -15,8 +15,7 @@ from threading import local
 from typing import Any
 
 from pilotlight.adapters.webhook_post import refuse_private
-from pilotlight.codec.alert_bodies.inert import inert
-from pilotlight.codec.alert_text import links, plain
+from pilotlight.codec.alert_text import inert, links, plain
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
 

@@ -6,8 +6,7 @@ One fingerprint is one incident: what is over resolves it. Limits: summary 1,024
 from hashlib import sha256
 from typing import Any
 
-from pilotlight.codec.alert_bodies.inert import strip_links
-from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts, strip_links
 from pilotlight.facts.messages import Alert
 
 SUMMARY, DETAIL = 1024, 4000

@@ -8,8 +8,7 @@ escaped, and the signs that set type, for which it knows no escape, become their
 
 from typing import Any
 
-from pilotlight.codec.alert_bodies.inert import strip_formatting
-from pilotlight.codec.alert_text import alert_parts, clean, cut, links
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links, strip_formatting
 from pilotlight.facts.messages import Alert
 
 HEADER, SECTION, FIELD = 150, 3000, 2000

@@ -6,8 +6,7 @@ mentioned only by ``msteams.entities``, which no card of ours has.
 
 from typing import Any
 
-from pilotlight.codec.alert_bodies.inert import strip_links
-from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts
+from pilotlight.codec.alert_text import alert_parts, clean, cut, links, named_parts, strip_links
 from pilotlight.facts.messages import Alert
 
 _COLOURS = {"info": "accent", "warning": "warning", "critical": "attention"}

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from pilotlight.codec.events import ours, pubsub, scheduler
+from pilotlight.codec.events import pubsub, scheduler
 from pilotlight.codec.events.aws import aws_envelopes
 from pilotlight.codec.events.envelope import (
     Delivery,
@@ -19,6 +19,7 @@ from pilotlight.codec.events.envelope import (
     Ignored,
     Refused,
     Text,
+    convert_shape,
     dump_event,
     from_cloudevent,
     join,
@@ -27,7 +28,7 @@ from pilotlight.codec.events.envelope import (
     parse,
 )
 from pilotlight.errors import BadEvent, TooMuch
-from pilotlight.facts.messages import Message
+from pilotlight.facts.messages import TYPES, Message
 
 MAX_WRAPPERS = 8
 """How many arrays, envelopes and lists may lie around one event."""
@@ -172,8 +173,8 @@ def _check_times(event: Envelope, message: Message | Ignored) -> None:
 
 def _reader_of(event: Envelope) -> Reader:
     """Reader of an event: by CloudEvent type where there is one, else by what only that source's JSON has."""
-    if event.type in ours.TYPES:
-        return ours.read
+    if event.type in TYPES:
+        return _read_ours
     if event.type.startswith(KNATIVE):
         return _named("knative.read")
     if event.type:
@@ -257,3 +258,19 @@ def _unknown_shape(event: Envelope) -> Ignored:
         "no known source sends this; expected a CloudEvent, or what one of the sources in events/README.md sends",
         event.path,
     )
+
+
+def _read_ours(envelope: Envelope) -> Message:
+    """One of our own messages, by its type. Cluster, identity and time stand in from the envelope where it has none."""
+    data = {} if envelope.data is None else envelope.data
+    if not isinstance(data, dict):
+        raise BadEvent("Expected `object`", envelope.step_into("data", None).path)
+    shape = TYPES[envelope.type]
+    known: dict[str, str | datetime | None] = {}
+    if "cluster" in shape.__struct_fields__:
+        known["cluster"] = envelope.cluster
+    if "identity" in shape.__struct_fields__:
+        known |= {"identity": envelope.id, "at": envelope.at}
+    message = convert_shape({**known, **data}, shape, envelope.step_into("data", None).path)
+    assert isinstance(message, Message)
+    return message

@@ -6,8 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.access.server_access import Source
-from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Source, token_of
 from pilotlight.adapters.cluster.kubernetes.closing_lease import has_watchman
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
 from pilotlight.adapters.cluster.kubernetes.reads import Reads

@@ -12,8 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.adapters.cluster.kubernetes import pod_tolerations, writes
-from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
-from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
+from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source, token_of
 from pilotlight.adapters.cluster.kubernetes.listing import NODES, PODS, pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS

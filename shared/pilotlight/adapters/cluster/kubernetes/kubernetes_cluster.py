@@ -51,7 +51,7 @@ class KubernetesCluster:
 
     def credential(self) -> "Token | None":
         """Claims of the credential in use; None where it says nothing."""
-        from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
+        from pilotlight.adapters.cluster.kubernetes.access.server_access import token_of
 
         return token_of(self._api.token())
 

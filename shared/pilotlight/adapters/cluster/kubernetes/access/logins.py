@@ -11,7 +11,7 @@ from threading import Thread
 from typing import TypeVar
 
 from pilotlight.adapters.cluster.kubernetes.access.kubeconfig import READ_AGAIN_S, Table
-from pilotlight.adapters.cluster.kubernetes.access.tokens import token_of
+from pilotlight.adapters.cluster.kubernetes.access.server_access import token_of
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 from pilotlight.units import Seconds
 
