@@ -16,6 +16,7 @@ from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import Kubernetes
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.facts.labels import HOME
 from pilotlight.tools.cli.main import build
+from pilotlight.tools.install import watchman
 from pilotlight.world.world_clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -169,7 +170,7 @@ def test_the_watchman_opens_what_nobody_would(
 ) -> None:
     """Every closed node opens once the Lease is five minutes old; each round is noted on the Lease."""
     server.add(lease(renewed=renewed))
-    assert list(closing_lease.lift(api, NOW, silent_s=300)) == opened
+    assert list(watchman.lift(api, NOW, silent_s=300)) == opened
     taints = server.store.get("nodes", "n")["spec"]["taints"]
     assert taints == ([OTHER] if opened else [OTHER, TAINT])
     assert closing_lease.has_watchman(api, NOW)
@@ -178,15 +179,15 @@ def test_the_watchman_opens_what_nobody_would(
 def test_a_beat_is_heard(api: Api, cluster: KubernetesCluster) -> None:
     """A renewed Lease keeps the watchman from opening anything; without a Lease it has nothing to watch."""
     cluster.beat()
-    assert list(closing_lease.lift(api, NOW + timedelta(minutes=4), silent_s=300)) == []
-    assert list(closing_lease.lift(api, NOW + timedelta(minutes=6), silent_s=300, dry_run=True)) == ["n"]
+    assert list(watchman.lift(api, NOW + timedelta(minutes=4), silent_s=300)) == []
+    assert list(watchman.lift(api, NOW + timedelta(minutes=6), silent_s=300, dry_run=True)) == ["n"]
 
 
 def test_a_watchman_without_a_lease_says_so(server: ApiServer, api: Api) -> None:
     """It fails rather than open nodes on a guess."""
     server.store.drop(server.store.resource("leases"), ("pilotlight", "pilotlight-placement"))
     with pytest.raises(Missing, match="leases/pilotlight-placement"):
-        list(closing_lease.lift(api, NOW, silent_s=300))
+        list(watchman.lift(api, NOW, silent_s=300))
 
 
 def test_the_command_opens_all(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:

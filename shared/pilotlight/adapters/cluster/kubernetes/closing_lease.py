@@ -7,13 +7,12 @@ node opened.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
+from pilotlight.adapters.cluster.kubernetes.reads import Found
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.companions import DaemonSet
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
@@ -27,7 +26,6 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import HOME, NODE_NAME, WATCHED_AT
 from pilotlight.facts.policy import Policy
-from pilotlight.units import Seconds
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/pilotlight/leases/pilotlight-placement"
 
@@ -38,13 +36,8 @@ _PASSING = "node.kubernetes.io/"
 """Taints that DaemonSets' pods tolerate by themselves begin so."""
 
 
-class _LeaseSpec(Wire, frozen=True):
-    renew_time: datetime | None = None
-
-
 class _Lease(Wire, frozen=True):
     metadata: Metadata
-    spec: _LeaseSpec = _LeaseSpec()
 
 
 _LEASE = msgspec.json.Decoder(_Lease)
@@ -52,14 +45,8 @@ _LEASE = msgspec.json.Decoder(_Lease)
 
 def beat(api: Api, now: datetime) -> None:
     """Renew the Lease. Raises ``Missing``, or ``Forbidden``."""
-    spec = {"holderIdentity": "pilotlight", "renewTime": _micro(now)}
+    spec = {"holderIdentity": "pilotlight", "renewTime": lease_time(now)}
     api.ask("PATCH", LEASE, NOTHING, {"spec": spec}, MERGE_PATCH)
-
-
-def last_renewal(api: Api) -> datetime | None:
-    """When we last renewed it; None where never, or at a time without a zone. Raises ``Missing`` without a Lease."""
-    at = api.get(LEASE, _LEASE).spec.renew_time
-    return at if at is not None and at.tzinfo is not None else None
 
 
 def has_watchman(api: Api, now: datetime) -> bool:
@@ -70,22 +57,6 @@ def has_watchman(api: Api, now: datetime) -> bool:
     except (BadRequest, Forbidden, ValueError):
         return False
     return at.tzinfo is not None and abs(now - at) < WATCHED
-
-
-def lift(api: Api, now: datetime, *, silent_s: Seconds = 0, dry_run: bool = False) -> Iterator[str]:
-    """Open every node, and name each. With ``silent_s`` it is the watchman's round: it notes that it looked, and opens
-    only where the Lease is so old, or dated so far ahead. It raises ``Missing`` where there is no Lease.
-    """
-    if silent_s:
-        beaten = last_renewal(api)
-        if not dry_run:
-            api.ask("PATCH", LEASE, NOTHING, {"metadata": {"annotations": {WATCHED_AT: _micro(now)}}}, MERGE_PATCH)
-        if beaten is not None and abs(now - beaten).total_seconds() < silent_s:
-            return
-    for name in Reads(api, Policy(version=1)).carrying(HOME):
-        if not dry_run:
-            writes.open(api, name)
-        yield name
 
 
 def view_for_closing(
@@ -141,5 +112,6 @@ def _selects(node: KubeNode, pod: Pod) -> bool:
     return not {"*", home.value} & {*homes(pod.spec.tolerations)} and untolerated_taint([home], bears) is not None
 
 
-def _micro(now: datetime) -> str:
+def lease_time(now: datetime) -> str:
+    """A moment as Leases write it."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

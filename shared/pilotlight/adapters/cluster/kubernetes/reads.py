@@ -229,14 +229,6 @@ class Reads(Lists):
         """One node. Raises ``Missing``."""
         return self._api.get(f"{NODES}/{quote(name)}", NODE)
 
-    def carrying(self, key: str) -> list[str]:
-        """The names of all nodes that carry a taint of this key."""
-
-        def keep(node: KubeNode) -> KubeNode | None:
-            return node if any(taint.key == key for taint in node.spec.taints) else None
-
-        return [node.metadata.name for node in self.all(NODES, _NODE_LIST, keep)]
-
     def pod(self, namespace: str, name: str) -> Metadata:
         """Metadata of a pod. Raises ``Missing``."""
         return self._api.get(pod_path(namespace, name), OBJECT).metadata

@@ -180,17 +180,17 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
     if not if_silent:
         yield from taken
         return
-    from pilotlight.adapters.cluster.kubernetes import closing_lease
     from pilotlight.adapters.cluster.kubernetes.transport import Missing
     from pilotlight.codec.policy_values import parse_duration
     from pilotlight.tools.install.handover_steps import falls_back
+    from pilotlight.tools.install.watchman import last_renewal
 
     try:
         after_s = parse_duration(if_silent)
     except ValueError as error:
         raise BadInput(f"--if-silent {if_silent!r} {error}") from None
     try:
-        renewed = closing_lease.last_renewal(api)
+        renewed = last_renewal(api)
     except Missing as error:
         raise BadInput(f"{error}; without the Lease of infra/kubernetes/handback nobody knows of silence") from None
     yield from (each for each in taken if falls_back(each, renewed, now, after_s))

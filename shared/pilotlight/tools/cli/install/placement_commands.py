@@ -66,14 +66,14 @@ def lift(
 
     Example: [bold]pilotlight lift --context prod --dry-run[/bold]
     """
-    from pilotlight.adapters.cluster.kubernetes import closing_lease
     from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+    from pilotlight.tools.install import watchman
 
     settings = settings_for(context, kubeconfig)
     api = Api(source_of(settings.api, settings.environ, settings.role_arn))
     try:
-        opened = tuple(closing_lease.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
+        opened = tuple(watchman.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
     except Missing as error:
         raise BadInput(f"{error}; without the Lease of infra/kubernetes/placement no node is kept closed") from None
     if as_json:
