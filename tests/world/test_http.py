@@ -16,10 +16,10 @@ from small_cloud import CATALOG, POOLS, START, gang, pod, world
 
 from pilotlight.adapters.clocks import ServedClock
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world_wire import NewPods, Release
 from pilotlight.errors import BadInput, Failed, NoCapacity, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports.clouds import OPEN
+from pilotlight.tools.serve.world_calls import NewPods
 from pilotlight.tools.serve.world_server import Service
 from pilotlight.world.simulation import World
 from pilotlight.world.world_clock import WallClock
@@ -179,11 +179,11 @@ def test_a_change_whose_answer_is_lost_is_not_sent_again() -> None:
     with talking(answers_once) as odd:
         client = WorldClient(odd.url)
         client.call("pools/describe")
-        client.change("pools/release", Release(pool="one", instance="n1"), OPEN)
+        client.change("pools/release", OPEN, pool="one", instance="n1")
         assert [heard.count(b"pools/release") for heard in odd.heard] == [0, 1]
     with talking(lambda line: line.reset() if line.hear() else None) as odd:
         with pytest.raises(Unsure):
-            WorldClient(odd.url).change("pools/release", Release(pool="one", instance="n1"), OPEN)
+            WorldClient(odd.url).change("pools/release", OPEN, pool="one", instance="n1")
         assert b"".join(odd.heard).count(b"pools/release") == 1
 
 

@@ -10,9 +10,6 @@ from pilotlight.adapters.http import Broken, Site
 from pilotlight.codec.world_wire import (
     Created,
     Doomed,
-    Interrupt,
-    NewPods,
-    Nothing,
     PodStatus,
     Problem,
     Report,
@@ -36,11 +33,11 @@ class WorldClient:
         self.url = url
         self._site, self._within_s = Site(url), within_s
 
-    def call(self, path: str, arguments: msgspec.Struct | None = None) -> bytes:
+    def call(self, path: str, **arguments: object) -> bytes:
         """Post a call; what it gives. It may be repeated, so one over a stale connection is."""
-        return self._exchange("POST", path, msgspec.json.encode(arguments or Nothing()))
+        return self._exchange("POST", path, msgspec.json.encode(arguments))
 
-    def change(self, path: str, arguments: msgspec.Struct, gate: Gate) -> bytes:
+    def change(self, path: str, gate: Gate, **arguments: object) -> bytes:
         """Post a call that is sent once, when ``gate`` lets it. Raises ``Unsure`` where its answer is lost."""
         return self._exchange("POST", path, msgspec.json.encode(arguments), gate)
 
@@ -57,13 +54,14 @@ class WorldClient:
         return msgspec.json.decode(self._exchange("GET", "pods"), type=tuple[PodStatus, ...])
 
     def create(self, demands: Sequence[PodDemand], run_s: Seconds, busy_s: Seconds | None = None) -> list[str]:
-        """Create pods that run so long; the names of those that were not there. ``busy_s`` as in ``NewPods``."""
-        gives = self.call("pods", NewPods(demands=tuple(demands), run_s=run_s, busy_s=busy_s))
+        """Create pods that run so long; the names of those that were not there. ``busy_s``: how long their GPUs
+        do something after each start, None for always."""
+        gives = self.call("pods", demands=tuple(demands), run_s=run_s, busy_s=busy_s)
         return list(msgspec.json.decode(gives, type=Created).created)
 
     def interrupt(self, instance: str, notice_s: Seconds) -> Doomed:
         """The cloud takes an instance after so long; when that is."""
-        gives = self.call("interrupt", Interrupt(instance=instance, notice_s=notice_s))
+        gives = self.call("interrupt", instance=instance, notice_s=notice_s)
         return msgspec.json.decode(gives, type=Doomed)
 
     def _exchange(self, method: str, path: str, body: bytes | None = None, gate: Gate | None = None) -> bytes:

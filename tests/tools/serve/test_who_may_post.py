@@ -18,11 +18,11 @@ import pytest
 from functions_framework import create_app
 
 from fleet import free_port
-from pilotlight.codec.world_wire import CALLS
 from pilotlight.doorway import RECEIVES
 from pilotlight.facts.limits.routes import FUNCTIONS, ROUTES, Caller
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.start.serve_command import site
+from pilotlight.tools.serve.world_calls import CALLS
 from pilotlight.wiring import App
 from serving import serving
 

@@ -6,7 +6,6 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world_wire import Delete, Evict, NameHome, OfNode, OfOwner, OfPod, Rest, Tell, Tolerate
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.units import Seconds
@@ -28,19 +27,19 @@ class ServedCluster:
         return _view.decode(self._client.call("cluster/observe"))
 
     def cordon(self, node: str) -> None:
-        self._client.call("cluster/cordon", OfNode(node=node))
+        self._client.call("cluster/cordon", node=node)
 
     def uncordon(self, node: str) -> None:
-        self._client.call("cluster/uncordon", OfNode(node=node))
+        self._client.call("cluster/uncordon", node=node)
 
     def open(self, node: str) -> None:
-        self._client.call("cluster/open", OfNode(node=node))
+        self._client.call("cluster/open", node=node)
 
     def name_home(self, node: str, home: str) -> None:
-        self._client.call("cluster/name_home", NameHome(node=node, home=home))
+        self._client.call("cluster/name_home", node=node, home=home)
 
     def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
-        self._client.call("cluster/tolerate", Tolerate(namespace=namespace, pod=pod, uid=uid, home=home))
+        self._client.call("cluster/tolerate", namespace=namespace, pod=pod, uid=uid, home=home)
 
     def beat(self) -> None:
         self._client.call("cluster/beat")
@@ -49,29 +48,28 @@ class ServedCluster:
         return _moment.decode(self._client.call("cluster/scheduler_beat"))
 
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
-        return _bound.decode(self._client.call("cluster/bound_pods", OfNode(node=node)))
+        return _bound.decode(self._client.call("cluster/bound_pods", node=node))
 
     def drain(self, node: str) -> None:
-        self._client.call("cluster/drain", OfNode(node=node))
+        self._client.call("cluster/drain", node=node)
 
     def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
-        self._client.call("cluster/evict", Evict(namespace=namespace, pod=pod, uid=uid, grace_s=grace_s))
+        self._client.call("cluster/evict", namespace=namespace, pod=pod, uid=uid, grace_s=grace_s)
 
     def delete(self, namespace: str, pod: str, uid: str, grace_s: Seconds) -> None:
-        self._client.call("cluster/delete", Delete(namespace=namespace, pod=pod, uid=uid, grace_s=grace_s))
+        self._client.call("cluster/delete", namespace=namespace, pod=pod, uid=uid, grace_s=grace_s)
 
     def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
-        said = Tell(namespace=namespace, name=name, reason=reason, message=message, change=change)
-        self._client.call("cluster/tell", said)
+        self._client.call("cluster/tell", namespace=namespace, name=name, reason=reason, message=message, change=change)
 
     def owner_of(self, namespace: str, pod: str, uid: str) -> OwnerState | None:
-        return _owner.decode(self._client.call("cluster/owner_of", OfPod(namespace=namespace, pod=pod, uid=uid)))
+        return _owner.decode(self._client.call("cluster/owner_of", namespace=namespace, pod=pod, uid=uid))
 
     def owner_now(self, owner: PodOwner) -> OwnerState | None:
-        return _owner.decode(self._client.call("cluster/owner_now", OfOwner(owner=owner)))
+        return _owner.decode(self._client.call("cluster/owner_now", owner=owner))
 
     def rest(self, owner: PodOwner, count: int) -> None:
-        self._client.call("cluster/rest", Rest(owner=owner, count=count))
+        self._client.call("cluster/rest", owner=owner, count=count)
 
     def wake(self, owner: PodOwner) -> int:
-        return _count.decode(self._client.call("cluster/wake", OfOwner(owner=owner)))
+        return _count.decode(self._client.call("cluster/wake", owner=owner))

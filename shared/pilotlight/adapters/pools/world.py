@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world_wire import Grow, OfInstance, Release
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.ports.clouds import OPEN, Gate
 
@@ -26,23 +25,23 @@ class ServedPools:
         return _all.decode(self._client.call("pools/describe"))
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
-        return _seen.decode(self._client.call("pools/instance", OfInstance(pool=pool, instance=instance)))
+        return _seen.decode(self._client.call("pools/instance", pool=pool, instance=instance))
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         now = next((state for state in self.describe() if state.name == pool), None)
         if now is not None and now.desired >= to:
             return now
-        return _one.decode(self._client.change("pools/grow", Grow(pool=pool, to=to, zone=zone), gate))
+        return _one.decode(self._client.change("pools/grow", gate, pool=pool, to=to, zone=zone))
 
     def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         seen = self.instance(pool, instance)
         if seen is not None and seen.there:
-            self._client.change("pools/stop", Release(pool=pool, instance=instance), gate)
+            self._client.change("pools/stop", gate, pool=pool, instance=instance)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         seen = self.instance(pool, instance)
         if (seen is not None and seen.there) or self._stopped(pool, instance):
-            self._client.change("pools/release", Release(pool=pool, instance=instance), gate)
+            self._client.change("pools/release", gate, pool=pool, instance=instance)
 
     def _stopped(self, pool: str, instance: str) -> bool:
         """True where an instance stands by."""

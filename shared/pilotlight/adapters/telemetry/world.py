@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.codec.world_wire import Grid
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 
@@ -18,9 +17,7 @@ class ServedTelemetry:
         self._client = client
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
-        found = msgspec.json.decode(
-            self._client.call("cluster/telemetry", Grid(start_s=start_s, end_s=end_s, step_s=step_s))
-        )
+        found = msgspec.json.decode(self._client.call("cluster/telemetry", start_s=start_s, end_s=end_s, step_s=step_s))
         return Telemetry(
             start_s=start_s, step_s=step_s, metric=found["metric"], series=tuple(map(_series, found.get("series", ())))
         )

@@ -23,11 +23,8 @@ from typing import Any
 import msgspec
 
 from pilotlight.codec.world_wire import (
-    CALLS,
     Created,
     Doomed,
-    Interrupt,
-    NewPods,
     PodStatus,
     Problem,
     Time,
@@ -37,6 +34,7 @@ from pilotlight.decide.limits.request_routes import Refusal
 from pilotlight.errors import BadInput, Denied, PilotlightError, Reject, Retry, Throttled
 from pilotlight.tools.demo.world_watch import Watch
 from pilotlight.tools.serve.request_access import Knock, at_world
+from pilotlight.tools.serve.world_calls import CALLS, Interrupt, NewPods
 from pilotlight.tools.serve.world_pods import create, statuses
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
