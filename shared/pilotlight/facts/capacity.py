@@ -1,6 +1,6 @@
 """Offerings that can be bought, nodes that are there with the pods on them, and one read of a cluster."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Literal
@@ -113,9 +113,6 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     shape: PodShape | None = None  # What it would need elsewhere, where known.
 
 
-_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-
-
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node that has registered. Of a GPU pod that was deleted the cluster shows nothing."""
 
@@ -184,11 +181,6 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 if p.started_at is not None
             ]
         )
-
-    @cached_property
-    def last_start(self) -> datetime:
-        """When the last of its pods with a GPU started: of one that does not say it, not yet."""
-        return max([pod.started_at or _LATEST for pod in self.gpu_pods], default=_EARLIEST)
 
     @cached_property
     def shows(self) -> tuple[str, int, bool, bool]:
