@@ -3,9 +3,11 @@
 Pods bind by themselves to a node that another's purchase lit. Dollars and machines are the world's.
 """
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +15,12 @@ from stage import Stage
 
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.budgets import budget_accounts, budget_holds
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 
 TWO_HOURS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=2 * HOUR)
+ROOMY = PoolPolicy(instance_type="one", max=4)
 STOPS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=12 * HOUR, at_hard_cap="stop", hold=HOUR)
 
 
@@ -90,6 +94,29 @@ def test_a_node_that_two_teams_share_is_paid_for_by_their_gpus() -> None:
     assert on.nodes("eight") == 0
     assert ended["rich"] + ended["poor"] == spent(on)
     assert ended["poor"] == pytest.approx(Decimal(8), abs=Decimal("0.60"))
+
+
+def test_holds_change_nodes_where_pods_did() -> None:
+    """Two teams with dollars for one node each, and each on the node of the other: the holds go with the work, and
+    nobody's cap is passed."""
+    on = stage(poor="2.70", rich="2.70")
+    on.deps = replace(on.deps, policy=msgspec.structs.replace(on.deps.policy, pools={"one": ROOMY}))
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, run_s=2 * HOUR, team=team))
+    on.minutes(6)
+    nodes = {node.gpu_pods[0].team: node.instance for node in on.deps.cluster.observe().nodes}
+    holds = {entry.value.terms.team: entry.value for entry in budget_accounts.every_hold(on.deps)}
+    assert {team: hold.instance for team, hold in holds.items()} == nodes
+    for team, other in (("rich", "poor"), ("poor", "rich")):
+        swapped = msgspec.structs.replace(holds[team], instance=nodes[other], teams={}, classes={})
+        HOLD.put(on.deps.state, f"c/{swapped.id}", swapped)
+    on.minutes(1)
+    after = {entry.value.terms.team: entry.value for entry in budget_accounts.every_hold(on.deps)}
+    assert {team: (hold.id, hold.instance) for team, hold in after.items()} == {
+        team: (holds[team].id, nodes[team]) for team in nodes
+    }
+    on.minutes(130)
+    assert all(Decimal("2.10") < total <= Decimal("2.70") for total in totals(on).values())
 
 
 PODS = st.lists(

@@ -88,11 +88,11 @@ def on_dollars(
             dearest = max((_with_terms(each, mine, policy, share) for each in may), key=_dollars)
             nodes += dearest
         first = found[0][0]
-        pins = pinned(queued, policy, {buy.pool for buy, _ in found})
+        pins = type_pins(queued, policy, {buy.pool for buy, _ in found})
         yield DollarGate(queued, tuple(t for _, t in nodes), others[first.pool], nodes[0][0].name, pins)
 
 
-def pinned(queued: Queued, policy: Policy, pools: set[str]) -> dict[str, dict[str, str]]:
+def type_pins(queued: Queued, policy: Policy, pools: set[str]) -> dict[str, dict[str, str]]:
     """The labels of the type that the policy says the nodes of these pools carry, for sets that select none."""
     pin = _type_label(policy, pools)
     return {each.name: pin for each in queued.sets if pin and INSTANCE_TYPE not in each.selects}

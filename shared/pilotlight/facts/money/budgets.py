@@ -61,7 +61,7 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     room: Decimal
 
 
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
+class Payer(msgspec.Struct, frozen=True, kw_only=True):
     """A team and class whose pods hold a ``part`` of a node: all the parts of a node make 1."""
 
     team: str
@@ -87,7 +87,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     calls_s: Seconds = 0  # Seconds of the calls, beside a whole run, of nodes that may end with it.
     minimum_s: Seconds = 0  # Seconds that are billed at least.
     increment_s: Seconds = 1  # Seconds by which it is billed then.
-    owners: tuple[Owner, ...] = ()  # Who pays for which part, where that is not ``team`` alone.
+    owners: tuple[Payer, ...] = ()  # Who pays for which part, where that is not ``team`` alone.
 
 
 class Priced(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,11 @@
-"""Holds go over to whoever's pods are on the node now: the old one ends at what the node cost up to this look.
+"""Holds go over to whoever's pods are on the node now, from this look on.
 
-A crash in between leaves a node without a hold, which is held for anew from where it was charged, by its pods.
+Where the scheduler put pods on each other's nodes of a pool, or a team's own node is empty meanwhile, holds change
+nodes: each team goes on with its own dollars. Else the old one ends at what the node cost up to now, and another
+begins. A crash in between leaves a node without a hold, which is held for anew from where it was charged, by its pods.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,7 +13,7 @@ from pilotlight.decide.money import hold_owners as rules
 from pilotlight.decide.money.budget_limits import class_of, terms
 from pilotlight.decide.money.holds import Lit, as_bound
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.money.budgets import Hold, Owner, Terms
+from pilotlight.facts.money.budgets import Hold, Payer, Terms
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.budgets.hold_moves import Live
 from pilotlight.flow.deps import Deps
@@ -28,14 +30,11 @@ class Handover:
         self.deps, self.now, self.before, self.still_ours = deps, snapshot.now, before, still_ours
         self._offerings = {offering.pool: offering for offering in deps.offerings}
 
-    def of(self, live: Sequence[Live]) -> list[Live]:
+    def settle_owners(self, live: Sequence[Live]) -> list[Live]:
         """All of them as they are now. A Workload's hold that a node takes over is that node's."""
-        budgets = self.deps.policy.budgets
-        if not any(rules.asks_who(budget) for budget in budgets):
-            return list(live)
         out: list[Live] = []
         waiting = {hold.id: hold for hold, one in live if one is None}
-        for hold, one in live:
+        for hold, one in self._exchanged(live, waiting.values()):
             owners = self._others(hold, one) if one is not None else ()
             if one is not None and owners:
                 hold = self._handed_over(as_bound(hold, one)[0], one, owners, list(waiting.values()))
@@ -44,20 +43,54 @@ class Handover:
         taken = {hold.id for hold, one in out if one is not None}
         return [(hold, one) for hold, one in out if one is not None or hold.id not in taken]
 
-    def _others(self, hold: Hold, one: Lit) -> tuple[Owner, ...]:
+    def _exchanged(self, live: Sequence[Live], waiting: Iterable[Hold]) -> list[Live]:
+        """With holds of a pool that change nodes, where that makes a node its owner's."""
+        at = {one.instance: (hold, one) for hold, one in live if one is not None and not hold.stopping}
+        wants = {name: owners for name, (hold, one) in at.items() if (owners := self._others(hold, one))}
+        for name, owners in wants.items():
+            hold, one = at[name]
+            if not self._others(hold, one) or rules.waits_for(waiting, one.pool, owners[0]):
+                continue
+            need = rules.terms_of(hold.terms, owners)
+            mine = next((n for n, (own, other) in at.items() if n != name and self._serves(own, other, hold, need)), "")
+            if mine:
+                own, other = at[mine]
+                at[name], at[mine] = (self._moved(own, hold, one), one), (self._moved(hold, own, other), other)
+        return [at.get(one.instance, (hold, one)) if one is not None else (hold, one) for hold, one in live]
+
+    def _serves(self, own: Hold, other: Lit, hold: Hold, need: Terms) -> bool:
+        """True where a hold is the owner's that a node needs, and its own node has no pods, or others'."""
+        alike = own.terms.pool == need.pool and own.terms.usd_per_hour == need.usd_per_hour
+        if not alike or own.earlier or hold.earlier or not (own.id in self.before and hold.id in self.before):
+            return False
+        mine = rules.pays_alike(self.deps.policy.budgets, own.terms, need)
+        return mine and (not other.pods or bool(self._others(own, other)))
+
+    def _moved(self, hold: Hold, was: Hold, one: Lit) -> Hold:
+        """The hold on the node of another: what is known of that node's pods stays there."""
+        return replace(
+            hold,
+            instance=one.instance,
+            matched_at=self.now,
+            frozen=was.frozen,
+            classes=was.classes,
+            teams=was.teams,
+        )
+
+    def _others(self, hold: Hold, one: Lit) -> tuple[Payer, ...]:
         """Who pays for it from now on, where that is anybody else; a node that is being stopped stays as it is."""
         if hold.stopping or not one.pods or one.pool not in self._offerings:
             return ()
         seen, policy = as_bound(hold, one)[1] or one, self.deps.policy
         owners = rules.owners_of(seen, self._offerings[one.pool].gpus, policy)
-        if not owners or rules.pays_alike(policy.budgets, hold.terms, rules.owned(hold.terms, owners)):
+        if not owners or rules.pays_alike(policy.budgets, hold.terms, rules.terms_of(hold.terms, owners)):
             return ()
         return owners
 
-    def _handed_over(self, hold: Hold, one: Lit, owners: Sequence[Owner], waiting: Sequence[Hold]) -> Hold:
+    def _handed_over(self, hold: Hold, one: Lit, owners: Sequence[Payer], waiting: Sequence[Hold]) -> Hold:
         entry, offering = self.before.get(hold.id), self._offerings[one.pool]
         if entry is None:  # It is held for from this look on.
-            return replace(hold, terms=rules.owned(self._terms(offering, owners[0]), owners))
+            return replace(hold, terms=rules.terms_of(self._terms(offering, owners[0]), owners))
         self.still_ours()
         budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now)
         asked = rules.waits_for(waiting, one.pool, owners[0]) or Hold(
@@ -70,7 +103,7 @@ class Handover:
         )
         return replace(
             asked,
-            terms=replace(rules.owned(asked.terms, owners), minimum_s=0),
+            terms=replace(rules.terms_of(asked.terms, owners), minimum_s=0),
             since=rules.begins_at(hold, self.now),
             instance=one.instance,
             matched_at=self.now,
@@ -79,5 +112,5 @@ class Handover:
             teams=hold.teams,
         )
 
-    def _terms(self, offering: Offering, owner: Owner) -> Terms:
+    def _terms(self, offering: Offering, owner: Payer) -> Terms:
         return terms(offering, self.deps.policy, workload_class=class_of(owner.workload_class), team=owner.team)

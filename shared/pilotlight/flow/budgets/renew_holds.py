@@ -11,6 +11,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.holds import Lit
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Money
+from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.budgets.budget_room import BudgetRoom, hold_findings, settle_lost
@@ -104,11 +105,7 @@ class _Keeper:
         unsold = budget_holds.unsold(self.deps, holds, self.unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.unresolved, unsold)
         self._end(found.over, before)
-        every = [*found.live, *self._adopted(found.strange, holds)]
-        if any(one is not None and one.pods for _, one in every):
-            from pilotlight.flow.budgets.hold_handover import Handover
-
-            every = Handover(self.deps, self.snapshot, before, self.still_ours).of(every)
+        every = self._of_their_owners([*found.live, *self._adopted(found.strange, holds)], before)
         self.room = BudgetRoom(self.deps, self.meters, self.now)
         live = self._own(every, before)
         if live:
@@ -143,6 +140,16 @@ class _Keeper:
         self.unresolved |= kept.decisions
         self.got.due += kept.due
         return [hold for hold in holds if hold.id not in kept.over]
+
+    def _of_their_owners(self, live: list[Live], before: Mapping[str, Entry[Hold]]) -> list[Live]:
+        """The holds by whose pods are on their nodes now, where there are some and any budget asks that."""
+        scopes = (budget.scope for budget in self.deps.policy.budgets)
+        asked = any(isinstance(scope, BudgetScope) and not scope.pool for scope in scopes)
+        if not asked or not any(one is not None and one.pods for _, one in live):
+            return live
+        from pilotlight.flow.budgets.hold_handover import Handover
+
+        return Handover(self.deps, self.snapshot, before, self.still_ours).settle_owners(live)
 
     def _end(self, over: Iterable[Hold], before: Mapping[str, Entry[Hold]]) -> None:
         for hold in over:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from pilotlight.decide.demand.queue_admission import DollarGate, answers, on_dollars, pinned, unpaid_nodes
+from pilotlight.decide.demand.queue_admission import DollarGate, answers, on_dollars, type_pins, unpaid_nodes
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Plan
@@ -65,7 +65,7 @@ def _again(deps: Deps, queued: Queued, pools: set[str], said: CheckAnswer | None
     """Ready on dollars that an earlier look held and could not tell."""
     if said is not None and said.state == "Ready":
         return said
-    pins = pinned(queued, deps.policy, pools)
+    pins = type_pins(queued, deps.policy, pools)
     why = "its dollars are held; another makes its nodes"
     return CheckAnswer(of=queued, state="Ready", message=why, selectors=pins)
 

@@ -70,6 +70,7 @@ class _Hold(msgspec.Struct):
     terms: _Terms
     instance: str = ""
     frozen: bool = False
+    matched_at: datetime | None = None
 
 
 class _Account(msgspec.Struct):
@@ -195,8 +196,9 @@ class StrangersBooks:
                 return
             self._claims.pop(key, None)
             id, since_s = hold.instance, (hold.since - START).total_seconds()
-            if key not in self._holds and self._whose.get(id, hold.terms.whose) != hold.terms.whose:
-                self._changes_hands(id, hold.terms.whose, since_s)
+            if self._whose.get(id, hold.terms.whose) != hold.terms.whose:
+                from_ = hold.matched_at if key in self._holds and hold.matched_at else hold.since
+                self._changes_hands(id, hold.terms.whose, (from_ - START).total_seconds())
             self._whose[id], self._holds[key] = hold.terms.whose, id
             entry = self._nodes[id]
             if not self._beside.get(id):

@@ -63,7 +63,14 @@ class Real(QueueSite):
 
     def becomes(self, team: str, job: str, state: str, seconds: float = 10) -> bool:
         """Whether the Workload of a Job comes to stand so in time."""
-        return within(seconds, lambda: self.stands(team, self.of_job(team, job)) == state)
+        return within(seconds, lambda: self._stands_whole(team, job) == state)
+
+    def _stands_whole(self, team: str, job: str) -> str:
+        """As it stands; one that has its quota, once Kueue has written its checks too."""
+        work = self.of_job(team, job)
+        stands = self.stands(team, work)
+        checked = stands != "reserved" or self.work(team, work)["status"].get("admissionChecks")
+        return stands if checked else "waits"
 
     def looks_until(self, team: str, job: str, state: str) -> bool:
         """Whether it comes to stand so with some looks: one may see Kueue between two of its writes."""
