@@ -79,13 +79,21 @@ class Handover:
 
     def _others(self, hold: Hold, one: Lit) -> tuple[Payer, ...]:
         """Who pays for it from now on, where that is anybody else; a node that is being stopped stays as it is."""
-        if hold.stopping or not one.pods or one.pool not in self._offerings:
+        if hold.stopping or not one.pods or one.pool not in self._offerings or self._is_its_owners(hold, one):
             return ()
         seen, policy = as_bound(hold, one)[1] or one, self.deps.policy
         owners = rules.owners_of(seen, self._offerings[one.pool].gpus, policy)
         if not owners or rules.pays_alike(policy.budgets, hold.terms, rules.terms_of(hold.terms, owners)):
             return ()
         return owners
+
+    def _is_its_owners(self, hold: Hold, one: Lit) -> bool:
+        """True where all of its pods are of whom it is held for, as nearly all are."""
+        own, payer = (hold.terms.team, hold.terms.workload_class), self.deps.policy.payer
+        return not hold.terms.owners and all(
+            (payer(hold.teams.get(pod.uid, pod.team)), hold.classes.get(pod.uid, pod.workload_class)) == own
+            for pod in one.pods
+        )
 
     def _handed_over(self, hold: Hold, one: Lit, owners: Sequence[Payer], waiting: Sequence[Hold]) -> Hold:
         entry, offering = self.before.get(hold.id), self._offerings[one.pool]
