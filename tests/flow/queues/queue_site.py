@@ -26,7 +26,7 @@ from pilotlight.tools.install import queue_checks
 ANY: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict)
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 HOUR = 3600.0
-CLASSES = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)}
+TWO_HOURS = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
 KINDS = {"pods": "Pod", "workloads": "Workload", "jobs": "Job", "nodes": "Node", "namespaces": "Namespace"}
 KINDS |= {"clusterqueues": "ClusterQueue", "localqueues": "LocalQueue", "resourceflavors": "ResourceFlavor"}
 
@@ -47,14 +47,15 @@ class QueueSite:
         gpus: int = 1,
         strategy: str = "BestEffortFIFO",
         mode: Any = "act",
-        usd_of_all: str = "",
+        batch: ClassPolicy = TWO_HOURS,
     ) -> None:
         self.api, self.settle, self.name = api, settle, name
         pools = {name: PoolPolicy(instance_type="one", max=400, mode=mode)}
         budgets = [Budget(name=t, scope=BudgetScope(team=t), usd=Decimal(u), period="day") for t, u in teams.items()]
-        budgets += [Budget(name="all", usd=Decimal(usd_of_all), period="day")] if usd_of_all else []
         claims = {self.space(team): Claims(team=team) for team in teams}
-        self.stage = Stage(pools=pools, budgets=tuple(budgets), classes=CLASSES, claims=claims, require_label=True)
+        self.stage = Stage(
+            pools=pools, budgets=tuple(budgets), classes={"batch": batch}, claims=claims, require_label=True
+        )
         on = self.stage.deps
         self.deps = replace(on, cluster=KubernetesCluster(api, on.policy, on.clock))
         self._made: list[str] = []

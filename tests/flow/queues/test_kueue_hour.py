@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from queue_site import ANY
+from queue_site import ANY, HOUR
 from stage import START
 from test_kueue_real import Opens, Real, api, opens
 
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Missing
+from pilotlight.facts.policy import ClassPolicy
 
 __all__ = ["api", "opens"]
 
@@ -26,6 +27,8 @@ pytestmark = [
 ]
 TEAMS = {"one": "12", "two": "6", "three": "0.50"}
 QUOTA, MINUTES, RUNS = 24, 60, 5
+STOPS = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, at_hard_cap="stop", hold=HOUR)
+"""Of a class that may not be stopped, a pod that the scheduler puts on another's node may pass its team's cap."""
 
 
 class Hour:
@@ -84,7 +87,7 @@ class Hour:
 def test_two_hundred_in_an_hour_under_three_budgets(opens: Opens, record_property: Any) -> None:
     """No budget passes its cap at any look, nobody is evicted above six times, and none is stuck: each has run, runs,
     waits for quota that others use, or is out of its queue and was told why."""
-    site = opens(TEAMS, gpus=QUOTA)
+    site = opens(TEAMS, gpus=QUOTA, batch=STOPS)
     hour, names = Hour(site), [(team, f"w{n}") for n in range(67) for team in TEAMS][:200]
     for minute in range(MINUTES):
         hour.minute(names[200 * minute // MINUTES : 200 * (minute + 1) // MINUTES])
