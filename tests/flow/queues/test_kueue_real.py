@@ -182,8 +182,7 @@ def test_out_of_its_queue_until_there_is_room(opens: Opens) -> None:
     assert site.becomes("poor", "train", "reserved")
     assert site.looks_until("poor", "train", "out")
     site.raise_budget("poor", "10")
-    site.tick(60)
-    assert site.becomes("poor", "train", "reserved")
+    assert site.looks_until("poor", "train", "reserved")
     site.tick(60)
     assert [pool.desired for pool in site.deps.pools.describe()] == [1]
 
