@@ -85,17 +85,19 @@ def disagreement(draw: Random) -> str:
     here = cluster()
     lit(here, {name: draw.randint(0, 2) for name in POOLS})
     near = Near(rules=drawn_rules(draw), groups=("train",))
-    nodes, seen = list(here.nodes.values()), {n.name: of_node(n) for n in WorldCluster(here).observe().nodes}
+    nodes = list(here.nodes.values())
     for node in nodes:
+        node.home = draw.choice(("", "", node.id))
         node.groups.update({"web": draw.choice((0, 0, 1)), "train": draw.choice((0, 0, 0, 1))})
     asking = pod("p", tolerations=(ANYWHERE,), near=near)
     if not nodes:
         return ""
     here.submit(pod("first", 8, near=near), 1)
     ours = Neighbours(WorldCluster(here).observe().around, [asking.shape])
+    seen = {n.name: of_node(n) for n in WorldCluster(here).observe().nodes}
     for _ in range(4):
-        theirs = Nearby(near, nodes)
         for node in nodes:
+            theirs = Nearby(near, nodes, (node.home,))
             told, bound = ours.allow(near, seen[node.id]), theirs.admit(node)
             if told != bound:
                 return f"{node.id} of {node.pool}: the planner says {told}, the scheduler {bound}, by {near.rules}"

@@ -78,6 +78,11 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True):
     value: str = ""
     effect: str = ""
 
+    @property
+    def takes_all(self) -> bool:
+        """True where it bears every taint that keeps pods off."""
+        return not self.key and self.operator == "Exists" and self.effect in ("", "NoSchedule")
+
 
 class NearRule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule on the pods of ``group`` that are in one domain: on the nodes that share a value of label ``topology``.
@@ -99,6 +104,15 @@ class NearRule(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[tuple[Requirement, ...], ...] = ()  # Terms that nodes of its domains meet.
     bears: tuple[Toleration, ...] | None = None  # Tolerations that decide which nodes count; None: all do.
     says: str = ""  # Its name for people.
+
+    @property
+    def minds_homes(self) -> bool:
+        """True where a pod spreads over open nodes and its own homes alone: taints count, and it does not bear all."""
+        return self.bears is not None and not any(one.takes_all for one in self.bears)
+
+    def at(self, node: str) -> str:
+        """The key of what it counts on one node that has a home."""
+        return f"{self.key}@{node}"
 
 
 class Near(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,6 +113,7 @@ TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 BOTH = {"podAffinity": {TERMS: [near("podAffinity", ZONE, app)["podAffinity"][TERMS][0] for app in ("web", "db")]}}
 KEEPS = pod("web", "web", node="cpu-a", gpus=0, affinity=near("podAntiAffinity", ZONE))
 FULL = {"key": "full", "effect": "NoSchedule", "value": "x"}
+KEPT = {"key": "pilotlight.dev/home", "effect": "NoSchedule", "value": "d-0-0"}
 OLD = pod("old", node="cpu-b", gpus=0, meta={"labels": {"app": "train", "version": "1"}})
 NEW = {"meta": {"labels": {"app": "train", "version": "2"}}}
 
@@ -196,6 +197,22 @@ ROWS: dict[str, tuple[Object, tuple[dict[str, int], int]]] = {
     "tainted nodes do not count where taints are honoured": (
         {"waiting": pods(3, **spread(ZONE, nodeTaintsPolicy="Honor")), "nodes": [cpu("cpu-c", "c", FULL)]},
         ({"a": 3}, 0),
+    ),
+    "nodes of others' homes do not count where taints are honoured": (
+        {
+            "waiting": pods(2, **spread(ZONE, nodeTaintsPolicy="Honor")),
+            "there": [pod("run", node="cpu-a", gpus=0)],
+            "nodes": [cpu("cpu-a", "a", KEPT), cpu("cpu-b", "b")],
+        },
+        ({"a": 1, "b": 1}, 0),
+    ),
+    "they do where taints are ignored": (
+        {
+            "waiting": pods(1, **spread(ZONE)),
+            "there": [pod("run", node="cpu-a", gpus=0)],
+            "nodes": [cpu("cpu-a", "a", KEPT), cpu("cpu-b", "b")],
+        },
+        ({"b": 1}, 0),
     ),
     "nodes that its selector leaves out do not count": (
         {"waiting": pods(3, nodeSelector={ZONE: "a"}, **spread(ZONE)), "nodes": [cpu("cpu-c", "c")]},

@@ -4,7 +4,7 @@ Of pods near each other, as the scheduler does it, each pod is judged by what is
 1.36, the plugins InterPodAffinity and PodTopologySpread.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -104,6 +104,15 @@ class Bin:
         value = self.labels.get(topology)
         return f"#{id(self)}" if topology == HOSTNAME and not value else value
 
+    @property
+    def node(self) -> str:
+        """The node's name; one that is not there yet is called by itself."""
+        return f"#{id(self)}" if self.coming or self.kind == "new" else self.where
+
+    def keeps_off(self, steered: Collection[str]) -> bool:
+        """True where it has a home, or will have: it is not there yet, and of one of these pools."""
+        return bool(self.home) or ((self.coming or self.kind == "new") and self.pool in steered)
+
     def room_for(self, shape: PodShape) -> int:
         """Count of further pods of a shape that fit, by size alone."""
         return pods_that_fit(shape, self.resource, self.devices, self.slices, self.free)
@@ -185,16 +194,29 @@ class Place(Protocol):
     def labels(self) -> Mapping[str, str]: ...
     @property
     def taints(self) -> Sequence[Taint]: ...
+    @property
+    def node(self) -> str:
+        """A name of its own."""
+
+    def keeps_off(self, steered: Collection[str]) -> bool:
+        """True where it has a home, or will have: it is in one of these pools."""
+
     def domain(self, topology: str) -> str | None:
         """The value of a label there."""
 
 
 class Neighbours:
-    """Pods that each rule counts in each domain: at first ``around``, as the cluster tells it."""
+    """Pods that each rule counts in each domain: at first ``around``, as the cluster tells it. Nodes of pools
+    ``steered`` have homes.
+    """
 
-    def __init__(self, around: Mapping[str, Mapping[str, int]], shapes: Iterable[PodShape]) -> None:
+    def __init__(
+        self, around: Mapping[str, Mapping[str, int]], shapes: Iterable[PodShape], steered: Collection[str] = ()
+    ) -> None:
         rules = {rule.key: rule for shape in shapes if shape.near for rule in shape.near.rules}
+        self._steered = steered
         self._counts = {key: dict(around.get(key, {})) for key in rules}
+        self._counts |= {key: dict(found) for key, found in around.items() if key.partition("@")[0] in rules}
         self._of_group: dict[str, list[NearRule]] = {}
         for rule in rules.values():
             self._of_group.setdefault(rule.group, []).append(rule)
@@ -203,7 +225,7 @@ class Neighbours:
     def add_place(self, place: Place) -> None:
         """Another node is there, or will be: a domain to spread over, perhaps a new one."""
         for rule in self._spreads:
-            if (domain := _spread_domain(rule, place)) is not None:
+            if (domain := _spread_domain(rule, place)) is not None and not self._at_home(rule, place):
                 self._counts[rule.key].setdefault(domain, 0)
 
     def put(self, near: Near, place: Place, pods: int) -> None:
@@ -213,7 +235,8 @@ class Neighbours:
                 spread = rule.kind == "spread"
                 domain = _spread_domain(rule, place) if spread else place.domain(rule.topology)
                 if domain is not None:
-                    counts = self._counts[rule.key]
+                    key = rule.at(place.node) if spread and self._at_home(rule, place) else rule.key
+                    counts = self._counts.setdefault(key, {})
                     counts[domain] = counts.get(domain, 0) + pods
 
     def allow(self, near: Near, place: Place) -> bool:
@@ -234,7 +257,14 @@ class Neighbours:
             return False
         if rule.kind == "with":
             return first or counts.get(domain, 0) > 0
+        if self._at_home(rule, place):
+            own = self._counts.get(rule.at(place.node), {})
+            counts = {**counts, domain: counts.get(domain, 0) + own.get(domain, 0)}
         return _skew(rule, counts, domain) <= rule.max_skew
+
+    def _at_home(self, rule: NearRule, place: Place) -> bool:
+        """True where only pods that are planned on a node count it."""
+        return rule.minds_homes and place.keeps_off(self._steered)
 
     def copy_counts(self) -> dict[str, dict[str, int]]:
         """All counts, to give back to ``restore``."""

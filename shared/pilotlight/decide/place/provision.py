@@ -51,7 +51,7 @@ class Provisioner:
         """Types of which nodes run on demand: who retreated there from spot goes back only where that pays."""
         self.unbound = {uid: entry.decision for entry in self.memory.came for uid in entry.demands}
         near = any(pod.shape.near is not None and pod.shape.near.rules for pod in view.pending)
-        neighbours = Neighbours(view.around, (p.shape for p in view.pending)) if near else NOBODY
+        neighbours = Neighbours(view.around, (p.shape for p in view.pending), work.steered) if near else NOBODY
         self.allowed = Allowed(neighbours)
         for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.add_place(bin_)
@@ -164,6 +164,8 @@ class Provisioner:
         left = self._without_unbound(Group(shape, group.pods[placed:]))
         if left and homes is not None:
             bought = buy_nodes(self, Group(shape, left), homes) if buy else 0
+            if bought and group.picky:  # The rest may find room beside it, at the next round.
+                return placed + bought
             rest = Group(shape, left[bought:])
             waits = self.may_wait and wait_for_own_zone(self, rest, homes)
             elsewhere = 0 if waits else self._put(rest, None)

@@ -174,7 +174,7 @@ class Scheduler:
         ask = self.ask(demand)
         need, near = ask.need, None
         if need.minds and need.shape.near:
-            near = Nearby(need.shape.near, tuple(self._there()))
+            near = Nearby(need.shape.near, tuple(self._there()), demand.homes)
 
         def able(seq: int) -> bool:
             node = self._nodes[seq]

@@ -19,7 +19,7 @@ from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms, toleration
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.codec.kubernetes.typed_objects import Expression, KubeNode, Pod, PodTerm, Selector, Spread
 from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.labels import NODE_NAME
+from pilotlight.facts.labels import HOME, NODE_NAME
 from pilotlight.facts.workload import Near, NearRule
 from pilotlight.units import one_line
 
@@ -138,7 +138,13 @@ def around(
         key: (_spread_count if rule.kind == "spread" else _count)(rule, members[rule.group], known)
         for key, rule in unique.items()
     }
-    return Around({name: one for name, one in near.items() if one != Near()}, counts)
+    at_home = {
+        rule.at(name): found
+        for rule in unique.values()
+        if rule.minds_homes
+        for name, found in _counts_at_home(rule, members[rule.group], known)
+    }
+    return Around({name: one for name, one in near.items() if one != Near()}, counts | at_home)
 
 
 def _id(pod: Pod) -> str:
@@ -308,6 +314,21 @@ def _spread_count(rule: NearRule, members: Iterable[Pod], nodes: Mapping[str, Ku
         if pod.node in domains and not pod.metadata.deletion_timestamp:
             found[domains[pod.node]] += 1
     return found
+
+
+def _counts_at_home(
+    rule: NearRule, members: Iterable[Pod], nodes: Mapping[str, KubeNode]
+) -> Iterator[tuple[str, dict[str, int]]]:
+    """What a spread counts on each node that has a home, as a pod sees it that tolerates that one."""
+    there: dict[str, list[Pod]] = defaultdict(list)
+    for pod in members:
+        there[pod.node].append(pod)
+    for name in there.keys() & nodes.keys():
+        node = nodes[name]
+        taints = tuple(taint for taint in node.spec.taints if taint.key != HOME)
+        if len(taints) < len(node.spec.taints):
+            bare = msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
+            yield name, _spread_count(rule, there[name], {name: bare})
 
 
 def _counts(rule: NearRule, node: KubeNode) -> bool:
