@@ -31,12 +31,13 @@ START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MINUTE = 60.0
 
 
-def _type(model: str, gpus: int, usd: str, boot_s: float) -> InstanceType:
+def _type(model: str, gpus: int, usd: str, boot_s: float, wake_s: float | None) -> InstanceType:
     prices: dict[CapacityType, Price] = {
         "on-demand": Price(usd_per_hour=Decimal(usd), source="test", date="2026-11-01"),
         "spot": Price(usd_per_hour=Decimal(usd) / 4, source="test", date="2026-11-01"),
     }
-    return InstanceType(cloud="world", gpu_model=model, gpus=gpus, prices=prices, boot_s=boot_s)
+    stops: dict[str, Any] = {"wake_s": wake_s, "standby_usd_per_hour": Decimal("0.01")} if wake_s else {}
+    return InstanceType(cloud="world", gpu_model=model, gpus=gpus, prices=prices, boot_s=boot_s, **stops)
 
 
 class Stage:
@@ -49,12 +50,13 @@ class Stage:
         self,
         *,
         boot_s: float = 180.0,
+        wake_s: float | None = None,
         pools: dict[str, PoolPolicy] | None = None,
         faults: Faults | None = None,
         on_cloud: dict[str, Any] | None = None,
         **rules: Any,
     ) -> None:
-        types = {"one": _type("T4", 1, "1", boot_s), "eight": _type("A100", 8, "32", boot_s)}
+        types = {"one": _type("T4", 1, "1", boot_s, wake_s), "eight": _type("A100", 8, "32", boot_s, wake_s)}
         speeds: Any = {name: {"T4": 1.0, "A100": 1.0} for name in ("training", "serving", "notebook", "batch")}
         self.catalog = catalog = Catalog(name="stage", as_of=START, instance_types=types, throughput=speeds)
         pools = pools or {name: PoolPolicy(instance_type=name, max=20) for name in types}

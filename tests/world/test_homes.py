@@ -162,15 +162,17 @@ def test_a_pod_that_tolerates_everything_is_at_home_everywhere(toleration: Toler
     assert ("a" in here.running) is binds
 
 
-def test_a_node_started_from_standby_is_born_again() -> None:
-    """A stopped node that comes back carries its pool's taint, whatever home it had."""
+@pytest.mark.parametrize("anew", [False, True], ids=["its Node outlived the stop", "its Node was deleted"])
+def test_the_home_of_a_node_that_is_started(anew: bool) -> None:
+    """A stopped node that comes back has the home that it had; one that registers anew carries its pool's taint."""
     types = {name: msgspec.structs.replace(kind, wake_s=20.0) for name, kind in CATALOG.instance_types.items()}
-    here = world(catalog=msgspec.structs.replace(CATALOG, instance_types=types))
+    faults = {"registers_anew": anew}
+    here = world(catalog=msgspec.structs.replace(CATALOG, instance_types=types), faults=faults)
     (node,) = at_home(here, "one")
     here.stop(node)
     here.advance(1000)
     assert here.launch("one") == [node]
-    assert here.nodes[node].home == NEW_HOME
+    assert here.nodes[node].home == (NEW_HOME if anew else node)
 
 
 class Step(NamedTuple):

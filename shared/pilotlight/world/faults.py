@@ -12,7 +12,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     ``boot_s`` overrides the catalogue's; ``gpu_lag_s`` passes between its end and a node's GPUs. For the last
     ``registered_s`` of its boot a node is in the cluster already. Nodes that are launched at once join within
     ``join_spread_s`` of each other, in an order that the seed draws. For ``untaint_s`` a node that is Ready carries the
-    not-ready taint still, and takes no pods.
+    not-ready taint still, and takes no pods. A stopped node that is started is the Node that it was, with the home that
+    it had; where ``registers_anew`` it was deleted meanwhile, and is born again with its pool's taint.
     ``shortage`` is the share of its hours in which a type has no capacity. ``quota_nodes`` caps live nodes.
     ``reclaim`` draws a life for every spot node, exponential at its type's interruptions an hour;
     ``notice_s`` warns so long before. Jobs keep a checkpoint every ``checkpoint_s`` of run time and
@@ -27,6 +28,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     registered_s: Seconds = 0.0  # Last part of a boot, in which the node is in the cluster.
     join_spread_s: Seconds = 0.0  # Boots take up to so much longer, each by a draw of its own.
     untaint_s: Seconds = 0.0  # From Ready to the end of the not-ready taint.
+    registers_anew: bool = False  # Nodes that are started after a stop are born again.
     shortage: float = 0.0  # Share of its hours in which a type has no capacity, 0 to 1.
     quota_nodes: int | None = None  # Live nodes at most; None is no cap.
     reclaim: bool = True  # Spot nodes are taken.

@@ -107,7 +107,10 @@ class Fleet:
         self.wakes += 1
         self.forget(stopped, now_s)
         ready_s = now_s + (machine.wake_s or 0.0) + self.faults.gpu_lag_s
-        return self._born(WorldNode(stopped.seq, machine, now_s, ready_s))
+        started = self._born(WorldNode(stopped.seq, machine, now_s, ready_s))
+        if not self.faults.registers_anew:
+            started.home = stopped.home
+        return started
 
     def forget(self, stopped: WorldNode, now_s: Seconds) -> None:
         """A stopped node stands by no longer."""
