@@ -219,6 +219,30 @@ def test_which_daemon_sets_a_home_keeps_off(
     assert cluster.observe().nodes[0].unserved == lacks
 
 
+def test_anothers_refusal_in_one_namespace_is_no_proof(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """A webhook of one namespace refuses the dry run by who it is; a pod of another namespace shows that ours holds."""
+    other = waiting("a")
+    other["metadata"]["namespace"] = "aa"
+    server.add(other)
+    server.admit = lambda user, before, after: "not here" if before["metadata"]["namespace"] == "aa" else LIMITED
+    assert cluster.observe().limited
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["while a pod waits", "while nothing waits"])
+@pytest.mark.parametrize("may", [True, False], ids=["where we may", "where we may not"])
+def test_daemon_sets_are_listed_once_a_look(
+    server: ApiServer, cluster: KubernetesCluster, waits: bool, may: bool
+) -> None:
+    """Room on new nodes and homes go by one list of them; without the right to it nodes are opened."""
+    server.add(daemon_set("d", tolerations=ANY))
+    if not waits:
+        server.store.remove("pods", "p", "ml")
+    if not may:
+        server.allow = lambda asked: asked.resource != "daemonsets"
+    assert bool(cluster.observe().nodes[0].unserved) is not may
+    assert len(server.lines("GET /apis/apps/v1/daemonsets")) == (1 if may else 2)  # A refusal is asked once more.
+
+
 LIMITS = {
     "a policy that refuses all but tolerations": (lambda user, before, after: LIMITED, True),
     "none": (lambda user, before, after: "", False),

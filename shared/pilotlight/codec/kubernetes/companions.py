@@ -240,6 +240,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     workloads: dict[str, Workload] = {}  # Kueue's, by "namespace/name".
     flavors: dict[str, ResourceFlavor] = {}  # Kueue's ResourceFlavors, by name.
     daemon_sets: dict[str, DaemonSet] = {}  # By "namespace/name".
+    daemon_sets_known: bool | None = None  # They were listed; False: we may not list them, None: nobody asked.
     devices: "Devices | None" = None  # None: nothing of claims for devices was listed.
     storage_known: bool = False  # Claims were listed at all: only then is one that is not here missing.
     strange: tuple[Finding, ...] = ()  # Objects that could not be read.

@@ -73,7 +73,8 @@ class KubernetesCluster:
             return view
         watched = closing_lease.has_watchman(self._api, now)
         limited = not homed or self._limit.holds(pod for pod in found.pods if not pod.spec.node_name)
-        sets = self._reads.daemon_sets()
+        asked, known = found.objects.daemon_sets_known, tuple(found.objects.daemon_sets.values())
+        sets = self._reads.daemon_sets() if asked is None else known if asked else None
         return closing_lease.view_for_closing(view, found, sets, self._policy, watched=watched, limited=limited)
 
     @property

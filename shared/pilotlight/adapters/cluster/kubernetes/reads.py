@@ -253,6 +253,7 @@ class Reads(Lists):
         storage = any(v.persistent_volume_claim or v.ephemeral for spec in specs for v in spec.volumes)
         bound = any(spec.node_name for spec in specs)
         limited = storage and any(not p.spec.node_name and claims_of(p) and read_request(p).holds_gpu for p in pods)
+        sets = self.daemon_sets() if wanting else ()
         return Objects(
             csi_nodes=self._attach_limits() if limited else {},
             namespaces=self._named(NAMESPACES, Namespace, scoped=False, asked=bool(specs)),
@@ -264,12 +265,10 @@ class Reads(Lists):
             leader_worker_sets=self._named(LEADER_WORKER_SETS, LeaderWorkerSet, asked=any(map(in_set, pods))),
             workloads=workloads,
             flavors=flavors,
-            daemon_sets=self._daemon_sets() if wanting else {},
+            daemon_sets={f"{one.metadata.namespace}/{one.metadata.name}": one for one in sets or ()},
+            daemon_sets_known=sets is not None if wanting else None,
             storage_known=storage,
         )
-
-    def _daemon_sets(self) -> dict[str, DaemonSet]:
-        return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.daemon_sets() or ()}
 
     def _devices(self, specs: Sequence[PodSpec], nodes: Sequence[KubeNode]) -> "Devices | None":
         """Devices that drivers publish and pods claim; None where nothing claims and every ready node has a device
