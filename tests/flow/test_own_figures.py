@@ -17,6 +17,9 @@ from pilotlight.facts.alerts.figures import FAMILIES
 from pilotlight.facts.limits.checks import Token
 from pilotlight.facts.messages import Alert, Outgoing, Tick
 from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.workload import Toleration
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
 from pilotlight.flow.records import brake_records
@@ -129,6 +132,17 @@ def test_refusals_are_counted_by_their_kind() -> None:
     assert (found["refusals", "c", "NoCapacity"], found["calls", "c", "grow", "denied"]) == (1, 1)
     on.minutes(10)
     assert figures(on)["refusals", "c", "NoCapacity"] >= 1
+
+
+def test_pods_that_take_homes_are_counted_once_each() -> None:
+    """A pod that tolerates everything is told once and counted once, however many looks see it wait."""
+    pools = {"eight": PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,))}
+    on = Stage(placement="homes", pools=pools, on_cloud={})
+    on.event(on.submit("a", tolerations=(Toleration(operator="Exists"),)))
+    on.minutes(2)
+    assert figures(on)["pods_taking_homes", "c"] == 1
+    [told] = [alert for alert in on.alerts if alert.kind == "finding-takes-homes"]
+    assert told.what == "ml/a may take the room of others"
 
 
 def test_letters_are_counted_where_they_lie(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Counters for the figures, sums that only rise. ``durations`` are by phase, ``calls`` by "grow/done"
     and the like, ``refusals`` by the kind of error, ``verdicts`` of decisions that made calls or told something,
     ``operations`` on the state by kind; ``again`` are looks that were taken again for deliveries that had found the
-    lease held.
+    lease held; ``takers`` are pods that tolerate homes which nobody gave them.
     """
 
     durations: dict[Phase, Durations] = {}
@@ -166,6 +166,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: dict[str, int] = {}
     operations: dict[str, int] = {}
     again: int = 0
+    takers: int = 0
 
     def count_duration(self, phase: Phase, seconds: Seconds) -> "Tally":
         """With one more. Two clocks are read: what would be below zero is zero."""

@@ -242,6 +242,12 @@ LAUNCH_OWED = "launch-owed"
 """The code of a finding: a pool's cloud could not launch what its size asks for, and may still."""
 
 
+HOME_REFUSED = "home-refused"
+"""The code of a finding: pods of a namespace may be given no toleration of a home."""
+
+TAKES_HOMES = "takes-homes"
+"""The code of a finding: a pod tolerates homes that nobody gave it."""
+
 CLAIM_REFUSED = "claim-refused"
 """The code of a finding: a pod claims what its namespace may not."""
 

@@ -117,6 +117,7 @@ def _tallied(deps: Deps) -> Iterator[Sample]:
     for operation, number in tally.operations.items():
         yield Sample("pilotlight_state_operations", (name, operation), number)
     yield Sample("pilotlight_looks_again", (name,), tally.again)
+    yield Sample("pilotlight_pods_taking_homes", (name,), tally.takers)
 
 
 def _isolated(deps: Deps) -> Iterator[Sample]:

@@ -4,9 +4,9 @@ import json
 
 import msgspec
 import pytest
+from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from test_neighbours import BIG, NOW, Object, cpu, outcome, pod, pods, spread
 
-from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.decide.plan import plan_cluster

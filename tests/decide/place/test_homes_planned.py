@@ -14,7 +14,7 @@ from small_fleet import A100, FLEET, NOW, SAME_SPEED, T4, V100X4, bought, gang, 
 from pilotlight.decide.place.homes import homed_pools, own_home
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources
+from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import GPU_MODEL, NEW_HOME, ODD_HOME
 from pilotlight.facts.limits.brakes import ALL, Brakes
@@ -23,7 +23,7 @@ from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import GpuRequest, PodDemand, Queued, QueuedSet, Requirement, Toleration, shape
+from pilotlight.facts.workload import PodDemand, Queued, QueuedSet, Requirement, Toleration
 
 
 def born_closed(*offerings: Offering, of: Sequence[Offering] = FLEET, **fields: Any) -> Policy:
@@ -222,6 +222,18 @@ def test_a_pod_that_takes_any_home_is_told(tolerations: tuple[Toleration, ...], 
     assert "takes-homes" in {found.code for found in homed([greedy]).findings}
 
 
+KEEPS_OFF = {
+    "taints that evict alone": (Toleration(operator="Exists", effect="NoExecute"),),
+    "one taint": (Toleration(key="nvidia.com/gpu", operator="Exists"),),
+}
+
+
+@pytest.mark.parametrize("tolerations", KEEPS_OFF.values(), ids=KEEPS_OFF.keys())
+def test_a_pod_that_homes_keep_off_is_no_finding(tolerations: tuple[Toleration, ...]) -> None:
+    """What tolerates other taints, or another effect, takes nobody's room."""
+    assert homed([pod("p", tolerations=tolerations)]).findings == ()
+
+
 def test_a_pod_that_was_made_with_a_home_is_told() -> None:
     """A toleration that was there before any look could give it is a tenant's own."""
     thief = msgspec.structs.replace(pod("p"), homes=(HOME,), created_at=NOW)
@@ -285,34 +297,3 @@ def test_queued_work_without_pods_is_given_no_toleration() -> None:
     states = [PoolState(name="a100", desired=1)]
     made = plan_cluster(Look(view, states, FLEET, HOMED, Memory(), NOW, brakes=ACTS, throughput=SAME_SPEED))
     assert ([group.verdict for group in made.pods], made.homes.tolerate) == (["fits"], ())
-
-
-def test_a_pod_at_a_cap_is_next_in_line() -> None:
-    """A pod that waits at a cap is given a full node where it belongs: its room is taken as it frees, not at a look."""
-    rules = born_closed(V100X4, A100, caps=Caps(nodes=1))
-    full = node("n", A100, used=8, home=HOME)
-    assert given_homes(homed([pod("p", gpus=8)], [full], rules=rules)) == {"p": HOME}
-    held = msgspec.structs.replace(pod("p", gpus=8), homes=(HOME,))
-    assert given_homes(homed([held], [full], rules=rules)) == {}
-
-
-def test_pods_without_gpus_get_what_the_plan_leaves() -> None:
-    """Each gets a node that has room for it after the plan; one that two cannot share is given to one alone."""
-    room = Resources(cpu_milli=4000, memory=8 << 30, pods=10)
-    nodes = [node(name, A100, home=f"h-{name}", free=room) for name in ("a", "b")]
-    asks = shape(gpu=GpuRequest(count=0), cpu_milli=3000)
-    others = tuple(PodDemand(uid=f"u{n}", namespace="ml", name=f"cpu{n}", shape=asks, created_at=NOW) for n in range(3))
-    lit = [PoolState(name="a100", desired=2)]
-    view = ClusterView(nodes=tuple(nodes), others=others)
-    made = plan_cluster(
-        Look(view, lit, FLEET, HOMED, Memory(), NOW, brakes=ACTS, throughput=SAME_SPEED, releases=False)
-    )
-    assert sorted(one.home for one in made.homes.tolerate) == ["h-a", "h-b"]
-
-
-def test_a_pod_of_a_node_that_may_be_dead_gets_a_ready_one_too() -> None:
-    """Where its node is seen and not ready, free ready room of the pool is its own as well."""
-    waits = msgspec.structs.replace(pod("p", gpus=8), homes=(HOME,))
-    dead = node("dead", A100, ready=False, devices=(), home=HOME, idle_since=None, created_at=NOW)
-    made = homed([waits], [dead, node("free", A100, home="h-free")])
-    assert given_homes(made) == {"p": "h-free"}

@@ -166,15 +166,43 @@ def test_what_ends_homes_opens_every_node(quieten: Callable[[Stage], None]) -> N
 
 
 class Deaf(WorldCluster):
-    """A cluster that refuses every write of a toleration, until it ``hears``."""
+    """A cluster that refuses every write of a toleration, or loses it, until it ``hears``."""
 
-    hears = False
+    hears, loses = False, False
 
     def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
         """Refused, or passed on."""
         if not self.hears:
-            raise Forbidden("no right to patch pods")
+            raise Unavailable("the API server is away") if self.loses else Forbidden("no right to patch pods")
         super().tolerate(namespace, pod, uid, home)
+
+
+def test_lost_patches_lock_no_shape_out() -> None:
+    """A pod that was never seen with its toleration is believed to fit for as long as that lasts, and then runs."""
+    stage = homed()
+    cluster = Deaf(stage.world)
+    stage.deps = dataclasses.replace(stage.deps, cluster=cluster)
+    cluster.loses = True
+    stage.event(stage.submit("large", gpus=8))
+    stage.minutes(7)
+    assert "finding-scheduler-refuses" not in [alert.kind for alert in stage.alerts]
+    cluster.hears = True
+    stage.minutes(1)
+    stage.wait(1)
+    assert (pool_of(stage), stage.world.launches) == ({"uid-large": "eight"}, 1)
+
+
+def test_a_namespace_whose_pods_may_have_no_home_is_told_once() -> None:
+    """Another's policy refuses the toleration: the node is opened, the pod runs, and people hear why, by namespace."""
+    stage = homed()
+    stage.deps = dataclasses.replace(stage.deps, cluster=Deaf(stage.world))
+    stage.event(stage.submit("large", gpus=8))
+    stage.event(stage.submit("other", gpus=8))
+    stage.minutes(8)
+    assert pool_of(stage) == {"uid-large": "eight", "uid-other": "eight"}
+    [told] = [alert for alert in stage.alerts if alert.kind == "finding-home-refused"]
+    assert told.what == "namespace ml lets none of its pods have a home"
+    assert told.why.endswith("opened to every pod: no right to patch pods")
 
 
 @pytest.mark.parametrize("died", ["between purchase and toleration", "between node and home"])
@@ -206,6 +234,22 @@ def test_a_gang_is_given_its_nodes() -> None:
     on = pool_of(stage)
     assert [on["uid-g-0"], on["uid-g-1"], on["uid-small"]] == ["eight", "eight", "one"]
     assert stage.world.launches == 3
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["with the home that it had", "born again"])
+def test_a_node_that_is_started_after_a_stop_takes_its_new_pod(anew: bool) -> None:
+    """A stopped node comes back with an earlier purchase's home, or new: the pod that it was started for runs there."""
+    pools = {"one": PoolPolicy(instance_type="one", max=20)}
+    pools["eight"] = PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,), standby=1)
+    faults = Faults(registers_anew=anew)
+    stage = Stage(placement="homes", pools=pools, on_cloud={}, faults=faults, wake_s=40.0)
+    stage.event(stage.submit("first", gpus=8, run_s=600))
+    stage.minutes(40)
+    [stopped] = stage.world.fleet.standing.values()
+    assert stopped.home not in ("", NEW_HOME)
+    stage.event(stage.submit("second", gpus=8))
+    stage.minutes(3)
+    assert (node_of(stage), stage.world.launches) == ({"uid-second": "n1"}, 1)
 
 
 class Heard(WorldCluster):

@@ -27,9 +27,9 @@ class Refusing(WorldCluster):
     ``tried``: it has come to the turn of the pods that were made last.
     """
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, gpus: int = 8) -> None:
         super().__init__(stage.world)
-        asks = shape(gpu=GpuRequest(count=8))
+        asks = shape(gpu=GpuRequest(count=gpus), terms=A100)
         now = stage.world.clock.now()
         self.pod = PodDemand(uid="uid-picky", namespace="ml", name="picky", shape=asks, created_at=now, said=TAINTED)
         self.tried = True
@@ -101,6 +101,21 @@ def test_a_slow_scheduler_robs_nobody() -> None:
     assert second(stage, 35) == 2
     stage.wait(1)
     assert not stage.world.running
+
+
+def test_a_pod_that_we_gave_free_room_is_no_stranger() -> None:
+    """A look that gives a home and buys nothing remembers whom it saw: the next one takes the pod for no thief."""
+    pools = {"eight": PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,))}
+    stage = Stage(placement="homes", pools=pools, on_cloud={})
+    stage.event(stage.submit("first", gpus=4))
+    stage.minutes(5)
+    cluster = Refusing(stage, gpus=4)
+    stage.deps = with_(stage.deps, cluster=cluster)
+    stage.event(cluster.pod)
+    stage.wait(5)
+    stage.event(cluster.pod)
+    assert (len(cluster.pod.homes), stage.world.launches) == (1, 1)
+    assert "finding-takes-homes" not in [alert.kind for alert in stage.alerts]
 
 
 def waits(name: str, at_s: float, said: str = "", priority: int = 0, gang: Gang | None = None) -> PodDemand:

@@ -24,7 +24,7 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, home_id
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Finding, PodDemand, PodShape
+from pilotlight.facts.workload import TAKES_HOMES, Finding, PodDemand, PodShape
 
 if TYPE_CHECKING:
     from pilotlight.decide.place.provision import Provisioner
@@ -274,10 +274,10 @@ def _strangers(work: "Work") -> Iterator[Finding]:
     """Pods that tolerate homes which nobody gave them: all, or some before the first look that could have."""
     seen = work.look.memory.counted_to
     for pod in work.view.pending:
-        if ANY_HOME in pod.homes or any(not t.key and t.operator == "Exists" for t in pod.shape.tolerations):
+        if ANY_HOME in pod.homes or any(one.takes_all for one in pod.shape.tolerations):
             why = "it tolerates every taint, so it may take any node's room: name the taints that it needs"
         elif pod.homes and seen is not None and pod.created_at > seen:
             why = "it was made with a toleration of pilotlight.dev/home, which only Pilotlight gives: take it out"
         else:
             continue
-        yield Finding(subject=pod.full_name, code="takes-homes", message=why, uid=pod.uid, team=pod.shape.team)
+        yield Finding(subject=pod.full_name, code=TAKES_HOMES, message=why, uid=pod.uid, team=pod.shape.team)

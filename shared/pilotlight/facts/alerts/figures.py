@@ -96,6 +96,12 @@ FAMILIES = (
         "pilotlight_looks_again", ("cluster",), "looks taken again for events that found another at work", "counter"
     ),
     Family(
+        "pilotlight_pods_taking_homes",
+        ("cluster",),
+        "pods that tolerate homes which nobody gave them, each as it is told",
+        "counter",
+    ),
+    Family(
         "pilotlight_isolated_errors",
         ("cluster", "object", "stage"),
         "unexpected errors that cost one object of a look each, by what it is (pod, node, hold, rescue, workload) and "

@@ -19,7 +19,14 @@ from pilotlight.facts.messages import Alert, CapacityChanged
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
-from pilotlight.facts.workload import CLAIM_REFUSED, IDLE_BLOCKED, LAUNCH_OWED, Finding
+from pilotlight.facts.workload import (
+    CLAIM_REFUSED,
+    HOME_REFUSED,
+    IDLE_BLOCKED,
+    LAUNCH_OWED,
+    TAKES_HOMES,
+    Finding,
+)
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.units import cents, human
 
@@ -128,7 +135,8 @@ def mark(kind: str, pods: Sequence[str]) -> str:
 def _finding(one: Finding) -> Alert:
     kind = f"finding-{one.code}"
     if one.uid:
-        return _warning(kind, f"{one.subject} gets no node", one.message, (one.subject,), one.subject, one.team)
+        what = "may take the room of others" if one.code == TAKES_HOMES else "gets no node"
+        return _warning(kind, f"{one.subject} {what}", one.message, (one.subject,), one.subject, one.team)
     title = _TITLES.get(one.code, f"has a problem: {one.code}")
     alert = _warning(kind, f"{one.subject} {title}", one.message, (one.subject,), "", one.team)
     if one.code == IDLE_BLOCKED:  # Others in the way are news.
@@ -166,6 +174,7 @@ _TITLES = {
     MANY_SICK: "has many sick nodes",
     NODE_LOST: "is lost with its pods",
     CLAIM_REFUSED: "claims what its namespace may not",
+    HOME_REFUSED: "lets none of its pods have a home",
     "quota-full": "has used up its account's quota",
 }
 """Titles of alerts on things that are no pods, by a finding's code."""

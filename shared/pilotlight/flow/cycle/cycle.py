@@ -12,11 +12,12 @@ from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.place.homes import NO_HOMES
+from pilotlight.facts.workload import TAKES_HOMES
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
 from pilotlight.flow.budgets import budget_holds, renew_holds
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.homes import give_homes, move_in
+from pilotlight.flow.cycle.homes import count_takers, give_homes, move_in
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
@@ -106,7 +107,8 @@ class Cycle:
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
         if plan.homes != NO_HOMES or self.deps.has_watchmen:
-            give_homes(self.deps, plan.homes, self.held.keep)
+            told = give_homes(self.deps, plan.homes, self.held.keep)
+            plan = replace(plan, findings=(*plan.findings, *told)) if told else plan
         self.enter(GPU_HEALTH, snapshot, plan, money)
         again = carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
@@ -128,6 +130,8 @@ class Cycle:
         """The look that remembers what pods ask for which no earlier one counted."""
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
+        if any(found.code == TAKES_HOMES for found in plan.findings):
+            memory = replace(memory, tally=count_takers(self.deps, plan, memory.tally))
         return replace(snapshot, memory=memory)
 
     def remember(self, snapshot: Snapshot, plan: Plan) -> Answer:

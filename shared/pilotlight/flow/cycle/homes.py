@@ -8,33 +8,58 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
+from msgspec.structs import replace
+
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import Buy, Record
+from pilotlight.facts.decisions import Buy, Plan, Record
+from pilotlight.facts.memory import Tally
 from pilotlight.facts.place.homes import HomePlan, Tolerate, home_id
-from pilotlight.facts.workload import PodDemand
+from pilotlight.facts.workload import HOME_REFUSED, TAKES_HOMES, Finding, PodDemand
+from pilotlight.flow.alerts.wording import mark
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.records import ledger
 from pilotlight.ports.clouds import CALL_S
 
 Keep = Callable[..., None]
 """Keeps the lease for so many seconds more; raises once it is lost."""
 
+Refused = dict[str, str]
+"""Why tolerations were refused, by namespace."""
 
-def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> None:
+
+def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> tuple[Finding, ...]:
     """Make a plan's writes, where it has any: nodes that are opened first, then homes of nodes, then tolerations.
 
-    Our watchmen, where we have some, hear of us first: one would open what we keep, and one hand our pools back.
+    Findings name the namespaces whose pods may be given none. Our watchmen, where we have some, hear of us first: one
+    would open what we keep, and one hand our pools back.
     """
     if deps.has_watchmen:
         with suppress(Denied, Retry):
             deps.cluster.beat()
     _write(deps, (partial(deps.cluster.open, name) for name in homes.open), keep)
     _write(deps, (partial(deps.cluster.name_home, name, home) for name, home in homes.name.items()), keep)
-    _tolerate(deps, homes.tolerate, keep)
+    refused: Refused = {}
+    _tolerate(deps, homes.tolerate, keep, refused)
+    return tuple(
+        Finding(
+            subject=f"namespace {namespace}",
+            code=HOME_REFUSED,
+            message=f"its pods may be given no home, so the nodes bought for them are opened to every pod: {why}",
+        )
+        for namespace, why in sorted(refused.items())
+    )
+
+
+def count_takers(deps: Deps, plan: Plan, tally: Tally) -> Tally:
+    """With the pods that take homes of which people were not told yet."""
+    found = (mark(f"finding-{TAKES_HOMES}", (one.subject,)) for one in plan.findings if one.code == TAKES_HOMES)
+    new = sum(not ledger.was_told(deps.state, deps.name, fingerprint) for fingerprint in found)
+    return replace(tally, takers=tally.takers + new) if new else tally
 
 
 def move_in(deps: Deps, done: Record, pending: Sequence[PodDemand], keep: Keep) -> None:
     """Give the pods of purchases that were made the tolerations of their nodes, which are on their way."""
-    _tolerate(deps, _of_purchases(done, {pod.uid: pod for pod in pending}), keep)
+    _tolerate(deps, _of_purchases(done, {pod.uid: pod for pod in pending}), keep, {})
 
 
 def _of_purchases(done: Record, pods: dict[str, PodDemand]) -> Iterator[Tolerate]:
@@ -46,15 +71,16 @@ def _of_purchases(done: Record, pods: dict[str, PodDemand]) -> Iterator[Tolerate
                     yield Tolerate(namespace=pods[uid].namespace, pod=pods[uid].name, uid=uid, home=home)
 
 
-def _tolerate(deps: Deps, these: Iterable[Tolerate], keep: Keep) -> None:
-    _write(deps, (partial(_let_in, deps, one) for one in these), keep)
+def _tolerate(deps: Deps, these: Iterable[Tolerate], keep: Keep, refused: Refused) -> None:
+    _write(deps, (partial(_let_in, deps, one, refused) for one in these), keep)
 
 
-def _let_in(deps: Deps, one: Tolerate) -> None:
+def _let_in(deps: Deps, one: Tolerate, refused: Refused) -> None:
     """Where a pod may be given none, as by another's policy, its node is opened once ready: else it waits for ever."""
     try:
         deps.cluster.tolerate(one.namespace, one.pod, one.uid, one.home)
-    except Denied:
+    except Denied as no:
+        refused.setdefault(one.namespace, str(no))
         if one.node:
             deps.cluster.open(one.node)
 
