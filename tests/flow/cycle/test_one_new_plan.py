@@ -27,7 +27,7 @@ class Unbound(WorldCluster):
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage.world)
-        made = {"namespace": "ml", "name": "picky", "shape": shape(gpu=GpuRequest(count=1))}
+        made = {"namespace": "ml", "name": "picky", "shape": shape(gpu=GpuRequest(count=1)), "said": "no node"}
         self.pod = PodDemand(uid="uid-picky", created_at=stage.world.clock.now(), **made)  # type: ignore[arg-type]
 
     def observe(self) -> ClusterView:
@@ -110,8 +110,9 @@ def test_doubt_and_quotas_together_make_one_new_plan(plans: Counted) -> None:
     look(stage, cluster)
     stage.wait(240)
     assert stage.world.launches == 1
-    look(stage, cluster)
-    stage.wait(125)
+    for seconds in (60, 65):
+        look(stage, cluster)
+        stage.wait(seconds)
     plans.looks.clear()
     cloud.asked = 0
     look(stage, cluster)
