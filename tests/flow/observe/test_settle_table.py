@@ -110,7 +110,7 @@ def test_how_a_look_is_settled_is_that_of_the_table() -> None:
             )
             for n, node in enumerate(bare.view.nodes)
         ]
-        pod = PodDemand(uid="u1", namespace="ml", name="p", shape=made, created_at=now)
+        pod = PodDemand(uid="u1", namespace="ml", name="p", shape=made, created_at=now, said="no node")
         view = msgspec.structs.replace(
             bare.view, nodes=tuple(nodes[: 1 if state["going"] else 2]), pending=(pod,) if state["pending"] else ()
         )
