@@ -247,3 +247,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     queued: tuple[Queued, ...] = ()  # Work whose pods are among those that wait, and that our answer lets in.
     reserving: tuple[Reserving, ...] = ()  # All that has its quota and a check of ours.
     parked: tuple[Parked, ...] = ()  # Work that we took out of its queue until there is money.
+
+    def node_of(self, instance: str, name: str = "") -> Node | None:
+        """The node of an instance; clouds that tell its name instead of its id are understood."""
+        return next((n for n in self.nodes if instance in (n.instance, n.name) or (name and n.name == name)), None)

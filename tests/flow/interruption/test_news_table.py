@@ -15,7 +15,7 @@ from pilotlight.facts.interruption.interruption import Confirmed, Interruption, 
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.workload import Due, Gang, GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.interruption.departing_node import node_of, without_node
+from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.interrupt import news
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import look
@@ -105,7 +105,7 @@ def test_a_look_without_a_node_that_goes_is_that_of_the_table() -> None:
             f"{minutes(d.created_at, START)}"
             for d in seen.view.pending
         ]
-        names = [node_of(view, each, name) for each, name in (("i1", ""), ("n1", ""), ("x", "n2"), ("", ""))]
+        names = [view.node_of(each, name) for each, name in (("i1", ""), ("n1", ""), ("x", "n2"), ("", ""))]
         whose = [each.name if each else "-" for each in names]
         found.append(f"{seed} {gone} {move} {onto} -> {left} {asks} {sorted(seen.moving)} {whose}")
     assert differing(HERE / "departing.txt", found) == []

@@ -18,7 +18,16 @@ from pilotlight.decide.alerts.alert_routing import GROUP, group_alerts, link_ale
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Throttled, Unsure
 from pilotlight.facts.alerts.delivery_records import Rest, Telling
 from pilotlight.facts.messages import Alert, DeadLetter, Outgoing
-from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledged_by, proof, proof_name, waiting_name
+from pilotlight.flow.delivery.desk import (
+    Desk,
+    ack_name,
+    acknowledged_by,
+    matters_for,
+    proof,
+    proof_name,
+    raise_elsewhere,
+    waiting_name,
+)
 from pilotlight.ports.delivery import ThreadedChannel
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alert_records import PROOF, REST, WAITING
@@ -163,8 +172,6 @@ def _again(desk: Desk, claim: Claim, error: Retry, due: datetime) -> None:
 def give_up(desk: Desk, claim: Claim, why: str, *, goes_on: bool = False) -> None:
     """A dead letter with the channel and the reason; then a proof from which it can be redelivered. Other channels hear
     of it. ``goes_on``: later may work, so it is tried now and then."""
-    from pilotlight.flow.delivery.desk import raise_elsewhere
-
     now = desk.now()
     dead = msgspec.structs.replace(claim.value, status="gave up", at=now, due=None, why=why)
     try:
@@ -180,8 +187,6 @@ def give_up(desk: Desk, claim: Claim, why: str, *, goes_on: bool = False) -> Non
 
 def try_later(desk: Desk, claim: Claim, why: str) -> None:
     """Another attempt in an hour at what was given up, while it matters and nobody has acknowledged it."""
-    from pilotlight.flow.delivery.desk import matters_for
-
     old, due = claim.value, desk.now() + timedelta(seconds=LATE_S)
     if due - old.since > matters_for(old.alert) or acknowledged_by(desk.state, old.alert):
         return drop(desk, claim)

@@ -18,6 +18,8 @@ from pilotlight.flow.delivery.deliver import CLAIM_S, LOOK_AGAIN_S, Claim, claim
 from pilotlight.flow.delivery.desk import (
     Desk,
     end_came_first,
+    escalate,
+    forget_acknowledged,
     goes_on,
     later_end,
     proof,
@@ -55,8 +57,6 @@ def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
     words = abreast({name: partial(_arrive, desk, name, alert) for name in wanted}, CLAIM_S)
     _raise(words)
     if alert.resolved:
-        from pilotlight.flow.delivery.desk import forget_acknowledged
-
         forget_acknowledged(desk, alert)
     flush_now_and_then(desk)
     found = {name: word for name, word in words.items() if isinstance(word, Word)}
@@ -95,8 +95,6 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
             goes_on(desk, name, alert)
         return Word(said)
     if rules.escalate_to:
-        from pilotlight.flow.delivery.desk import escalate
-
         escalate(desk, name, alert, quiet or now)
     fresh = Telling(channel=name, alert=alert, status="claimed", since=now, at=now)
     waits = waiting_name(name, alert)

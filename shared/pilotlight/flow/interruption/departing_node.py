@@ -27,11 +27,6 @@ def without_node(snapshot: Snapshot, node: Node, *, gone: bool, move: bool, onto
     return replace(snapshot, view=view, moving=snapshot.moving.union(demand.uid for demand in waiting))
 
 
-def node_of(view: ClusterView, instance: str, name: str = "") -> Node | None:
-    """The node of an instance; clouds that tell its name instead of its id are understood."""
-    return next((n for n in view.nodes if instance in (n.instance, n.name) or (name and n.name == name)), None)
-
-
 def demand_of(pod: BoundPod, pool: str, now: datetime) -> PodDemand:
     """A bound pod as one that waits for room. Of one whose needs are not known, its pool is known to serve."""
     return PodDemand(

@@ -20,7 +20,6 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.interruption.drain_one import NodeDrain, do_due_steps
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -116,7 +115,7 @@ def stop_plainly(deps: Deps) -> None:
     ]
     for found in stops:
         acts = deps.mode_of(found.pool) == "act" and not brake_records.pause_reason(deps.state, deps.name, found.pool)
-        node = node_of(deps.observe(), found.instance, found.node) if found.kind in STOP_KINDS and acts else None
+        node = deps.observe().node_of(found.instance, found.node) if found.kind in STOP_KINDS and acts else None
         if node is not None:
             _stop(deps, found, node)
 

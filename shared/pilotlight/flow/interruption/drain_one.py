@@ -33,7 +33,7 @@ from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.departing_node import node_of, without_node
+from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -54,7 +54,7 @@ class NodeDrain(Saving):
 
     def go(self) -> None:
         """Every step that is due."""
-        node = node_of(self.view, self.found.instance, self.found.node)
+        node = self.view.node_of(self.found.instance, self.found.node)
         self._step(node)
         if node is not None and not self.found.is_over:
             told = interruption_records.retold(self.found, len(node.gpu_pods), self.price)
@@ -191,7 +191,7 @@ class NodeDrain(Saving):
         found = self.found
         if found.is_over or found.replaced or found.truth != "verified" or not found.deadline or self.now < found.begin:
             return False
-        node = node_of(self.view, found.instance, found.node)
+        node = self.view.node_of(found.instance, found.node)
         acts = self.deps.mode_of(found.pool) in ("scale-up", "act")
         if node is None or not acts or self._paused():
             return False
@@ -243,7 +243,7 @@ class NodeDrain(Saving):
     def see(self, snapshot: Snapshot, *, move: bool) -> Snapshot:
         """The look with the node as good as gone, or gone; its pods wait for room where they are to ``move``."""
         gone = self.found.deadline is None and self.found.until is None
-        node = node_of(snapshot.view, self.found.instance, self.found.node)
+        node = snapshot.view.node_of(self.found.instance, self.found.node)
         onto = self.spot_pools() if self.found.kind == BACK else ()
         return without_node(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
 

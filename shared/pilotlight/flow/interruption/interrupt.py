@@ -20,9 +20,7 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.interruption.departing_node import node_of
 from pilotlight.flow.observe import known_instances
-from pilotlight.flow.records import brake_records
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK
 from pilotlight.units import UsdPerHour
@@ -154,9 +152,7 @@ def _opened(
     deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
 ) -> Interruption:
     """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
-    from pilotlight.flow.interruption.departing_node import node_of
-
-    node = node_of(view, notice.instance)
+    node = view.node_of(notice.instance)
     seen = known_instances.find_instance(deps, notice.instance) if node is None else None
     pool = node.pool if node else seen.pool if seen else ""
     ours, why = owner_of(deps.policy, pool, node)
@@ -235,11 +231,10 @@ def _told(
 
 def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     """The answer of a dry run: the steps in their order."""
-    from pilotlight.flow.interruption.departing_node import node_of
     from pilotlight.flow.interruption.drain_one import NodeDrain
     from pilotlight.flow.interruption.verify_notice import Questions
 
-    node = node_of(view, found.instance)
+    node = view.node_of(found.instance)
     if node is not None and found.truth == "unverified":
         found = Questions(deps).verify(found, node, found.received_at)
     if found.truth == "disproved":
@@ -253,12 +248,11 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
 
 def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
-    from pilotlight.flow.interruption.departing_node import node_of
     from pilotlight.flow.interruption.save_work import Saving
 
     try:
         view = deps.observe()
-        node = node_of(view, notice.instance)
+        node = view.node_of(notice.instance)
         deadline = deadline_of(notice, now)
         if node is None or deadline is None or not owner_of(deps.policy, node.pool, node).ours:
             return
@@ -278,9 +272,11 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
 
 def answer_own_release(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
     """Answer the notice of a release of our own; None where it is of anything else. Raises what the ports do."""
-    node = node_of(view, notice.instance) if notice.kind == "lifecycle" else None
+    node = view.node_of(notice.instance) if notice.kind == "lifecycle" else None
     if node is None or node.gpu_pods:
         return None
+    from pilotlight.flow.records import brake_records
+
     mark = NODE_MARK.get(deps.state, f"{deps.name}/{node.name}")
     if mark is None or "release" not in mark.value.owners:
         return None

@@ -17,7 +17,6 @@ from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.state_schema.cluster_records import GONE, INSTANCES
 
 NAMED = 3
@@ -108,4 +107,6 @@ def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[Clus
 
 
 def _as_begun(node: Node, begun: datetime | None) -> Node:
+    from pilotlight.flow.records.ledger import CLOUD_SKEW
+
     return node if begun is None or begun <= node.created_at + CLOUD_SKEW else replace(node, created_at=begun)
