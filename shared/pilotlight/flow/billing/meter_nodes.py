@@ -25,6 +25,7 @@ from pilotlight.decide.money.metering import (
     metered_node,
     news,
     stopped_node,
+    unallocated_node,
     upto,
     without_projects,
 )
@@ -176,8 +177,6 @@ def _as_seen(one: Lit, offering: Offering | None, apart: Mapping[str, int]) -> M
     """A node as it is at the look; one that is set apart has its price, and nobody holds it."""
     if one.node is None or one.node.name not in apart:
         return metered_node(one, offering)
-    from pilotlight.decide.money.metering import unallocated_node
-
     return unallocated_node(one, one.node.name, offering)
 
 

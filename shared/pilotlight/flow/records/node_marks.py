@@ -15,7 +15,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.cluster_records import NODE_MARK, MarkOwner, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import NODE_MARK, RESCUE, MarkOwner, NodeMark, Ownership
 
 REST = timedelta(hours=1)
 """A node that a person opened again is not given back for so long."""
@@ -187,8 +187,6 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
     held = {node for node, claim in claims if claim is not None and now - claim.since >= SETTLED}
     if not held:
         return held
-    from pilotlight.state_schema.cluster_records import RESCUE
-
     return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
 
 
