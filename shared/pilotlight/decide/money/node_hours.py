@@ -19,7 +19,7 @@ from pilotlight.facts.money.bill import BilledDay, CostLine, Holder, MeteredNode
 from pilotlight.facts.money.budgets import HeldPrice, Priced
 from pilotlight.units import UsdPerHour
 
-Dollars = TypeVar("Dollars", BilledDay, CostLine)
+CountedLine = TypeVar("CountedLine", BilledDay, CostLine)
 
 MICROS_PER_HOUR = 3_600_000_000
 MOST_PRICES = 24
@@ -66,9 +66,9 @@ def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str
     )
 
 
-def sum_lines(lines: Iterable[Dollars], **same: str) -> tuple[Dollars, ...]:
+def sum_lines(lines: Iterable[CountedLine], **same: str) -> tuple[CountedLine, ...]:
     """Lines that differ in dollars and GPU-hours alone as one, with what is the ``same`` for all then."""
-    sums: dict[Dollars, tuple[Decimal, Decimal]] = {}
+    sums: dict[CountedLine, tuple[Decimal, Decimal]] = {}
     for line in lines:
         key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), **same)
         usd, hours = sums.get(key, (Decimal(0), Decimal(0)))
