@@ -15,10 +15,10 @@ class Refusal(NamedTuple):
 
 def at_function(method: str, path: str) -> Refusal | None:
     """Refusal of a request to a function that a cloud runs, and has let it come so far."""
-    return misplaced("function", method, path)
+    return refuse_misplaced("function", method, path)
 
 
-def misplaced(where: Where, method: str, path: str) -> Refusal | None:
+def refuse_misplaced(where: Where, method: str, path: str) -> Refusal | None:
     """Refusal of a path that is not there, or of a method that it does not take."""
     rows = routes_at(where, path)
     if not rows:

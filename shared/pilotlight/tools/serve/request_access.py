@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from pilotlight.decide.alerts.alert_routing import link_signature
-from pilotlight.decide.limits.request_routes import Refusal, misplaced, routes_at, taking_method
+from pilotlight.decide.limits.request_routes import Refusal, refuse_misplaced, routes_at, taking_method
 from pilotlight.facts.limits.routes import Caller, Route, RouteRight
 from pilotlight.units import Seconds
 
@@ -62,7 +62,7 @@ def entry(knock: Knock, callers: Mapping[str, Caller], now_s: Seconds, served: C
 
 def at_world(knock: Knock) -> Refusal | None:
     """Refusal of a request to a served world, which asks for no token: it listens on this machine alone."""
-    return misplaced("world", knock.method, knock.path) or stranger(knock)
+    return refuse_misplaced("world", knock.method, knock.path) or stranger(knock)
 
 
 def _foreign(knock: Knock) -> Refusal | None:
