@@ -74,7 +74,7 @@ class Real(QueueSite):
 
     def looks_until(self, team: str, job: str, state: str) -> bool:
         """Whether it comes to stand so with some looks: one may see Kueue between two of its writes."""
-        return any(self.tick(60) and self.becomes(team, job, state, 3) for _ in range(4))
+        return any(self.tick(60) and self.becomes(team, job, state, 10) for _ in range(4))
 
     def suspended(self, team: str, job: str) -> bool:
         """Whether a Job is."""
@@ -131,13 +131,14 @@ def opens(api: Api) -> Iterator[Opens]:
 
 
 def test_quota_of_what_is_refused_is_another_s_within_ten_seconds(opens: Opens) -> None:
-    """One GPU of quota: the team without money has it first, and the other's Workload ten seconds after the refusal."""
+    """One GPU of quota: the team without money has it first, the other's Workload ten seconds after it is refused."""
     site = opens({"poor": "0.01", "rich": "100"})
     site.job("poor", "first")
     assert site.becomes("poor", "first", "reserved")
     site.job("rich", "second")
+    while not any("answered Retry" in line for line in site.tick().did):
+        time.sleep(0.2)  # It met a write of Kueue's own.
     began = time.monotonic()
-    site.tick()
     assert site.becomes("rich", "second", "reserved"), "the quota stayed with what was refused"
     assert time.monotonic() - began < 10
     site.tick(60)
@@ -211,8 +212,7 @@ def test_a_gang_without_money_for_all_has_none(opens: Opens) -> None:
     site.job("poor", "gang", pods=3)
     assert site.becomes("poor", "gang", "reserved")
     site.job("rich", "next", pods=3)
-    site.tick()
-    assert site.becomes("rich", "next", "reserved")
+    assert site.looks_until("rich", "next", "reserved")
     assert [pool.desired for pool in site.deps.pools.describe()] == [0]
 
 
