@@ -78,6 +78,19 @@ def test_it_is_back_in_its_queue_when_its_budget_has_room(played: Played) -> Non
     assert [each.partition(":")[0] for each in told] == ["BackInQueue", "OutOfQueue"]
 
 
+def test_it_comes_back_where_nothing_else_waits(played: Played) -> None:
+    """A look with no queued work still asks whether there is room for what is out of its queue."""
+    site = played.site({"poor": "0.01"}, strategy="StrictFIFO")
+    site.submit("poor", "train")
+    played.settle()
+    site.tick()
+    site.tick(60)
+    assert site.stands("poor", "train") == "out"
+    site.raise_budget("poor", "10")
+    site.tick(60)
+    assert site.stands("poor", "train") == "reserved"
+
+
 def test_without_the_right_to_take_it_out_it_is_evicted_on(played: Played) -> None:
     """An account that may only answer checks keeps no quota from others; doctor names the right."""
     site = played.site({"poor": "0.01"})

@@ -231,7 +231,9 @@ GPU_HEALTH = LateRoom(
 )
 """Nodes whose GPUs are not well are closed to new pods; those that were are opened once they are well."""
 
-ADMISSION_CHECKS = LateRoom(lambda _, look, __: bool(look.view.queued), late("cycle.kueue_check", "admit"))
+ADMISSION_CHECKS = LateRoom(
+    lambda _, look, __: bool(look.view.queued or look.view.parked), late("cycle.kueue_check", "admit")
+)
 """Workloads that wait for our admission check are let in."""
 
 ADVICE = LateRoom(
