@@ -31,7 +31,7 @@ from pilotlight.adapters.cluster.kubernetes.closing_lease import LEASE
 from pilotlight.adapters.cluster.kubernetes.pod_tolerations import LIMIT, refusal
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata, Pod
-from pilotlight.errors import Busy, Conflict, PilotlightError
+from pilotlight.errors import Busy, Conflict, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import HOSTNAME, WATCHED_AT
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
@@ -47,7 +47,10 @@ NODES = "/api/v1/nodes"
 JOIN_S, READY_S, PLUGIN_S = (10.0, 20.0), (1.0, 3.0), 0.5
 ABREAST = 16
 MANIFESTS = Path(__file__).resolve().parents[2] / "infra" / "kubernetes"
-FILES = ("namespace", "admission/nodes", "admission/tolerations", "rbac/observe", "rbac/act", "placement/watchman")
+FILES = (
+    *("namespace", "admission/nodes", "admission/tolerations", "admission/evictions"),
+    *("rbac/observe", "rbac/act", "placement/watchman"),
+)
 _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -85,6 +88,7 @@ class LiveCloud:
     join_s: tuple[float, float] = JOIN_S
     cloud: str = "world"
     machines: dict[str, Machine] = field(default_factory=dict)
+    ever: list[Machine] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     _bought: Counter[str] = field(default_factory=Counter)
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
@@ -132,6 +136,10 @@ class LiveCloud:
         """Dollars an hour of what is bought now."""
         return Usd(sum(self.offerings[each.pool].usd_per_hour for each in self.machines.values()))
 
+    def comes_as(self, one: Machine) -> Offering:
+        """What a machine turns out to be: what was bought."""
+        return self.offerings[one.pool]
+
     def close(self) -> None:
         """Nothing joins any more; objects of it go."""
         with self._wake:
@@ -152,6 +160,7 @@ class LiveCloud:
         draw = Random(f"{self.seed}/{pool}/{n}")
         one = Machine(f"{self.mark}-{pool}-{n}", pool, datetime.now(UTC))
         self.machines[one.name] = one
+        self.ever.append(one)
         at = time.monotonic() + draw.uniform(*self.join_s)
         self._at(at, lambda: self._join(one))
         at += draw.uniform(*READY_S)
@@ -176,6 +185,8 @@ class LiveCloud:
     def _try(self, do: Callable[[], None]) -> None:
         try:
             do()
+        except Retry:  # As a kubelet: until it is answered.
+            self._at(time.monotonic() + 1.0, do)
         except PilotlightError as error:
             self.failed.append(str(error))
 
@@ -183,7 +194,7 @@ class LiveCloud:
         """As a kubelet registers: not ready yet, with its pool's labels and taints."""
         if one.name not in self.machines:
             return
-        offering = self.offerings[one.pool]
+        offering = self.comes_as(one)
         meta = {"name": one.name, "labels": {**offering.labels, HOSTNAME: one.name, "homes-live": self.mark}}
         taints = [msgspec.to_builtins(taint) for taint in self.policy.pools[one.pool].taints]
         room = self._room(offering)
@@ -191,7 +202,8 @@ class LiveCloud:
         body = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
         spec = {"providerID": f"world:///{one.name}", "taints": taints}
         status = {"capacity": room, "allocatable": room, "conditions": [starting]}
-        self.api.ask("POST", NODES, NOTHING, {**body, "spec": spec, "status": status}, JSON)
+        with suppress(Conflict):  # Its first answer was lost.
+            self.api.ask("POST", NODES, NOTHING, {**body, "spec": spec, "status": status}, JSON)
         one.joined = True
 
     def _ready(self, one: Machine) -> None:
@@ -206,7 +218,7 @@ class LiveCloud:
         if not one.ready:
             self._at(time.monotonic() + 0.1, lambda: self._plug_in(one))
         elif one.name in self.machines:
-            offering = self.offerings[one.pool]
+            offering = self.comes_as(one)
             full = {**self._room(offering), offering.resource: str(offering.gpus)}
             self._patch(one, {"capacity": full, "allocatable": full})
 
@@ -328,8 +340,11 @@ def watch(access: Access, path: str, over: threading.Event) -> Iterator[Object]:
             connection.request("GET", f"{path}?watch=1&timeoutSeconds=600")
             answer = connection.getresponse()
             while not over.is_set() and (line := answer.readline()):
-                yield json.loads(line)
-        except (OSError, http.client.HTTPException):
+                event = json.loads(line)
+                if event.get("type") in ("ADDED", "MODIFIED", "DELETED"):  # Else a refusal, or an end, of the server's.
+                    yield event
+            over.wait(0.2)
+        except (OSError, ValueError, http.client.HTTPException):
             over.wait(0.2)
         finally:
             connection.close()

@@ -4,6 +4,7 @@ import json
 import tempfile
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,7 @@ from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import is_gpu
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
 from pilotlight.wiring import App
 
@@ -48,6 +50,7 @@ CREATORS, DELIVERERS = 16, 4
 WAITED_S = 240.0
 
 Object = dict[str, Any]
+NO_SEAMS: Seams = {}
 
 
 @dataclass
@@ -106,12 +109,17 @@ class Site(NamedTuple):
 class Live:
     """One run: its namespace, its pods, Pilotlight and its cloud."""
 
+    cloud_made = LiveCloud
+    seams: Seams = NO_SEAMS
+    """What Pilotlight works with beside its cluster and cloud."""
+
     def __init__(self, one: Figures, site: Site) -> None:
         self.one, self.api, self.access, self.path = one, site.api, site.access, site.path
-        self.mark = f"h{int(time.time()) % 1_000_000}"
+        self.mark = f"h{uuid.uuid4().hex[:8]}"
         self.space = f"/api/v1/namespaces/{self.mark}/pods"
         self.over, self.all_bound = threading.Event(), threading.Event()
         self.bound: dict[str, str] = {}
+        self.seen_s: dict[str, float] = {}
         self.last_bind_s = 0.0
         self.usable_s: dict[str, float] = {}
         self.events: SimpleQueue[bytes] = SimpleQueue()
@@ -145,11 +153,12 @@ class Live:
         )
         policy = policy_of(self.one.placement, tuple(homed))
         by_pool: dict[str, Offering] = {each.pool: each for each in offered}
-        cloud = LiveCloud(self.api, policy, by_pool, self.one.joins, self.mark, join_s)
+        cloud = self.cloud_made(self.api, policy, by_pool, self.one.joins, self.mark, join_s)
         ours = made(Api(of_file(Path(self.path))), policy, SystemClock())
         given = {"CLUSTER": self.mark, "STATE": "memory:", "OUTBOX": "memory:", "MODE": "act"}
         settings = Settings.from_environ({f"PILOTLIGHT_{name}": value for name, value in given.items()})
-        return App(settings, cluster=ours, pools=cloud, policy=policy, catalog=catalog), cloud
+        own: Seams = {"cluster": ours, "pools": cloud, "policy": policy, "catalog": catalog}
+        return App(settings, **{**self.seams, **own}), cloud
 
     def follow(self) -> None:
         """Note where pods are bound and nodes may be used, and keep the Events of both to be delivered."""
@@ -160,7 +169,8 @@ class Live:
         for event in watch(self.access, self.space, self.over):
             name, node = event["object"]["metadata"]["name"], event["object"]["spec"].get("nodeName", "")
             if node and name not in self.bound:
-                self.bound[name], self.last_bind_s = node, time.monotonic()
+                self.seen_s[name] = self.last_bind_s = time.monotonic()
+                self.bound[name] = node
                 if len(self.bound) == self.one.pods:
                     self.all_bound.set()
 
@@ -214,9 +224,9 @@ class Live:
 
 
 @contextmanager
-def admitted() -> Iterator[Site]:
-    """The API server with Pilotlight's account let in, and limited."""
-    config = kubeconfig()
+def admitted(config: str = "") -> Iterator[Site]:
+    """The API server with Pilotlight's account let in, and limited; by the kubeconfig of its admin."""
+    config = config or kubeconfig()
     access, api = access_of(config), Api(of_file(Path(config)))
     pools = [name.replace(".", "-") for name in TYPES]
     with tempfile.TemporaryDirectory() as folder, account(api, access, pools, Path(folder)) as path:
@@ -233,8 +243,8 @@ def run(site: Site, one: Figures, pods: Sequence[Object], *, tick_s: float, arri
         one.plan_usd = float(sum(buy.count * buy.usd_per_hour for buy in planned.buys)) if planned else 0.0
         if arriving_s:
             api.ask("DELETE", live.space, NOTHING)
-            eventually(lambda: _none(api, live.space))
-        with _counted(api) as calls:
+            eventually(lambda: none_left(api, live.space))
+        with counted(api) as calls:
             begun = time.monotonic()
             live.follow()
             live.serve(app, tick_s)
@@ -263,24 +273,35 @@ def _measure(one: Figures, live: Live, cloud: LiveCloud, begun: float) -> None:
 
 
 @contextmanager
-def _counted(admin: Api) -> Iterator[Counter[str]]:
-    """Calls by which Pilotlight changes something, by verb and kind; the bench's own are not counted."""
+def counted(*admins: Api, reads: bool = False) -> Iterator[Counter[str]]:
+    """Calls by which Pilotlight changes something, by verb and kind, dry runs by themselves; with ``reads`` all of its
+    calls. Those of the bench are none.
+    """
     calls: Counter[str] = Counter()
     ask = Api.ask
 
-    def counted(self: Api, method: str, where: str, *rest: Any, **more: Any) -> Any:
-        if method != "GET" and self is not admin:
-            parts = where.partition("?")[0].split("/")
-            calls[f"{method} {next(p for p in reversed(parts[:-1] if method == 'PATCH' else parts) if p)}"] += 1
+    def noted(self: Api, method: str, where: str, *rest: Any, **more: Any) -> Any:
+        if (reads or method != "GET") and self not in admins:
+            path, _, query = where.partition("?")
+            calls[f"{'dry-run ' if 'dryRun' in query else ''}{method} {_kind(path)}"] += 1
         return ask(self, method, where, *rest, **more)
 
-    Api.ask = counted  # type: ignore[method-assign, assignment]
+    Api.ask = noted  # type: ignore[method-assign, assignment]
     try:
         yield calls
     finally:
         Api.ask = ask  # type: ignore[method-assign]
 
 
-def _none(api: Api, path: str) -> None:
+def _kind(path: str) -> str:
+    """The kind that a path is about, with its subresource: "pods", "pods/eviction"."""
+    parts = path.strip("/").split("/")
+    rest = parts[2 if parts[0] == "api" else 3 :]
+    rest = rest[2:] if rest[:1] == ["namespaces"] and len(rest) > 2 else rest
+    return "/".join(rest[::2])
+
+
+def none_left(api: Api, path: str) -> None:
+    """Raises while some objects of a list are there."""
     if api.get(path, ANY)["items"]:
         raise Missing("some are still there")

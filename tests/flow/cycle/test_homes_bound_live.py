@@ -1,121 +1,17 @@
-"""Homes on the control plane that KUBECONFIG names: its own scheduler binds each pod to the node bought for it.
+"""Homes on the control plane that KUBECONFIG names: its own scheduler binds each pod to the node bought for it."""
 
-The account and the cloud are those of ``bench/scheduler/homes_live.py``: nodes are objects that join within seconds.
-A cluster without other GPU nodes and waiting pods, please.
-"""
-
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
+from homes_scene import ANYWHERE, LIVE, Scene, homes_of, scenes, site, three_shapes
 
 from homes_live import pod
-from live_cloud import ANY, LiveCloud
-from live_run import Figures, Live, Site, admitted, policy_of
-from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING
-from pilotlight.facts.decisions import Plan
 from pilotlight.facts.labels import HOME, NEW_HOME
-from pilotlight.facts.messages import Tick
-from pilotlight.flow.reconcile import reconcile
-from pilotlight.wiring import App
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(not os.environ.get("KUBECONFIG"), reason="KUBECONFIG names no control plane to run against"),
-]
-
-ANYWHERE = ("T4", "A10G", "V100", "A100")
-WITHIN_S = 120.0
-Object = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    """Our account, with its limits."""
-    with admitted() as found:
-        yield found
-
-
-class Scene(Live):
-    """Pods, Pilotlight that looks when it is told to, and a cloud whose nodes join after one to three seconds."""
-
-    def __init__(self, site: Site, pods: Sequence[Object], made: type[KubernetesCluster] = KubernetesCluster) -> None:
-        super().__init__(Figures("", "homes", False, 1, len(pods)), site)
-        self.make(pods)
-        self.app, self.cloud = self._begun(made)
-
-    def _begun(self, made: type[KubernetesCluster]) -> tuple[App, LiveCloud]:
-        return self.begin(KubernetesCluster(self.api, policy_of("homes"), SystemClock()), (1.0, 3.0), made)
-
-    def look(self) -> None:
-        """One tick."""
-        reconcile(self.app.deps, Tick(cluster=self.mark))
-
-    def planned(self) -> Plan:
-        """The plan of now."""
-        plan = reconcile(self.app.deps, Tick(cluster=self.mark), dry_run=True).plan
-        assert plan is not None
-        return plan
-
-    def pods_there(self) -> dict[str, Object]:
-        """Pods by name."""
-        return {found["metadata"]["name"]: found for found in self.api.get(self.space, ANY)["items"]}
-
-    def homes_of_nodes(self) -> dict[str, str]:
-        """Homes of nodes by name; of those without the taint an empty one."""
-        nodes = self.api.get("/api/v1/nodes", ANY)["items"]
-        mine = [each for each in nodes if each["metadata"]["labels"].get("homes-live") == self.mark]
-        return {each["metadata"]["name"]: _value(each["spec"].get("taints", ())) for each in mine}
-
-    def until_bound(self) -> dict[str, str]:
-        """Look twice a second until every pod is bound; the node of each."""
-        ends = time.monotonic() + WITHIN_S
-        while True:
-            self.look()
-            on = {name: found["spec"].get("nodeName", "") for name, found in self.pods_there().items()}
-            if all(on.values()):
-                return on
-            assert time.monotonic() < ends, f"not bound: {[name for name, node in on.items() if not node]}"
-            time.sleep(0.5)
-
-    def end(self) -> None:
-        """Take everything away."""
-        self.api.ask("DELETE", self.space, NOTHING)
-        self.cloud.close()
-        self.api.ask("DELETE", f"/api/v1/namespaces/{self.mark}", NOTHING)
-
-
-def _value(taints: Sequence[Object]) -> str:
-    return next((taint.get("value", "") for taint in taints if taint["key"] == HOME), "")
-
-
-def _homes(found: Object) -> list[str]:
-    return [each["value"] for each in found["spec"].get("tolerations", ()) if each.get("key") == HOME]
-
-
-@pytest.fixture
-def scenes(site: Site) -> Iterator[Callable[..., Scene]]:
-    """Makes scenes, and takes them away."""
-    made: list[Scene] = []
-
-    def make(pods: Sequence[Object], *rest: Any) -> Scene:
-        made.append(Scene(site, pods, *rest))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.end()
-
-
-def three_shapes() -> list[Object]:
-    """Twelve pods: five that fit anything, four of a model, three of eight GPUs."""
-    small = [pod(f"small-{n}", 1, ANYWHERE) for n in range(5)]
-    picky = [pod(f"picky-{n}", 1, ("V100", "A100")) for n in range(4)]
-    return [*small, *picky, *(pod(f"large-{n}", 8, ANYWHERE) for n in range(3))]
+__all__ = ["scenes", "site"]
+pytestmark = LIVE
 
 
 def all_at_home(scene: Scene, on: dict[str, str]) -> None:
@@ -124,7 +20,7 @@ def all_at_home(scene: Scene, on: dict[str, str]) -> None:
     assert set(nodes) == set(on.values())
     assert NEW_HOME not in nodes.values()
     closed = {name: node for name, node in on.items() if nodes[node]}
-    assert {name: [nodes[node]] for name, node in closed.items()} == {name: _homes(there[name]) for name in closed}
+    assert {name: [nodes[node]] for name, node in closed.items()} == {name: homes_of(there[name]) for name in closed}
 
 
 def test_every_pod_is_bound_where_it_was_planned(scenes: Callable[..., Scene]) -> None:
@@ -169,7 +65,7 @@ def test_a_pod_that_is_deleted_leaves_its_node_to_the_next(scenes: Callable[...,
     scene = scenes([pod("gone", 8, ANYWHERE), pod("small", 1, ANYWHERE)])
     scene.look()
     bought = len(scene.cloud.machines)
-    scene.api.ask("DELETE", f"{scene.space}/gone", NOTHING, {"gracePeriodSeconds": 0}, JSON)
+    scene.delete("gone")
     scene.make([pod("next", 8, ANYWHERE)])
     on = scene.until_bound()
     assert len(scene.cloud.machines) == bought == len(set(on.values()))
@@ -185,7 +81,7 @@ def test_a_pod_that_brings_a_toleration(scenes: Callable[..., Scene]) -> None:
     found = [each for each in scene.planned().findings if each.code == "takes-homes"]
     assert [each.subject.partition("/")[2] for each in found] == ["greedy"]
     on = scene.until_bound()
-    assert _homes(scene.pods_there()["own"])[1:] == [scene.homes_of_nodes()[on["own"]]]
+    assert homes_of(scene.pods_there()["own"])[1:] == [scene.homes_of_nodes()[on["own"]]]
 
 
 def test_a_daemon_set_that_a_home_keeps_off_opens_its_node(scenes: Callable[..., Scene]) -> None:
