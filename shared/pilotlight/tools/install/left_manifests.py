@@ -47,7 +47,7 @@ class _Named(Wire, frozen=True):
 _LIST = listing(_Named)
 
 
-def left(api: Api, but: Collection[tuple[str, str]]) -> Iterator[Step]:
+def manifests_left(api: Api, but: Collection[tuple[str, str]]) -> Iterator[Step]:
     """Each of them, with how it goes, but for those by kind and name that are ours to remove, a release's, and what
     lies in our namespace. A kind that is unknown there, or that we may not list, has none.
     """

@@ -22,7 +22,7 @@ from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
-from pilotlight.tools.install.left_manifests import left
+from pilotlight.tools.install.left_manifests import manifests_left
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ def remove(api: Api, *, dry_run: bool, then: Iterable[Step] = ()) -> Iterator[St
     yield from reopen(api, dry_run=dry_run)
     yield from _each(api, _LIMITS, dry_run=dry_run)
     yield from _each(api, _REST, dry_run=dry_run)
-    yield from left(api, _LIMITS)
+    yield from manifests_left(api, _LIMITS)
     gone = set()
     for step in then:
         gone.add(f"{step.kind.lower()}s/{step.name}")
@@ -97,7 +97,7 @@ def remove(api: Api, *, dry_run: bool, then: Iterable[Step] = ()) -> Iterator[St
 def leave(api: Api, *, dry_run: bool) -> Iterator[Step]:
     """Open nodes and name what stays, as a Helm release does as it goes, by an account that may do no more."""
     yield from reopen(api, dry_run=dry_run)
-    yield from left(api, _LIMITS)
+    yield from manifests_left(api, _LIMITS)
 
 
 def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> Iterator[Step]:
