@@ -58,8 +58,7 @@ def plan(
 ) -> None:
     """Say what would be bought, kept and released on your cluster, and why. Changes nothing.
 
-    From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod[/bold];
-    [bold]pilotlight plan --context prod --why nlp/train-0[/bold];
+    From files, or from a cluster itself. Examples: [bold]pilotlight plan --context prod --why nlp/train-0[/bold];
     [bold]kubectl get nodes -o json | pilotlight plan --pods pods.json --nodes -[/bold]
     """
     if as_json and as_markdown:
@@ -72,8 +71,7 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    of = "the sample cluster" if sample else f"{pods} and {nodes}" if pods else f"cluster {app.settings.cluster_name}"
-    source = f"of {of}, with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
+    source = _source(app, "the sample cluster" if sample else f"{pods} and {nodes}" if pods else "")
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -87,6 +85,12 @@ def plan(
         _print_offerings(decided, _prices(dry))
     if exit_code and not (decided.empty and not decided.held):
         raise typer.Exit(EXIT_WOULD_CHANGE)
+
+
+def _source(app: "App", files: str) -> str:
+    """The cluster, the policy and the prices that a plan is of."""
+    of = files or f"cluster {app.settings.cluster_name}"
+    return f"of {of}, with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
 
 
 def _sample(other: str) -> tuple[str, str]:
