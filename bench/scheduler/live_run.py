@@ -157,8 +157,8 @@ class Live:
         ours = made(Api(of_file(Path(self.path))), policy, SystemClock())
         given = {"CLUSTER": self.mark, "STATE": "memory:", "OUTBOX": "memory:", "MODE": "act"}
         settings = Settings.from_environ({f"PILOTLIGHT_{name}": value for name, value in given.items()})
-        own: Seams = {"cluster": ours, "pools": cloud, "policy": policy, "catalog": catalog}
-        return App(settings, **{**self.seams, **own}), cloud
+        own: Seams = {**self.seams, "cluster": ours, "pools": cloud, "policy": policy, "catalog": catalog}
+        return App(settings, **own), cloud
 
     def follow(self) -> None:
         """Note where pods are bound and nodes may be used, and keep the Events of both to be delivered."""

@@ -12,7 +12,7 @@ from pilotlight.codec.bounded_yaml import LARGEST, load
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import Reject
-from pilotlight.tools.advice.whatif_cases import read_cases
+from pilotlight.tools.advice.whatif import read_cases
 from pilotlight.tools.install.connect_account import read_objects
 
 PACKAGE = Path(__file__).resolve().parents[2] / "shared" / "pilotlight"

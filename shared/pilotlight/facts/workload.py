@@ -110,7 +110,7 @@ class NearRule(msgspec.Struct, frozen=True, kw_only=True):
         """True where a pod spreads over open nodes and its own homes alone: taints count, and it does not bear all."""
         return self.bears is not None and not any(one.takes_all for one in self.bears)
 
-    def at(self, node: str) -> str:
+    def key_at(self, node: str) -> str:
         """The key of what it counts on one node that has a home."""
         return f"{self.key}@{node}"
 

@@ -39,7 +39,7 @@ class WorldCluster:
             rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
             around = {key: count_by_domain(rule, there) for key, rule in rules.items()}
             minding, kept = [rule for rule in rules.values() if rule.minds_homes], [n for n in there if n.home]
-            around |= {rule.at(n.id): count_by_domain(rule, [n], [n.home]) for rule in minding for n in kept}
+            around |= {rule.key_at(n.id): count_by_domain(rule, [n], [n.home]) for rule in minding for n in kept}
             refused = list(self._refused())
             findings = tuple(refusals(refused)) if refused else ()
         return ClusterView(pending=pending, nodes=nodes, around=around, findings=findings)

@@ -4,7 +4,6 @@ import json
 
 import msgspec
 import pytest
-from pilotlight.codec.kubernetes.lists import read_nodes, read_objects, read_pods
 from test_neighbours import BIG, NOW, Object, cpu, outcome, pod, pods, spread
 
 from pilotlight.codec.kubernetes.view import view_of
@@ -15,6 +14,7 @@ from pilotlight.facts.labels import POOL, ZONE
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 
 HONOURS = spread(ZONE, nodeTaintsPolicy="Honor")
 COUNTS = spread(ZONE)

@@ -4,13 +4,12 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from pilotlight.facts.cluster_view import ClusterView
 from small_fleet import A100, FLEET, NOW, SAME_SPEED, T4, V100X4, bought, in_flight, node, offering, pod
 from test_homes_planned import ACTS, HOME, HOMED, born_closed, given_homes, homed
 
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.facts.capacity import Resources
+from pilotlight.facts.capacity import ClusterView, Resources
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.nodes.pool_state import PoolState

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.tools.advice.whatif import CASES, Figure
-from pilotlight.tools.advice.whatif_cases import read_cases
+from pilotlight.tools.advice.whatif import CASES, Figure, read_cases
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "whatif" / "articles.yaml"
 INPUTS = {name: case.inputs for name, case in read_cases(DATA.read_bytes(), str(DATA)).items()}

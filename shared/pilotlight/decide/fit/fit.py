@@ -1,12 +1,13 @@
 """Fit of pods on nodes by the rules of the Kubernetes scheduler, and the room that plans use.
 
 Of pods near each other, as the scheduler does it, each pod is judged by what is there before it. Source: Kubernetes
-1.36, the plugins InterPodAffinity and PodTopologySpread.
+1.36, the plugins InterPodAffinity and PodTopologySpread. A spread that honours taints looks at open nodes and at those
+whose home the pod tolerates, which is the one that it is planned on.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.fit.matching import selects, untolerated_taint
@@ -187,24 +188,6 @@ def _bin(
     )
 
 
-class Place(Protocol):
-    """A node, or one to come."""
-
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-    @property
-    def taints(self) -> Sequence[Taint]: ...
-    @property
-    def node(self) -> str:
-        """A name of its own."""
-
-    def keeps_off(self, steered: Collection[str]) -> bool:
-        """True where it has a home, or will have: it is in one of these pools."""
-
-    def domain(self, topology: str) -> str | None:
-        """The value of a label there."""
-
-
 class Neighbours:
     """Pods that each rule counts in each domain: at first ``around``, as the cluster tells it. Nodes of pools
     ``steered`` have homes.
@@ -222,34 +205,34 @@ class Neighbours:
             self._of_group.setdefault(rule.group, []).append(rule)
         self._spreads = [rule for rule in rules.values() if rule.kind == "spread"]
 
-    def add_place(self, place: Place) -> None:
+    def add_place(self, place: Bin) -> None:
         """Another node is there, or will be: a domain to spread over, perhaps a new one."""
         for rule in self._spreads:
             if (domain := _spread_domain(rule, place)) is not None and not self._at_home(rule, place):
                 self._counts[rule.key].setdefault(domain, 0)
 
-    def put(self, near: Near, place: Place, pods: int) -> None:
+    def put(self, near: Near, place: Bin, pods: int) -> None:
         """So many pods are there."""
         for group in near.groups:
             for rule in self._of_group.get(group, ()):
                 spread = rule.kind == "spread"
                 domain = _spread_domain(rule, place) if spread else place.domain(rule.topology)
                 if domain is not None:
-                    key = rule.at(place.node) if spread and self._at_home(rule, place) else rule.key
+                    key = rule.key_at(place.node) if spread and self._at_home(rule, place) else rule.key
                     counts = self._counts.setdefault(key, {})
                     counts[domain] = counts.get(domain, 0) + pods
 
-    def allow(self, near: Near, place: Place) -> bool:
+    def allow(self, near: Near, place: Bin) -> bool:
         """True where one more such pod may be there, by its rules."""
         return self.broken_rule(near, place) is None
 
-    def broken_rule(self, near: Near, place: Place) -> NearRule | None:
+    def broken_rule(self, near: Near, place: Bin) -> NearRule | None:
         """The rule that keeps one more such pod off, or None."""
         beside = [rule for rule in near.rules if rule.kind == "with"]
         first = bool(beside) and beside[0].own and not any(self._counts[rule.key] for rule in beside)
         return next((rule for rule in near.rules if not self._holds(rule, place, first=first)), None)
 
-    def _holds(self, rule: NearRule, place: Place, *, first: bool) -> bool:
+    def _holds(self, rule: NearRule, place: Bin, *, first: bool) -> bool:
         domain, counts = place.domain(rule.topology), self._counts[rule.key]
         if rule.kind == "apart":
             return domain is None or not counts.get(domain)
@@ -258,11 +241,11 @@ class Neighbours:
         if rule.kind == "with":
             return first or counts.get(domain, 0) > 0
         if self._at_home(rule, place):
-            own = self._counts.get(rule.at(place.node), {})
+            own = self._counts.get(rule.key_at(place.node), {})
             counts = {**counts, domain: counts.get(domain, 0) + own.get(domain, 0)}
         return _skew(rule, counts, domain) <= rule.max_skew
 
-    def _at_home(self, rule: NearRule, place: Place) -> bool:
+    def _at_home(self, rule: NearRule, place: Bin) -> bool:
         """True where only pods that are planned on a node count it."""
         return rule.minds_homes and place.keeps_off(self._steered)
 
@@ -281,7 +264,7 @@ def _skew(rule: NearRule, counts: Mapping[str, int], domain: str) -> int:
     return counts.get(domain, 0) + rule.own - least
 
 
-def _spread_domain(rule: NearRule, place: Place) -> str | None:
+def _spread_domain(rule: NearRule, place: Bin) -> str | None:
     """The domain of a node that a rule spreads over; None where it does not look at that node."""
     if any(place.domain(key) is None for key in rule.keys) or not selects(place.labels, rule.nodes):
         return None

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from pilotlight.decide.offers.spot_economics import best_interval_h, expected_h, stretch
+from pilotlight.errors import BadInput
 from pilotlight.units import Usd, UsdPerHour
 
 Inputs = Mapping[str, Decimal]
@@ -270,3 +273,26 @@ def spot_case_as_printed() -> SpotCase:
     that of 2 GPUs at $1.56 for a quarter of an hour, rounded.
     """
     return SpotCase(lost=Decimal("3.12"), saved=(Decimal("32.77") - Decimal("12.50")) * 8 * 4)
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A worked example: what it is about, where its figures come from, and the figures."""
+
+    title: str
+    source: str
+    inputs: dict[str, Decimal]
+
+
+def read_cases(text: bytes, where: str) -> dict[str, Case]:
+    """The cases in ``text``; ``where`` is what errors call it. Raises ``BadInput``."""
+    import yaml
+
+    from pilotlight.codec.bounded_yaml import load
+
+    try:
+        # Only strings come out of the base loader, so that no figure passes through a binary float.
+        return msgspec.convert(load(text), dict[str, Case], strict=False)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"{where}: not YAML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{where}: {error}") from None

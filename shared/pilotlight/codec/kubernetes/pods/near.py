@@ -139,7 +139,7 @@ def around(
         for key, rule in unique.items()
     }
     at_home = {
-        rule.at(name): found
+        rule.key_at(name): found
         for rule in unique.values()
         if rule.minds_homes
         for name, found in _counts_at_home(rule, members[rule.group], known)

@@ -8,7 +8,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
-from pilotlight.tools.advice.whatif_cases import Case, read_cases
+from pilotlight.tools.advice.whatif import Case, read_cases
 from pilotlight.units import shorten_figure
 
 DATA = "data/whatif/articles.yaml"
