@@ -2,7 +2,8 @@
 
 What a story comes to is told line by line: what each look did, the alerts, what happened in the world; and at the end
 of a minute a digest of all words, figures and records that changed. So whatever a flow does otherwise shows as another
-line. All of it in full: ``PYTHONPATH=shared:tests/flow:tests/flow/stories:tests/stand_ins python tests/flow/stories/random_stories.py 7``.
+line. All of it in full, with the folder ``tests/flow``, this one, ``tests/stand_ins`` and ``shared`` in PYTHONPATH:
+``python tests/flow/stories/random_stories.py 7``.
 """
 
 import hashlib

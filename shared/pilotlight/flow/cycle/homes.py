@@ -23,7 +23,7 @@ from pilotlight.ports.clouds import CALL_S
 Keep = Callable[..., None]
 """Keeps the lease for so many seconds more; raises once it is lost."""
 
-RefusedHomes = dict[str, str]
+Denials = dict[str, str]
 """Why tolerations were refused, by namespace."""
 
 
@@ -38,7 +38,7 @@ def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> tuple[Finding, ...]:
             deps.cluster.beat()
     _write(deps, (partial(deps.cluster.open, name) for name in homes.open), keep)
     _write(deps, (partial(deps.cluster.name_home, name, home) for name, home in homes.name.items()), keep)
-    refused: RefusedHomes = {}
+    refused: Denials = {}
     _tolerate(deps, homes.tolerate, keep, refused)
     return tuple(
         Finding(
@@ -71,11 +71,11 @@ def _of_purchases(done: Record, pods: dict[str, PodDemand]) -> Iterator[Tolerate
                     yield Tolerate(namespace=pods[uid].namespace, pod=pods[uid].name, uid=uid, home=home)
 
 
-def _tolerate(deps: Deps, these: Iterable[Tolerate], keep: Keep, refused: RefusedHomes) -> None:
+def _tolerate(deps: Deps, these: Iterable[Tolerate], keep: Keep, refused: Denials) -> None:
     _write(deps, (partial(_let_in, deps, one, refused) for one in these), keep)
 
 
-def _let_in(deps: Deps, one: Tolerate, refused: RefusedHomes) -> None:
+def _let_in(deps: Deps, one: Tolerate, refused: Denials) -> None:
     """Where a pod may be given none, as by another's policy, its node is opened once ready: else it waits for ever."""
     try:
         deps.cluster.tolerate(one.namespace, one.pod, one.uid, one.home)

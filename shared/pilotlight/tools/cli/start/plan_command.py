@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pilotlight.flow.deps import Deps
     from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.ports.seams import Seams
-    from pilotlight.tools.advice.pool_homes import PoolHome
+    from pilotlight.tools.checkup.pool_homes import PoolHome
     from pilotlight.tools.cli.cluster_files import File
     from pilotlight.wiring import App
 
@@ -199,7 +199,7 @@ def _moment(text: str) -> datetime:
 def _homes(dry: "App", snapshot: "Snapshot") -> "Sequence[PoolHome]":
     """Which pools are homed and why, as if they may act."""
     from pilotlight.facts.limits.brakes import Brakes
-    from pilotlight.tools.advice.pool_homes import pool_homes
+    from pilotlight.tools.checkup.pool_homes import pool_homes
 
     deps = _as_if_it_may_act(dry.deps)
     brakes = Brakes(paused=snapshot.others)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from pilotlight.tools.advice.pool_homes import PoolHome
+from pilotlight.tools.checkup.pool_homes import PoolHome
 
 
 def section(pools: Sequence[PoolHome]) -> Iterator[str]:

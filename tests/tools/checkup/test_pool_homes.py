@@ -11,7 +11,7 @@ from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand
-from pilotlight.tools.advice.pool_homes import pool_homes
+from pilotlight.tools.checkup.pool_homes import pool_homes
 from pilotlight.tools.report.texts.pool_homes_text import section
 
 SMALL, LARGE = pod("small"), pod("large", gpus=8)
