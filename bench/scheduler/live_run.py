@@ -28,7 +28,6 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.kubernetes.nodes.nodes import NOT_READY
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.decide.place.homes import homed_pools
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.messages import Tick
@@ -38,6 +37,7 @@ from pilotlight.facts.workload import is_gpu
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
+from pilotlight.tools.checkup.pool_homes import homed_pools
 from pilotlight.wiring import App
 
 CATALOG = Path(__file__).resolve().parents[2] / "data" / "catalogs" / "aws-us-east-1.yaml"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import A100, FLEET, NOW, SAME_SPEED, T4, V100X4, bought, gang, in_flight, node, plan, pod, pods, policy
 
-from pilotlight.decide.place.homes import homed_pools, own_home
+from pilotlight.decide.place.homes import own_home
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
 from pilotlight.facts.capacity import ClusterView, Node, Offering
@@ -24,6 +24,7 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, Queued, QueuedSet, Requirement, Toleration
+from pilotlight.tools.checkup.pool_homes import homed_pools
 
 
 def born_closed(*offerings: Offering, of: Sequence[Offering] = FLEET, **fields: Any) -> Policy:

@@ -19,7 +19,7 @@ from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, Hour
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
 from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import billed_days, cost_anomalies, pool_readings
+from pilotlight.flow.billing import billed_days
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
@@ -27,6 +27,7 @@ from pilotlight.state_schema.billing_records import BILL, METER, METERING
 from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.cli.records import state_families
+from pilotlight.tools.cli.records.report_command import anomalies_between, paid_idle_of_month
 from pilotlight.units import HOUR
 from pilotlight.world.world_cluster import WorldCluster
 
@@ -339,7 +340,7 @@ def test_an_hour_that_costs_far_more_than_usual_is_told_once_with_its_cause() ->
     assert alert.how == f"pilotlight why {decision}"
     assert alert.why.startswith("8 days at that hour: median $0.00, median distance $0.00; pool eight $")
     assert "(usually $0.00), red $" in alert.why
-    kept = list(cost_anomalies.anomalies_between(on.deps.state, "c", now.date(), now.date()))
+    kept = list(anomalies_between(on.deps.state, "c", now.date(), now.date()))
     assert [(one.pool, one.team, one.decision) for one in kept] == [("eight", "red", decision)] * len(kept) != []
 
 
@@ -441,9 +442,9 @@ def test_what_is_paid_for_and_runs_nowhere_is_counted_at_each_tick() -> None:
     billing(on.deps, TICK)
     on.wait(3600)
     billing(on.deps, TICK)
-    found = pool_readings.paid_idle_of_month(on.deps.state, "c", START.date())
+    found = paid_idle_of_month(on.deps.state, "c", START.date())
     assert found is not None
     assert (found.pools["own"].gpu_hours, found.pools["own"].usd) == (Decimal(5), Decimal(5))
     without = Stage()
     billing(without.deps, TICK)
-    assert pool_readings.paid_idle_of_month(without.deps.state, "c", START.date()) is None
+    assert paid_idle_of_month(without.deps.state, "c", START.date()) is None

@@ -7,23 +7,18 @@ scheduler binds them there by its other rules. Nothing is opened and closed agai
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin, fill, of_node
-from pilotlight.decide.offers.selection import eligible
-from pilotlight.decide.place.belonging import Homes, acting_pools
+from pilotlight.decide.place.belonging import acting_pools
 from pilotlight.decide.place.purchase import Group, by_age, in_order
-from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.labels import NEW_HOME, ODD_HOME, ZONE
-from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.homes import NO_HOMES, HomePlan, Tolerate, home_id
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED
-from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import TAKES_HOMES, Finding, PodDemand, PodShape
 
 if TYPE_CHECKING:
@@ -42,32 +37,6 @@ class Housed(NamedTuple):
 
     bin: Bin
     pods: Sequence[PodDemand]
-
-
-def homed_pools(
-    shapes: Iterable[PodShape],
-    offerings: Sequence[Offering],
-    policy: Policy,
-    throughput: Mapping[str, Mapping[str, float]],
-    now: datetime,
-) -> dict[str, str]:
-    """The pools whose nodes are to be born closed, each with the reason: one of these shapes may run there and costs
-    less elsewhere, alone or where many fill a node. A pool where every shape is at home either way needs no taint.
-    """
-    ask = partial(eligible, offerings=offerings, policy=policy, throughput=throughput, memory=Memory(), now=now)
-    homes = Homes(policy, ask, (), ())
-    found: dict[str, str] = {}
-    for one in shapes:
-        gpus = f"{one.gpu.count} GPU{'s' * (one.gpu.count != 1)}"
-        for pool in sorted(homes.stray_in(one)):
-            best = ", ".join(sorted(homes.pools_for(one) or ()))
-            found.setdefault(pool, f"a pod of {gpus} costs less on {best}")
-        candidates = ask(one).candidates
-        least = min((c.rate for c in candidates), default=None)
-        cheap = ", ".join(sorted({c.offering.pool for c in candidates if c.rate == least}))
-        for pool in (c.offering.pool for c in candidates if c.rate != least):
-            found.setdefault(pool, f"many pods of {gpus} cost less on {cheap}")
-    return found
 
 
 def steer_home(work: "Work") -> None:

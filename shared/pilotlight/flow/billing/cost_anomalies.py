@@ -1,7 +1,7 @@
 """Hours that cost far more than is usual: kept hour by hour, told once a day and pool, with what is behind them."""
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import timedelta
 
 import msgspec
 
@@ -80,13 +80,6 @@ def _tell(deps: Deps, odd: Anomaly) -> str:
     )
     tell_once(deps, alert)
     return what
-
-
-def anomalies_between(state: State, cluster: str, first: date, last: date) -> Iterator[Anomaly]:
-    """The odd hours of the days from the first to the last."""
-    for entry in ANOMALY.scan(state, f"{cluster}/", after=f"{cluster}/{first}"):
-        if entry.value.at.date() <= last + timedelta(days=1) and entry.name < f"{cluster}/{last}T~":
-            yield entry.value
 
 
 def hours(state: State, cluster: str) -> Iterator[HourCost]:

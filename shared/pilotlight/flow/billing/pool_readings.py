@@ -6,16 +6,14 @@ first tick, up to then nothing of it is counted.
 """
 
 from collections.abc import Iterable
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
-from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.flow.deps import Deps
-from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import PAID_IDLE, POOL_USE, PRICES
 from pilotlight.state_schema.marks import PRICES_READ, Mark
 from pilotlight.units import HOUR
@@ -56,12 +54,6 @@ def count_paid_idle(deps: Deps) -> None:
         now = deps.state.now()
         idle = unused_capacity(by_pool, deps.pools.describe(), deps.policy, {}, now)
         PAID_IDLE.change(deps.state, f"{deps.name}/{now:%Y-%m}", lambda was: count_unused(was, idle, now))
-
-
-def paid_idle_of_month(state: State, cluster: str, first: date) -> UnusedMonth | None:
-    """Unused capacity as it was counted in the month of a day."""
-    found = PAID_IDLE.get(state, f"{cluster}/{first:%Y-%m}")
-    return found.value if found else None
 
 
 def refresh_prices(deps: Deps) -> tuple[str, ...]:

@@ -1,15 +1,18 @@
 """Which pools are homed, their nodes kept for the pods that are planned on them, and why; of the others why not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
-from pilotlight.decide.place.belonging import acting_pools
-from pilotlight.decide.place.homes import homed_pools
+from pilotlight.decide.offers.selection import eligible
+from pilotlight.decide.place.belonging import Homes, acting_pools
 from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.limits.brakes import ALL, Brakes
+from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import PodShape
 
 TAINT = "list the taint pilotlight.dev/home=new:NoSchedule in its taints, in the policy and at its cloud"
 AT_HOME = "no pod that waits or runs costs less elsewhere"
@@ -63,3 +66,29 @@ def _off(name: str, view: ClusterView, brakes: Brakes, *, acting: bool) -> str:
     if name in brakes.paused or ALL in brakes.paused:
         return f"it is paused: {brakes.paused.get(name) or brakes.paused[ALL]}"
     return "" if acting else "its mode is not act"
+
+
+def homed_pools(
+    shapes: Iterable[PodShape],
+    offerings: Sequence[Offering],
+    policy: Policy,
+    throughput: Mapping[str, Mapping[str, float]],
+    now: datetime,
+) -> dict[str, str]:
+    """The pools whose nodes are to be born closed, each with the reason: one of these shapes may run there and costs
+    less elsewhere, alone or where many fill a node. A pool where every shape is at home either way needs no taint.
+    """
+    ask = partial(eligible, offerings=offerings, policy=policy, throughput=throughput, memory=Memory(), now=now)
+    homes = Homes(policy, ask, (), ())
+    found: dict[str, str] = {}
+    for one in shapes:
+        gpus = f"{one.gpu.count} GPU{'s' * (one.gpu.count != 1)}"
+        for pool in sorted(homes.stray_in(one)):
+            best = ", ".join(sorted(homes.pools_for(one) or ()))
+            found.setdefault(pool, f"a pod of {gpus} costs less on {best}")
+        candidates = ask(one).candidates
+        least = min((c.rate for c in candidates), default=None)
+        cheap = ", ".join(sorted({c.offering.pool for c in candidates if c.rate == least}))
+        for pool in (c.offering.pool for c in candidates if c.rate != least):
+            found.setdefault(pool, f"many pods of {gpus} cost less on {cheap}")
+    return found

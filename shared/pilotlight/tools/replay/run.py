@@ -11,7 +11,6 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.offers.offerings import catalog_pools, offerings
-from pilotlight.decide.place.homes import homed_pools
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy
@@ -19,6 +18,7 @@ from pilotlight.facts.workload import Toleration, WorkloadClass
 from pilotlight.ports.cluster import Cluster
 from pilotlight.ports.state import State
 from pilotlight.settings import Settings
+from pilotlight.tools.checkup.pool_homes import homed_pools
 from pilotlight.tools.replay.detection import SeenCluster
 from pilotlight.tools.replay.driver import Driver
 from pilotlight.tools.replay.measure import Outcome, Sampler, result_of

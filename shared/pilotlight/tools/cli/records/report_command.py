@@ -1,8 +1,8 @@
 """``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from pilotlight.units import shorten_figure
 if TYPE_CHECKING:
     from pilotlight.decide.money.reconciliation import Correction
     from pilotlight.facts.money.bill import Anomaly
+    from pilotlight.facts.offers.paid_capacity import UnusedMonth
     from pilotlight.ports.state import State
     from pilotlight.tools.advice.month import Month, Unused
 
@@ -95,7 +96,7 @@ def _beside(
     """Corrections learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
     from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
     from pilotlight.decide.money.spend import counted_days
-    from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes
+    from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.cli.records.bill_command import LEARN
 
     learnt: list[tuple[str, Correction]] = []
@@ -105,17 +106,16 @@ def _beside(
         since = first - LEARN
         known = counted_days(meter_nodes.days(state, name, since, last), billed_days.days(state, name, since, last))
         learnt += [(said, one) for one in corrections(compare_with_bill(known.metered, known.billed))]
-        odd += [(said, one) for one in cost_anomalies.anomalies_between(state, name, first, last)]
+        odd += [(said, one) for one in anomalies_between(state, name, first, last)]
     return tuple(learnt), tuple(odd)
 
 
 def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
     """Capacity that all these clusters paid for and did not use, by pool."""
-    from pilotlight.flow.billing import pool_readings
     from pilotlight.tools.advice.month import Unused
 
     sums: dict[str, Unused] = {}
-    for each in filter(None, (pool_readings.paid_idle_of_month(state, name, first) for name in clusters)):
+    for each in filter(None, (paid_idle_of_month(state, name, first) for name in clusters)):
         for pool, more in each.pools.items():
             was = sums.get(pool, Unused(pool, Decimal(0), Decimal(0)))
             usd = was.usd + more.usd if was.usd is not None and more.priced else None
@@ -158,3 +158,20 @@ def _value(value: Any) -> Any:
         case tuple():
             return [_value(item) for item in value]
     return value
+
+
+def anomalies_between(state: "State", cluster: str, first: date, last: date) -> "Iterator[Anomaly]":
+    """The odd hours of the days from the first to the last."""
+    from pilotlight.state_schema.billing_records import ANOMALY
+
+    for entry in ANOMALY.scan(state, f"{cluster}/", after=f"{cluster}/{first}"):
+        if entry.value.at.date() <= last + timedelta(days=1) and entry.name < f"{cluster}/{last}T~":
+            yield entry.value
+
+
+def paid_idle_of_month(state: "State", cluster: str, first: date) -> "UnusedMonth | None":
+    """Unused capacity as it was counted in the month of a day."""
+    from pilotlight.state_schema.billing_records import PAID_IDLE
+
+    found = PAID_IDLE.get(state, f"{cluster}/{first:%Y-%m}")
+    return found.value if found else None
