@@ -197,6 +197,11 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 ),
             ),
             Panel(
+                "Pods that tolerate homes which nobody gave them, an hour",
+                "short",
+                ((f"3600 * sum by (cluster) (rate(pilotlight_pods_taking_homes_total{{{OF}}}[1h]))", "{{cluster}}"),),
+            ),
+            Panel(
                 "Operations on the state an hour",
                 "short",
                 (

@@ -50,7 +50,8 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
             lent = {} if name == "serve" else settings_of(serve_beside(settings), settings)
             if said := nothing_yet(settings):
                 sys.stderr.write(f"{said}\n")
-                if name not in (*CHANGES, *CARRIES) and not is_there(settings):
+                # A question makes no folder; who watches sees what is made meanwhile.
+                if name not in (*CHANGES, *CARRIES) and not options.get("watch") and not is_there(settings):
                     lent["PILOTLIGHT_STATE"] = "memory:"
             with lend(lent):
                 return command(*args, **options)
