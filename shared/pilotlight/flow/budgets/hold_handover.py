@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money import hold_owners as rules
 from pilotlight.decide.money.budget_limits import class_of, terms
-from pilotlight.decide.money.holds import Lit, as_bound
+from pilotlight.decide.money.holds import Lit, as_bound, first_seen
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Hold, Payer, Terms
 from pilotlight.flow.budgets import budget_holds
@@ -90,10 +90,8 @@ class Handover:
     def _is_its_owners(self, hold: Hold, one: Lit) -> bool:
         """True where all of its pods are of whom it is held for, as nearly all are."""
         own, payer = (hold.terms.team, hold.terms.workload_class), self.deps.policy.payer
-        return not hold.terms.owners and all(
-            (payer(hold.teams.get(pod.uid, pod.team)), hold.classes.get(pod.uid, pod.workload_class)) == own
-            for pod in one.pods
-        )
+        seen = (first_seen(hold, pod) for pod in one.pods)
+        return not hold.terms.owners and all((payer(team), kind) == own for team, kind in seen)
 
     def _handed_over(self, hold: Hold, one: Lit, owners: Sequence[Payer], waiting: Sequence[Hold]) -> Hold:
         entry, offering = self.before.get(hold.id), self._offerings[one.pool]

@@ -16,7 +16,7 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.listing import NODES, pod_path
 from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
-from pilotlight.codec.kubernetes.typed_objects import Metadata, Pod
+from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
 from pilotlight.facts.labels import ANNOTATE, DRAINING, EVICTS, HOME, NEW_HOME, ON_NODE, STATUS, WARNINGS
 from pilotlight.units import Seconds
@@ -57,7 +57,23 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 MARKS = msgspec.json.Decoder(Marks)
-_BOUND = msgspec.json.Decoder(Pod)
+
+
+class _Uid(msgspec.Struct, frozen=True):
+    uid: str = ""
+
+
+class _On(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Bound(msgspec.Struct, frozen=True):
+    metadata: _Uid = _Uid()
+    spec: _On = _On()
+
+
+_BOUND = msgspec.json.Decoder(_Bound)
+"""Reads where a pod is and nothing else of it: whatever a tenant writes into the rest, it can be evicted."""
 
 
 def cordon(api: Api, node: str) -> None:
