@@ -90,6 +90,10 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return (MILLI_PER_GPU,) * (self.gpus if self.whole_gpus is None else self.whole_gpus)
 
 
+LONGEST_UID = 64
+"""Letters of a uid that records keep: an API server's have 36."""
+
+
 class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod on a node."""
 
@@ -111,6 +115,11 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     works_since: datetime | None = None  # When its containers began; read of those whose job names a deadline.
     priority: int = 0  # That of its priority class.
     shape: PodShape | None = None  # What it would need elsewhere, where known.
+
+    @property
+    def key(self) -> str:
+        """Its uid as records keep it: one that is too long for an API server's, as its digest."""
+        return self.uid if len(self.uid) <= LONGEST_UID else sha256(self.uid.encode("utf-8", "replace")).hexdigest()
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -125,6 +125,15 @@ def test_what_was_done_is_not_done_again() -> None:
     assert at(steps(done, four(schedulable=False)), "release") == {"n": 0}
 
 
+def test_a_pod_with_an_odd_uid_is_asked_and_evicted_once() -> None:
+    """Records keep a short key of a uid that no API server gives, and know the pod again by it."""
+    pod = bound("x" * 100_000, checkpoint_takes_s=30)
+    assert (bound("a").key, len(pod.key)) == ("a", 64)
+    assert bound("x" * 100_000 + "y").key != pod.key
+    done = notice(replaced=True, cordoned=True, asked={pod.key: NOW}, evicted={pod.key: NOW})
+    assert [m.do for m in steps(done, four(pod, schedulable=False))] == ["release"]
+
+
 def test_a_pod_that_tells_of_its_checkpoint_leaves_at_once() -> None:
     """It took a third of what it said: nobody waits for the rest."""
     asked = notice(replaced=True, asked={"a": NOW})

@@ -156,7 +156,7 @@ def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
 def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:
     """A checkpoint where there is time for one, and the eviction."""
     first = group.pods[0]
-    asked = max((found.asked[p.uid] for p in group.pods if p.uid in found.asked), default=None)
+    asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
     start = found.begin
     if end - start > timedelta(seconds=LONG_S):
         leaves = min(ready, end - timedelta(seconds=group.grace_s + TICK_S))
@@ -171,7 +171,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
         moves += [
             Move(at=start, do="checkpoint", subject=p.uid, why=f"takes {human(group.takes_s)}", usd=group.usd)
             for p in group.pods
-            if p.uid not in found.asked
+            if p.key not in found.asked
         ]
         latest = max(latest, min(safe, end))
     elif first.workload_class == "serving" and not doubted:
@@ -185,7 +185,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     moves += [
         Move(at=at, do="evict", subject=p.uid, why=why, by=latest, usd=group.usd)
         for p in group.pods
-        if p.uid not in found.evicted and not _stays(found)
+        if p.key not in found.evicted and not _stays(found)
     ]
     return moves
 
@@ -193,7 +193,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
 def _of_others(found: Interruption, node: Node, end: datetime, busy: bool) -> Iterator[Move]:
     """Where a stop of our own ends a node, what holds no GPU leaves too: at once, or with the last that do."""
     for pod in node.others:
-        if pod.uid not in found.evicted:
+        if pod.key not in found.evicted:
             latest = max(found.begin, end - timedelta(seconds=pod.grace_s))
             at = max(found.begin, latest - timedelta(seconds=RETRY_S)) if busy else found.begin
             yield Move(at=at, do="evict", subject=pod.uid, why="its node ends", by=latest)
@@ -230,7 +230,7 @@ def worth_moving(
 
 def assumed_saved(pod: BoundPod, asked: Mapping[str, datetime], now: datetime) -> datetime | None:
     """The last checkpoint of a pod: as it tells, or that it was asked for, once its time for that is over."""
-    at = asked.get(pod.uid)
+    at = asked.get(pod.key)
     if at is not None and pod.checkpoint_takes_s and now >= at + timedelta(seconds=pod.checkpoint_takes_s):
         return max(at, pod.checkpointed_at or at)
     return pod.checkpointed_at

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from decimal import Decimal
-from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
@@ -30,8 +29,6 @@ from pilotlight.facts.money.budgets import Hold, Meter, Priced
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.units import Seconds, UsdPerHour
-
-LONGEST_UID = 64
 
 TICK = timedelta(seconds=60)
 """A reconcile looks this often: a pod can bind so long before anyone sees it."""
@@ -212,15 +209,9 @@ def adopt_node(
     )
 
 
-def short_uid(uid: str) -> str:
-    """The uid of a pod as holds have it: an odd one, too long for an API server's, as its digest."""
-    return uid if len(uid) <= LONGEST_UID else blake2b(uid.encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
 def first_seen(hold: Hold, pod: BoundPod) -> tuple[str, str]:
     """Team and class that a pod had when it was first seen on its node; those that it has where it was not."""
-    uid = short_uid(pod.uid)
-    return hold.teams.get(uid, pod.team), hold.classes.get(uid, pod.workload_class)
+    return hold.teams.get(pod.key, pod.team), hold.classes.get(pod.key, pod.workload_class)
 
 
 def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
@@ -228,8 +219,8 @@ def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
     if one is None or one.node is None:
         return hold, one
     owners = {pod.uid: first_seen(hold, pod) for pod in one.pods}
-    teams = {short_uid(uid): team for uid, (team, _) in owners.items()}
-    classes = {short_uid(uid): kind for uid, (_, kind) in owners.items()}
+    teams = {pod.key: owners[pod.uid][0] for pod in one.pods}
+    classes = {pod.key: owners[pod.uid][1] for pod in one.pods}
     hold = msgspec.structs.replace(hold, classes=classes, teams=teams)
     return hold, one._replace(node=as_first_seen(one.node, owners))
 

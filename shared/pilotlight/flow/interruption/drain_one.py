@@ -251,7 +251,7 @@ class NodeDrain(Saving):
         """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
         pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
         gone = {**self.found.evicted, GONE: self.now}
-        lost = {p.uid: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.uid not in gone}
+        lost = {p.key: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.key not in gone}
         self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def _paused(self) -> bool:

@@ -21,9 +21,6 @@ from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.records import node_marks
 from pilotlight.units import Seconds, UsdPerHour, human
 
-LONGEST_UID = 64
-"""Letters of a pod's uid that a record keeps: an API server's have 36, and a record has to stay small."""
-
 
 class Saving:
     """The work that one look saves with the cluster alone. ``found`` is the record of the interruption as far as it has
@@ -56,7 +53,7 @@ class Saving:
         if self.found.truth == "disproved":
             return
         since_s = (self.now - self.found.begin).total_seconds()
-        asked = [p.uid for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
+        asked = [p.key for p in node.gpu_pods if p.checkpoint_takes_s and since_s >= p.checkpoint_takes_s]
         self._note(asked=dict.fromkeys(asked, self.found.begin))
         pods = {p.uid: p for n in self.view.nodes for p in n.pods}
         for move in self.steps(node):
@@ -87,10 +84,10 @@ class Saving:
         name = f"{pod.namespace}/{pod.name}"
         if move.do == "checkpoint":
             cluster.tell(pod.namespace, pod.name, CHECKPOINT_NOW, self._said())
-            self._note(asked={**self.found.asked, pod.uid[:LONGEST_UID]: self.now})
+            self._note(asked={**self.found.asked, pod.key: self.now})
             self.did.append(f"asked {name} for a checkpoint")
         elif self._may_evict(pod, move) and self._evict(pod, move):
-            self._note(evicted={**self.found.evicted, pod.uid[:LONGEST_UID]: self.now})
+            self._note(evicted={**self.found.evicted, pod.key: self.now})
             cut_s = self._grace_s(pod)
             within = (
                 f", within {human(cut_s)} instead of its grace of {human(pod.grace_s)}" if cut_s is not None else ""
