@@ -102,8 +102,8 @@ def in_flight_ignored(patch: pytest.MonkeyPatch) -> None:
     """Capacity on its way counts for nothing."""
     true_look = snapshot.look
 
-    def look(deps: Any) -> Any:
-        seen = true_look(deps)
+    def look(deps: Any, **options: Any) -> Any:
+        seen = true_look(deps, **options)
         pools = tuple(
             msgspec.structs.replace(p, desired=sum(n.pool == p.name for n in seen.view.nodes), booting=())
             for p in seen.pools
@@ -195,8 +195,8 @@ def replaced_twice(patch: pytest.MonkeyPatch) -> None:
     """A pod that comes back under a new name counts beside the one that it was."""
     true_look = snapshot.look
 
-    def look(deps: Any) -> Any:
-        seen = true_look(deps)
+    def look(deps: Any, **options: Any) -> Any:
+        seen = true_look(deps, **options)
         back = [d for d in seen.view.pending if "-r" in d.uid]
         ghosts = [msgspec.structs.replace(d, uid=f"{d.uid}-ghost", name=f"{d.name}-ghost") for d in back]
         return msgspec.structs.replace(
