@@ -276,7 +276,7 @@ def test_a_rule_that_no_node_could_meet_is_a_finding_that_names_it() -> None:
 def daemons(**spec: Any) -> Object:
     """A DaemonSet whose pods take half a small node's CPU, on any node that it bears."""
     container = {"name": "c", "resources": {"requests": {"cpu": "2"}}, "ports": spec.pop("ports", [])}
-    template = {"spec": {"containers": [container], **spec}}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [container], **spec}}
     return {"kind": "DaemonSet", "metadata": {"name": "d", "namespace": "ml"}, "spec": {"template": template}}
 
 
@@ -300,3 +300,36 @@ def test_a_port_that_a_daemon_set_has_is_taken_on_every_node() -> None:
     exporter = daemons(ports=[{"containerPort": 9400, "hostPort": 9400}])
     plan = planned(pods(1, **port(9400)), objects=[exporter])
     assert (outcome(plan), [f.code for f in plan.findings]) == (({}, 1), ["neighbours"])
+
+
+BY_DAEMONS: dict[str, tuple[Object, Object, tuple[dict[str, int], int]]] = {
+    "apart from them by host nobody ever is": ({"affinity": near("podAntiAffinity", HOSTNAME, "agent")}, {}, ({}, 1)),
+    "apart from them by host where they are not": (
+        {"affinity": near("podAntiAffinity", HOSTNAME, "agent")},
+        {"nodeSelector": {ZONE: "a"}},
+        ({"b": 1}, 0),
+    ),
+    "beside them by host everybody is": ({"affinity": near("podAffinity", HOSTNAME, "agent")}, {}, ({"a": 1}, 0)),
+    "beside them by zone": (
+        {"affinity": near("podAffinity", ZONE, "agent")},
+        {"nodeSelector": {ZONE: "b"}},
+        ({"b": 1}, 0),
+    ),
+    "they keep it away": ({}, {"affinity": near("podAntiAffinity", HOSTNAME)}, ({}, 1)),
+    "spread with them by host": (spread(HOSTNAME, "agent"), {}, ({"a": 1}, 0)),
+}
+
+
+@pytest.mark.parametrize(("rules", "spec", "wanted"), BY_DAEMONS.values(), ids=BY_DAEMONS.keys())
+def test_pods_of_daemon_sets_are_near(rules: Object, spec: Object, wanted: tuple[dict[str, int], int]) -> None:
+    """A node to come has its DaemonSets' pods before any other: rules on pods of its host count them."""
+    waiting = pods(1, **rules)
+    assert outcome(planned(waiting, objects=[daemons(**spec)])) == wanted
+
+
+def test_more_of_a_spread_than_the_hosts_that_are_there_allow() -> None:
+    """A host whose DaemonSet's pod counts has one more than an empty host: a skew of one is passed."""
+    waiting = pods(1, **spread(HOSTNAME, "train"))
+    agent = daemons()
+    agent["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
+    assert outcome(planned(waiting, nodes=[cpu("cpu-a", "a")], objects=[agent])) == ({}, 1)

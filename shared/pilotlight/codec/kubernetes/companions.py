@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from pilotlight.codec.kubernetes.device_objects import Devices
 
 
+class TemplateMeta(Wire, frozen=True):
+    """Labels of the pods of a template."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class PodTemplate(Wire, frozen=True):
     """Template that pods are made from."""
 
+    metadata: TemplateMeta = TemplateMeta()
     spec: PodSpec = PodSpec()
 
 

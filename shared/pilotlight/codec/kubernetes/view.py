@@ -27,7 +27,7 @@ from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded_namespaces, uses_near
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
-from pilotlight.codec.kubernetes.pods.pods import daemon_of, demand_of, waits
+from pilotlight.codec.kubernetes.pods.pods import daemon_of, demand_of, pod_of_daemons, waits
 from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.pods.volumes import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settle_times
@@ -65,7 +65,8 @@ def view_of(
     if objects.devices is not None:
         asked, on_nodes = _with_devices(asked, nodes, objects.devices)
     asked, full = _uncrowded(asked)
-    others = _around(asked, nodes, objects, full)
+    daemons = [pod_of_daemons(one) for one in objects.daemon_sets.values()]
+    others = _around(asked, nodes, objects, full, daemons)
     claims = Claimants(policy, classify, objects.namespaces)
     pending, pod_findings = _pending(asked, objects, policy, claims, others.near)
     gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, claims, on_nodes)
@@ -78,7 +79,11 @@ def view_of(
         reserving=reserving(objects.workloads.values()),
         parked=parked_work(objects.workloads.values()),
         around=others.counts,
-        daemons=tuple(d for one in objects.daemon_sets.values() if (d := daemon_of(one, claims))) if pending else (),
+        daemons=tuple(
+            d for pod in daemons if (d := daemon_of(pod, claims, others.near.get(pod.metadata.uid or pod.name)))
+        )
+        if pending
+        else (),
     )
 
 
@@ -111,11 +116,13 @@ def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
     ], full
 
 
-def _around(asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str]) -> Around:
+def _around(
+    asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str], daemons: Sequence[Pod]
+) -> Around:
     """Relations of waiting GPU pods with the pods near by."""
     waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod) and _within_bounds(a.pod)]
     there = [a.pod for a in asked if a.pod.node and not a.pod.is_finished]
-    return around(waiting, there, nodes, objects.namespaces, full) if waiting else NOBODY
+    return around(waiting, there, nodes, objects.namespaces, full, daemons) if waiting else NOBODY
 
 
 def _within_bounds(pod: Pod) -> bool:

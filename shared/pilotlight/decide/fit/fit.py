@@ -190,14 +190,18 @@ def _bin(
 
 class Neighbours:
     """Pods that each rule counts in each domain: at first ``around``, as the cluster tells it. Nodes of pools
-    ``steered`` have homes.
+    ``steered`` have homes; ``daemons`` are of DaemonSets, on each node to come that they select.
     """
 
     def __init__(
-        self, around: Mapping[str, Mapping[str, int]], shapes: Iterable[PodShape], steered: Collection[str] = ()
+        self,
+        around: Mapping[str, Mapping[str, int]],
+        shapes: Iterable[PodShape],
+        steered: Collection[str] = (),
+        daemons: Sequence[PodShape] = (),
     ) -> None:
         rules = {rule.key: rule for shape in shapes if shape.near for rule in shape.near.rules}
-        self._steered = steered
+        self._steered, self._daemons = steered, daemons
         self._counts = {key: dict(around.get(key, {})) for key in rules}
         self._counts |= {key: dict(found) for key, found in around.items() if key.partition("@")[0] in rules}
         self._of_group: dict[str, list[NearRule]] = {}
@@ -210,6 +214,9 @@ class Neighbours:
         for rule in self._spreads:
             if (domain := _spread_domain(rule, place)) is not None and not self._at_home(rule, place):
                 self._counts[rule.key].setdefault(domain, 0)
+        for one in self._daemons:
+            if one.near and selects(place.labels, one.terms) and not untolerated_taint(place.taints, one.tolerations):
+                self.put(one.near, place, 1)
 
     def put(self, near: Near, place: Bin, pods: int) -> None:
         """So many pods are there."""

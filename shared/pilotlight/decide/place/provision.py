@@ -51,7 +51,8 @@ class Provisioner:
         """Types of which nodes run on demand: who retreated there from spot goes back only where that pays."""
         self.unbound = {uid: entry.decision for entry in self.memory.came for uid in entry.demands}
         near = any(pod.shape.near is not None and pod.shape.near.rules for pod in view.pending)
-        neighbours = Neighbours(view.around, (p.shape for p in view.pending), work.steered) if near else NOBODY
+        around = view.around, (p.shape for p in view.pending), work.steered, [one.takes for one in view.daemons]
+        neighbours = Neighbours(*around) if near else NOBODY
         self.allowed = Allowed(neighbours)
         for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.add_place(bin_)

@@ -30,7 +30,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Around(NamedTuple):
-    """Relations of each waiting pod with others, by uid or name; and by rule the pods that are there, by domain."""
+    """Relations of pods that wait or are DaemonSets', by uid or name; by rule the pods that are there, by domain."""
 
     near: dict[str, Near]
     counts: dict[str, dict[str, int]]
@@ -120,17 +120,19 @@ def around(
     nodes: Iterable[KubeNode],
     namespaces: Namespaces,
     full: frozenset[str] = frozenset(),
+    daemons: Sequence[Pod] = (),
 ) -> Around:
     """The rules of the pods that wait among themselves and with the pods on nodes. Nothing where there are none.
 
-    Those that pods of ``full`` namespaces carry are left out: there are too many.
+    Those that pods of ``full`` namespaces carry are left out: there are too many. ``daemons`` are pods that nodes to
+    come will have, one of each.
     """
-    carried = _carried((*waiting, *there), full)
+    carried = _carried((*waiting, *there, *daemons), full)
     if not carried and not any(uses_near(pod) or host_ports(pod) for pod in waiting):
         return NOBODY
     rules, groups = _rules(waiting, carried, namespaces)
     carriers = {key: {_id(pod) for pod in pods} for key, (_, pods) in carried.items()}
-    near = {_id(pod): _near(pod, rules[_id(pod)], groups, carriers, namespaces) for pod in waiting}
+    near = {_id(pod): _near(pod, rules.get(_id(pod), ()), groups, carriers, namespaces) for pod in (*waiting, *daemons)}
     known = {node.metadata.name: node for node in nodes}
     unique = {rule.key: rule for own in rules.values() for rule in own}
     members = _members(there, groups, carriers, namespaces) if unique else {}

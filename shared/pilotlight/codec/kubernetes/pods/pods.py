@@ -199,17 +199,21 @@ def other_demand(asked: Asked, objects: Objects, claims: Claimants) -> PodDemand
         return None
 
 
-def daemon_of(daemons: DaemonSet, claims: Claimants) -> Daemon | None:
-    """Room that a DaemonSet's pod takes of a node; None where it cannot be read."""
-    spec = daemons.spec.template.spec
-    spec = msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *_DAEMONS_BEAR))
-    pod = Pod(metadata=daemons.metadata, spec=spec)
+def pod_of_daemons(daemons: DaemonSet) -> Pod:
+    """Pod of a DaemonSet, by the DaemonSet's name."""
+    template = daemons.spec.template
+    spec = msgspec.structs.replace(template.spec, tolerations=(*template.spec.tolerations, *_DAEMONS_BEAR))
+    return Pod(metadata=msgspec.structs.replace(daemons.metadata, labels=template.metadata.labels), spec=spec)
+
+
+def daemon_of(pod: Pod, claims: Claimants, near: Near | None) -> Daemon | None:
+    """Room that a DaemonSet's pod takes of a node, and its relations; None where it cannot be read."""
     asked = read_request(pod)
     if asked.problem is not None:
         return None
     whole = asked if asked.gpu else asked._replace(gpu=NO_GPU)
     ports = host_ports(pod)
-    near = Near(ports=ports) if ports else None
+    near = near or (Near(ports=ports) if ports else None)
     try:
         return Daemon(name=pod.name, takes=_demand(whole, (), Objects(), claims, None, near).shape)
     except Unreadable:
