@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.fit.matching import selects
-from pilotlight.facts.labels import ZONE
+from pilotlight.facts.labels import NODE_NAME, ZONE
 from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.workload import PodShape, Requirement, unlisted_amount
 
@@ -59,6 +59,8 @@ def beyond_reach(shape: PodShape, offering: Offering) -> str:
     keys = {r.key for term in wrong for r in term}
     unknown = ZONE in keys and ZONE not in offering.labels
     fix = f"; the pool's zone is not known: set pools.{offering.pool}.zones" if unknown else ""
+    if NODE_NAME in keys:
+        fix = "; where that node is gone, take the annotation volume.kubernetes.io/selected-node off its claim"
     return f"a volume of the pod can be had only where {_said(wrong)}{fix}"
 
 

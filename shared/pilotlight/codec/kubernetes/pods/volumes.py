@@ -12,12 +12,14 @@ from pilotlight.codec.kubernetes.pods.pod_placement import Terms, expression_ter
 from pilotlight.codec.kubernetes.pods.requests import known_quantity
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.codec.kubernetes.typed_objects import Pod
-from pilotlight.facts.labels import REGION, ZONE, ZONE_ALIASES
+from pilotlight.facts.labels import NODE_NAME, REGION, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import ATTACHABLE, Requirement
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 ONE_POD = "ReadWriteOncePod"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: the scheduler's choice of its node. While it stands, the scheduler tries no other node."""
 MOST = 50
 """So many alternatives of a volume's place are kept: the terms of a pod are every choice of one for each volume."""
 
@@ -201,6 +203,8 @@ def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
     wanted, storage_class = _class_of(name, claim, objects)
     if storage_class is None:
         return ()
+    if chosen := claim.metadata.annotations.get(SELECTED_NODE):
+        return ((Requirement(key=NODE_NAME, operator="In", values=(chosen,)),),)
     key = f"{claim.metadata.namespace}/{claim.metadata.name}"
     if (only := objects.shares.get(key)) is not None:
         free = [_volume_reach(objects.volumes[only])] if only else []
