@@ -37,6 +37,7 @@ class FitMismatch(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     until: datetime
     why: str
+    apart: bool = False  # A pod of the shape was bound elsewhere since: nothing is said of other pools.
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):

@@ -269,6 +269,37 @@ def test_a_doubt_ends_with_the_first_pod_of_its_shape_that_is_bound_there() -> N
     assert drop_refuted(after, [first], ()) == after
 
 
+class Settled(Picky):
+    """A cluster whose scheduler has bound the pod after all, on a node of its own, and where another like it waits."""
+
+    bound_in = ""
+
+    def observe(self) -> ClusterView:
+        """With the first pod bound and the next one waiting, once ``bound_in`` names a pool."""
+        view = super().observe()
+        if not self.bound_in:
+            return view
+        like = msgspec.structs.replace(self.pod, uid="uid-next", name="next", said="")
+        bound = BoundPod(uid=self.pod.uid, namespace="ml", name=self.pod.name, gpu=GpuRequest(count=1))
+        standing = msgspec.structs.replace(small_node("standing", pods=(bound,)), pool=self.bound_in)
+        others = [pod for pod in view.pending if pod.uid != self.pod.uid]
+        return msgspec.structs.replace(view, pending=(*others, like), nodes=(*view.nodes, standing))
+
+
+def test_a_bind_elsewhere_ends_what_kept_a_shape_off_every_purchase() -> None:
+    """Two pools of three refuse a pod, and nothing more is bought for its shape; once one is bound in the third, a node
+    of that pool is bought for the next, and the two are left alone."""
+    stage, cluster = picky(("one", "two", "three"), Settled)
+    stage.minutes(40)
+    assert stage.world.launches == 2
+    refused = {one.pool for one in ledger.recall(stage.deps.state, "c").memory.misfits}
+    (other,) = {"one", "two", "three"} - refused
+    assert isinstance(cluster, Settled)
+    cluster.bound_in = other
+    stage.wait(MINUTE)
+    assert stage.tick().did == (f"asked pool {other} for 1 x {other}/one/on-demand",)
+
+
 def small_node(name: str, pods: tuple[BoundPod, ...] = ()) -> Node:
     """A node of pool one."""
     return Node(

@@ -4,7 +4,8 @@ A plan's "fits" is a belief. It is given up for a shape and a node on the schedu
 the belief began that a pod of the shape fits nowhere, or when it has said so, was heard since, and the pod waits
 unbound beside that node for ``BESIDE_S``. Conditions of a pod change only with their message, so that their times say
 nothing: that the scheduler lived through its next try makes its word one on the node that is there. A scheduler that
-is silent says nothing against a node; people are told. What was given up ends once a pod of the shape is bound there.
+is silent says nothing against a node; people are told. What was given up ends once a pod of the shape is bound there;
+once one is bound anywhere, refusals by two nodes keep the shape off their own pools alone.
 
 Where nodes have homes others may have the room sooner: ``HOME_S`` after both were seen, the ready node and the pod's
 toleration of it, once the scheduler has passed the pod over. It tries pods of a priority in the order in which they
@@ -229,18 +230,25 @@ def given_up(memory: Memory, found: Sequence[FitMismatch], pending: Iterable[Pod
 
 
 def drop_refuted(memory: Memory, pending: Iterable[PodDemand], nodes: Iterable[Node]) -> Memory:
-    """The memory without what keeps a shape off a pool where a pod of the shape is bound now; of others it is noted
-    which pods wait. A pod that is bound elsewhere says nothing of this pool.
+    """The memory after pods of doubted shapes were bound; of shapes still doubted it is noted which pods wait.
+
+    One that is bound in a pool ends all that keeps its shape off that pool. One that is bound elsewhere says nothing of
+    this pool, and that the shape fits somewhere: refusals by nodes speak of their own pools alone from then on.
     """
     waiting = _by_shape(pending)
-    bound = {(pod.uid, node.pool) for node in nodes for pod in node.gpu_pods}
-    over = {(q.shape, q.pool) for q in memory.quarantines if any((uid, q.pool) in bound for uid in q.pods)}
+    shapes = {uid: q.shape for q in memory.quarantines for uid in q.pods}
+    came = {(shapes[pod.uid], node.pool) for node in nodes for pod in node.gpu_pods if pod.uid in shapes}
+    fit = {shape for shape, _ in came}
     kept: list[Quarantine] = []
     for one in memory.quarantines:
-        if (one.shape, one.pool) not in over:
+        if (one.shape, one.pool) not in came:
             more = [pod.uid for pod in waiting.get(one.shape, ()) if pod.uid not in one.pods]
             kept.append(msgspec.structs.replace(one, pods=(*one.pods, *more)[-MOST_PODS:]) if more else one)
-    misfits = tuple(one for one in memory.misfits if (one.shape, one.pool) not in over)
+    misfits = tuple(
+        msgspec.structs.replace(one, apart=True) if one.shape in fit else one
+        for one in memory.misfits
+        if (one.shape, one.pool) not in came
+    )
     return msgspec.structs.replace(memory, misfits=misfits, quarantines=tuple(kept))
 
 

@@ -250,7 +250,7 @@ def _not_now(
         run_s = shape.checkpoint_s or shape.max_run_s or TYPICAL_RUN_S
         if now + timedelta(seconds=offering.boot_s + run_s) > offering.paid_until:
             return "paid", f"its paid capacity ends {offering.paid_until:%Y-%m-%d %H:%M}, before {human(run_s)} of work"
-    misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now]
+    misfits = [m for m in memory.misfits if m.shape == shape.key and m.until > now and not m.apart]
     if len(misfits) > 1:
         return "quarantine", f"not before {misfits[-1].until:%H:%M}: on {len(misfits)} nodes it {misfits[-1].why}"
     if quarantine := memory.live_quarantine(shape.key, offering.pool, now):
