@@ -19,7 +19,7 @@ def opened(text: str, folder: Path) -> tuple[bytes, list[str]]:
     page.write_text(text, "utf-8")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
     flags += ["--disable-background-networking", f"--user-data-dir={folder}/profile", f"--proxy-server={NOBODY}"]
-    flags += ["--window-size=1000,1500", f"--screenshot={picture}", f"--log-net-log={log}"]
+    flags += ["--window-size=1000,2200", f"--screenshot={picture}", f"--log-net-log={log}"]
     subprocess.run(["chromium", *flags, page.as_uri()], check=True, capture_output=True)
     return picture.read_bytes(), _asked(json.loads(log.read_text("utf-8")))
 

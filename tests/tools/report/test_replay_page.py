@@ -61,10 +61,25 @@ def test_peers_are_compared_in_plain_words(result: Maker, peers: list[dict[str, 
 
 
 def test_the_page_says_what_a_reader_must_know(drawn: Callable[..., str]) -> None:
-    """Which jobs, how the bound is defined, what affinity presumes, and the notes given are on the page."""
+    """A simulation, of which jobs, the bound's definition, how pods are placed, and the notes given are on the page."""
     text = re.sub(r"\s+", " ", drawn())
-    for words in ("Four jobs made by hand.", "Lower bound.", "node affinity to pods at admission", "Boots: 180 s."):
+    said = (
+        "A simulation.",
+        "Four jobs made by hand.",
+        "Lower bound.",
+        "<code>homes</code>, the default",
+        "Boots: 180 s.",
+    )
+    for words in said:
         assert words in text
+
+
+def test_it_begins_with_dollars_against_mean_wait(drawn: Callable[..., str]) -> None:
+    """The first drawing has each policy at its dollars and its wait, before any table."""
+    text = drawn()
+    first = text[text.index("<figure") : text.index("</figure>")]
+    assert "keda: $165 at a mean wait of 95 s" in first
+    assert text.index("<figure") < text.index("<table")
 
 
 def test_text_from_outside_is_shown_and_not_run(drawn: Callable[..., str]) -> None:

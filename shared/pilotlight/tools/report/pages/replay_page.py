@@ -8,6 +8,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pilotlight.tools.replay.traces.trace_job import IdleHour, Result
+from pilotlight.tools.report.pages import dollars_and_waits
 from pilotlight.tools.report.pages import replay_charts as charts
 from pilotlight.tools.report.pages.replay_samples import (
     Bucket,
@@ -50,6 +51,7 @@ def page(
         sentence=sentence(ours),
         against=against(ours, results[1:]),
         tiles=_tiles(ours),
+        against_wait=dollars_and_waits.chart(results) if len(results) > 1 else None,
         headings=[heading for heading, _ in columns],
         rows=[[cell(result) for _, cell in columns] for result in results],
         after=runs.after,
@@ -59,7 +61,7 @@ def page(
         waits=charts.waits(_named(results, waits)) if any(waits.values()) else None,
         idle=charts.idle_hours(idle_hours) if idle_hours else None,
         bound=usd(ours.bound_usd.integral),
-        trace_note=trace_note,
+        trace_note=trace_note.rstrip("."),
         notes=notes,
     )
 
