@@ -23,7 +23,7 @@ from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Rules
-from pilotlight.decide.money.reconciliation import awaited_bills, compare_with_bill, corrections
+from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
 from pilotlight.decide.money.spend import counted_days
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import BillExported, PodPending, Tick
@@ -36,6 +36,7 @@ from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.tools.cli.records.bill_command import awaited_bills
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 from pilotlight.world.world_cluster import WorldCluster

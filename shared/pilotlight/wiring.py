@@ -175,14 +175,10 @@ class App:
     def price_offerings(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
         """Offerings of the policy's pools, and findings on their types and prices, without the cluster."""
         from pilotlight.connections import prices_at
-        from pilotlight.errors import PilotlightError
 
         with self._lock:
             if prices_at(self.settings) is not None:
-                try:
-                    self._read_told()
-                except PilotlightError as no:  # A state that cannot be opened: the files' prices.
-                    _log.warning("prices as in the files", extra={"data": {"why": str(no)}})
+                self._read_told()
             return self._priced()
 
     def _priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
@@ -198,14 +194,16 @@ class App:
         return (with_zones(offered, told.zones) if told.zones else offered), findings
 
     def _read_told(self) -> LivePrices | None:
-        """Prices that the cloud told, by the state; None where the state does not tell: what was known stays."""
-        from pilotlight.errors import Corrupt, Retry
+        """Prices that the cloud told, by the state; None where the state does not tell, or cannot be opened: what was
+        known stays.
+        """
+        from pilotlight.errors import PilotlightError
         from pilotlight.state_schema.billing_records import PRICES
 
         self._told_at = self.clock.now()
         try:
             entry = PRICES.get(self.state, self.settings.cluster_name)
-        except (Retry, Corrupt) as no:
+        except PilotlightError as no:
             _log.warning("prices as they were known", extra={"data": {"why": str(no)}})
             return None
         if entry is not None:

@@ -15,6 +15,7 @@ from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.facts.demand.worker_queues import QueueRules
+from pilotlight.tools.cli.gpus.waste_command import with_watts
 from pilotlight.tools.cli.lab import trace_commands
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -121,11 +122,11 @@ def test_watts_are_asked_for_apart(text: str, watts: float | None) -> None:
         return 200, {"status": "success", "data": {**data, "result": [*data["result"], *more]}}
 
     with answering(answer) as host:
-        api = PrometheusTelemetry(PrometheusApi(f"http://{host}", {}))
-        read = api.read(0, 0, 60)
+        api = PrometheusApi(f"http://{host}", {})
+        read = PrometheusTelemetry(api).read(0, 0, 60)
         assert not any("POWER_USAGE" in path for path in asked)
         assert [list(one.watts) for one in read.series] == [[], []]
-        told = api.with_watts(read)
+        told = with_watts(api, read)
     assert sum("POWER_USAGE" in path for path in asked) == 1
     assert [[value for value in one.watts if value == value] for one in told.series] == [[watts] if watts else [], []]
 

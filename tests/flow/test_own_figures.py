@@ -3,25 +3,22 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 
-import msgspec
 import pytest
 from stage import START, Stage
 
-from pilotlight.adapters.outbox.local import LocalOutbox, MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import NoCapacity, Unavailable
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.alerts.figures import FAMILIES
 from pilotlight.facts.limits.checks import Token
-from pilotlight.facts.messages import Alert, Outgoing, Tick
+from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Toleration
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.figures import of_alerts, of_cluster, of_letters
+from pilotlight.flow.figures import of_alerts, of_cluster
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.state import Stored
 from pilotlight.state_schema.alert_records import PROOF, WAITING
@@ -143,16 +140,6 @@ def test_pods_that_take_homes_are_counted_once_each() -> None:
     assert figures(on)["pods_taking_homes", "c"] == 1
     [told] = [alert for alert in on.alerts if alert.kind == "finding-takes-homes"]
     assert told.what == "ml/a may take the room of others"
-
-
-def test_letters_are_counted_where_they_lie(tmp_path: Path) -> None:
-    """Each event that was refused; nothing is said of an outbox that keeps none."""
-    outbox = LocalOutbox(tmp_path)
-    letter = Outgoing(id="dead-1", topic="dead-letter", type="t", key="", data=msgspec.Raw(b"{}"))
-    assert [sample.value for sample in of_letters(outbox)] == [0]
-    outbox.publish([letter, msgspec.structs.replace(letter, id="dead-2")])
-    assert [sample.value for sample in of_letters(outbox)] == [2]
-    assert list(of_letters(MemoryOutbox())) == []
 
 
 def test_the_end_of_a_token_is_told() -> None:

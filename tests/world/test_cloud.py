@@ -48,7 +48,7 @@ def test_a_node_is_paid_from_its_request_to_its_end() -> None:
     here.advance(3600)
     here.terminate("n1", "idle")
     assert here.cost() == Decimal("12.5")
-    assert here.gpu_seconds_paid() == 4 * 3600 + 1800
+    assert here.fleet.gpu_seconds(here.now_s) == 4 * 3600 + 1800
 
 
 def test_spot_lives_are_drawn_by_type_and_count() -> None:

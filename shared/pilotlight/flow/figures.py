@@ -12,7 +12,6 @@ from pilotlight.facts.money.budgets import Spent
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.deps import Deps
-from pilotlight.ports.delivery import KeepsLetters, Outbox
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
@@ -54,12 +53,6 @@ def of_alerts(state: State) -> Iterator[Sample]:
     gave_up = Counter(entry.value.channel for entry in PROOF.scan(state) if entry.value.status == "gave up")
     for family, counts in (("pilotlight_alerts_waiting", waiting), ("pilotlight_alerts_given_up", gave_up)):
         yield from (Sample(family, (channel,), number) for channel, number in counts.items())
-
-
-def of_letters(outbox: Outbox) -> Iterator[Sample]:
-    """Events that were refused, where the outbox keeps them itself."""
-    if isinstance(outbox, KeepsLetters):
-        yield Sample("pilotlight_dead_letters", (), outbox.letters())
 
 
 def _budget(cluster: str, spent: Spent) -> Iterable[Sample]:

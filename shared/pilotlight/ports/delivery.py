@@ -6,15 +6,6 @@ from typing import Protocol, runtime_checkable
 from pilotlight.facts.messages import Alert, Outgoing
 
 
-@runtime_checkable
-class KeepsLetters(Protocol):
-    """An outbox that keeps the events that were refused where they can be counted."""
-
-    def letters(self) -> int:
-        """Number of them; one that came again is one."""
-        ...
-
-
 class Outbox(Protocol):
     """Where messages go out. Returns only when they are confirmed."""
 

@@ -245,7 +245,3 @@ class World(WorldEvents):
     def cost(self) -> Usd:
         """Dollars for every node so far."""
         return self.fleet.cost(self.now_s)
-
-    def gpu_seconds_paid(self) -> float:
-        """GPU-seconds paid for so far."""
-        return self.fleet.gpu_seconds(self.now_s)

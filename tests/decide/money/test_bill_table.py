@@ -12,12 +12,13 @@ from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.decide.money.budget_ladder import barring_step, climb_ladder, refuses
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.passed_limits import HeldNode, comes_to
-from pilotlight.decide.money.reconciliation import Compared, awaited_bills, compare_with_bill, corrections
+from pilotlight.decide.money.reconciliation import Compared, compare_with_bill, corrections
 from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Forecast, Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, CurrencyRate, LadderStep
+from pilotlight.tools.cli.records.bill_command import awaited_bills
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -12,13 +12,13 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import (
     BOUNDS,
     Correction,
-    awaited_bills,
     compare_with_bill,
     corrections,
     median,
 )
 from pilotlight.decide.money.spend import counted_days
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.tools.cli.records.bill_command import awaited_bills
 
 FIRST = date(2026, 11, 1)
 

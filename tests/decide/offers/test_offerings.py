@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.offers.offerings import (
-    catalog_pools,
     offerings,
     predicted_allocatable,
     renewal,
@@ -19,6 +18,7 @@ from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.money.money_policy import Prices
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
+from pilotlight.tools.replay.run import catalog_pools
 
 GIB = 2**30
 

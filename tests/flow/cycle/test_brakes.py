@@ -10,7 +10,6 @@ import pytest
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.catalog_file import read_catalog
-from pilotlight.decide.offers.offerings import catalog_pools
 from pilotlight.errors import BadInput
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending, Tick
@@ -21,6 +20,7 @@ from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.settings import Settings
+from pilotlight.tools.replay.run import catalog_pools
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.wiring import App

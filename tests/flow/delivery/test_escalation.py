@@ -4,10 +4,11 @@ from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.delivery.desk import Desk, ack_name, acknowledge
+from pilotlight.flow.delivery.desk import Desk, ack_name
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
 from pilotlight.state_schema.alert_records import WAITING
+from pilotlight.tools.serve.acknowledging import acknowledge
 from pilotlight.world.world_clock import VirtualClock
 
 ESCALATES = {"escalate_to": "boss", "escalate_after": 600.0}

@@ -15,9 +15,10 @@ from pilotlight.facts.messages import Alert, DeadLetter
 from pilotlight.flow.delivery.deliver import CLAIM_S, MOST_ATTEMPTS, claim, deliver
 from pilotlight.flow.delivery.desk import Desk, waiting_name
 from pilotlight.flow.delivery.fan_out import fan_out
-from pilotlight.flow.delivery.flush import flush, redeliver
+from pilotlight.flow.delivery.flush import flush
 from pilotlight.ports.delivery import AlertChannel
 from pilotlight.state_schema.alert_records import PROOF, WAITING
+from pilotlight.tools.cli.watch.alert_commands import try_anew
 from pilotlight.world.world_clock import VirtualClock
 
 ALERT = alert()
@@ -116,11 +117,11 @@ def test_a_refusal_for_good_is_a_dead_letter_and_can_be_redelivered(clock: Virtu
     assert fan_out(desk, ALERT).did == ("a: gave up on it before",)
     [letter] = letters(desk)
     assert (letter.reason, letter.path) == ("410", "alerts.channels.a")
-    assert len(redeliver(desk, dry_run=True)) == 1
+    assert len(try_anew(desk, dry_run=True)) == 1
     assert wall.told == []
-    redeliver(desk)
+    try_anew(desk)
     assert wall.told == [ALERT]
-    assert redeliver(desk) == []
+    assert try_anew(desk) == []
 
 
 def test_attempts_are_bounded(clock: VirtualClock) -> None:

@@ -18,13 +18,14 @@ from manifests import ROOT, Json
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.catalog_file import read_catalog
-from pilotlight.decide.offers.offerings import catalog_pools, offerings
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.manifests.affinity_policy import affinity_policy
 from pilotlight.tools.replay.placement_shaping import Affinity
+from pilotlight.tools.replay.run import catalog_pools
 from pilotlight.tools.replay.traces.trace_job import Job
 
 ANY: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict)

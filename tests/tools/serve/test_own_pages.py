@@ -7,15 +7,19 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from werkzeug.test import Client
 
+from pilotlight.adapters.outbox.local import LocalOutbox, MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Unavailable
 from pilotlight.facts.limits.routes import Caller
+from pilotlight.facts.messages import Outgoing
 from pilotlight.settings import Settings
 from pilotlight.state_schema.cluster_records import FENCE, Fence
+from pilotlight.tools.glance.look_at_cluster import kept_letters
 from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app
 from pilotlight.world.world_clock import VirtualClock
@@ -127,3 +131,13 @@ def test_prometheus_itself_takes_the_page(clock: VirtualClock) -> None:
     page = client(house(clock)).get("/metrics", headers=bearer("prometheus")).text
     run = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True)
     assert (run.returncode, run.stdout + run.stderr) == (0, "")
+
+
+def test_letters_are_counted_where_they_lie(tmp_path: Path) -> None:
+    """Each event that was refused; nothing is said of an outbox that keeps none."""
+    outbox = LocalOutbox(tmp_path)
+    letter = Outgoing(id="dead-1", topic="dead-letter", type="t", key="", data=msgspec.Raw(b"{}"))
+    assert kept_letters(outbox) == 0
+    outbox.publish([letter, msgspec.structs.replace(letter, id="dead-2")])
+    assert kept_letters(outbox) == 2
+    assert kept_letters(MemoryOutbox()) is None

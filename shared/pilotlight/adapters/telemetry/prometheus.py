@@ -9,8 +9,6 @@ number near 2**63; such values, negative ones and those over their scale are no 
 from collections.abc import Mapping
 from math import isfinite, nan
 
-import msgspec
-
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
@@ -18,13 +16,11 @@ from pilotlight.units import Seconds
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
 USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
-POWER = "DCGM_FI_DEV_POWER_USAGE"
-MOST_WATTS = 1e4
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
 
-_Key = tuple[str, str]
-_Rows = dict[_Key, list[float]]
+Key = tuple[str, str]
+Rows = dict[Key, list[float]]
 
 
 class PrometheusTelemetry:
@@ -35,13 +31,13 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        metric, rows, containers = "", _Rows(), dict[_Key, str]()
+        metric, rows, containers = "", Rows(), dict[Key, str]()
         for name, scale in ACTIVITY:
-            rows = self._rows(name, start_s, end_s, step_s, scale, 1.0, containers)
+            rows = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers)
             if rows:
                 metric = name
                 break
-        used = self._rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
+        used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
             GpuSeries(
@@ -56,15 +52,7 @@ class PrometheusTelemetry:
         )
         return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
 
-    def with_watts(self, telemetry: Telemetry) -> Telemetry:
-        """The same with each device's draw, by one query more: 0 is no measurement, as every device draws some."""
-        end_s = telemetry.start_s + (telemetry.samples - 1) * telemetry.step_s
-        rows = self._rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, {})
-        watts = {key: [value if value > 0 else nan for value in row] for key, row in rows.items()}
-        series = (msgspec.structs.replace(one, watts=watts.get((one.pod, one.device), ())) for one in telemetry.series)
-        return msgspec.structs.replace(telemetry, series=tuple(series))
-
-    def _rows(
+    def rows(
         self,
         query: str,
         start_s: float,
@@ -72,12 +60,12 @@ class PrometheusTelemetry:
         step_s: Seconds,
         scale: float,
         most: float,
-        containers: dict[_Key, str],
-    ) -> _Rows:
+        containers: dict[Key, str],
+    ) -> Rows:
         """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
         count = int((end_s - start_s) / step_s) + 1
         span = f"{max(2, round(step_s * 1000)) - 1}ms"  # Before its version 3 both ends belong to a span.
-        rows: _Rows = {}
+        rows: Rows = {}
         for first in range(0, count, MOST_STEPS):
             last = min(count, first + MOST_STEPS) - 1
             asked = self._api.matrix(
@@ -96,7 +84,7 @@ class PrometheusTelemetry:
         return {key: row for key, row in rows.items() if any(value == value for value in row)}
 
 
-def _key(labels: Mapping[str, str]) -> _Key | None:
+def _key(labels: Mapping[str, str]) -> Key | None:
     """The pod and its device; None for a device that no pod holds."""
     pod = labels.get("exported_pod") or labels.get("pod", "")
     space = labels.get("exported_namespace") or labels.get("namespace", "")

@@ -76,12 +76,13 @@ def compare_with_bill(
 def _of_day(day: date, bills: Sequence[BillDay], metered: MeterDay) -> list[Compared]:
     rows = [row for bill in bills for row in bill.rows]
     told = any(row.pool for row in rows) or not rows
-    usd, counted = _by_pool(rows), _by_pool(metered.lines) if told else _together(metered.lines)
+    usd, counted = by_pool(rows), by_pool(metered.lines) if told else _together(metered.lines)
     doubt = any(bill.doubt for bill in bills)
     return [Compared(day, pool, usd[pool], counted[pool], doubt) for pool in sorted(usd.keys() | counted.keys())]
 
 
-def _by_pool(rows: Iterable[BilledDay | CostLine]) -> defaultdict[str, Usd]:
+def by_pool(rows: Iterable[BilledDay | CostLine]) -> defaultdict[str, Usd]:
+    """Dollars of rows, by pool."""
     sums: defaultdict[str, Usd] = defaultdict(Decimal)
     for row in rows:
         sums[row.pool] += row.usd
@@ -128,11 +129,3 @@ def median(values: Sequence[Decimal]) -> Decimal:
         raise ValueError("there is no median of nothing")
     found, half = sorted(values), len(values) // 2
     return found[half] if len(found) % 2 else (found[half - 1] + found[half]) / 2
-
-
-def awaited_bills(metered: Iterable[MeterDay], learnt: Iterable[Correction]) -> tuple[tuple[str, Usd, Usd], ...]:
-    """Of days that are only metered, by pool: what was metered, and what that will be billed at by what is learnt."""
-    factors = {one.pool: one.factor for one in learnt}
-    whole = factors.get(ALL_POOLS, Decimal(1))
-    sums = _by_pool(line for day in metered for line in day.lines)
-    return tuple((pool, usd, usd * factors.get(pool, whole)) for pool, usd in sorted(sums.items()))

@@ -19,9 +19,6 @@ from pilotlight.units import UsdPerHour, milli, quantity, whole
 NO_BUYS = 3
 """At so many times ``prices.max_age_days`` a price is too old to buy at."""
 
-REPLAY_POOL_MAX = 100_000
-"""More nodes than any trace needs: a replay without a policy has no pool limits."""
-
 _GIB = 2**30
 MEMORY_RESERVE = ((4, 25), (4, 20), (8, 10), (112, 6), (None, 2))
 """(GiB, percent of them kept back), in steps. Source: GKE docs, "Plan GKE node sizes", memory reservations."""
@@ -117,15 +114,6 @@ def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:
     """True for a price so old that nothing is bought at it."""
     at = offering.priced_at
     return at is not None and (now - at).days > NO_BUYS * policy.prices.max_age_days
-
-
-def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, PoolPolicy]:
-    """One pool without limits for every type that is sold so: what a replay uses when no policy is given."""
-    return {
-        name: PoolPolicy(instance_type=name, capacity_type=capacity_type, max=REPLAY_POOL_MAX)
-        for name, machine in catalog.instance_types.items()
-        if capacity_type in machine.prices
-    }
 
 
 def predicted_allocatable(

@@ -62,28 +62,20 @@ class Homes:
             self._known[shape.key] = self._found(shape)
         return self._known[shape.key]
 
-    def stray_in(self, shape: PodShape) -> set[str]:
-        """The pools that a shape may use and does not belong to."""
-        homes = self.pools_for(shape)
-        if homes is None:
-            return set()
-        able = self._able(shape)
-        pools = {c.offering.pool for c in (*able.candidates, *(c for c, _, _ in able.held))}
-        return pools - homes
-
     def welcome(self, bin_: Bin, homes: PoolNames | None) -> bool:
         """True where a pod may be planned on a node: of its homes, or open to all."""
         if homes is None or bin_.pool in homes:
             return True
         return bin_.where not in self.closed if bin_.kind == "ready" else bin_.pool not in self._steered
 
-    def _able(self, shape: PodShape) -> Eligible:
+    def able(self, shape: PodShape) -> Eligible:
+        """Offerings that a shape may be bought, asked for once."""
         if shape.key not in self._eligible:
             self._eligible[shape.key] = self._ask(shape)
         return self._eligible[shape.key]
 
     def _found(self, shape: PodShape) -> PoolNames | None:
-        able = self._able(shape)
+        able = self.able(shape)
         order = rank_candidates(able, shape, self._together[shape.key] or 1, self._policy)
         first = order[0][1] if order else None
         short = short_zones(able) if able.held else ()

@@ -34,50 +34,6 @@ REAL: Mapping[NoticeKind, Mapping[NoticeCloud, frozenset[CapacityType]]] = {
 }
 """The capacity types that can get a kind of notice, by the cloud. A cloud that is not named never sends it."""
 
-MEANS: Mapping[NoticeKind, Mapping[NoticeCloud, str]] = {
-    "spot-interruption": {
-        "aws": "Spot Instance interruption notice",
-        "gcp": "preemption notice of a Spot VM, relayed from it",
-        "azure": "scheduled event Preempt",
-    },
-    "rebalance": {"aws": "rebalance recommendation"},
-    "capacity-reservation": {"aws": "end of an interruptible reservation or a capacity block"},
-    "scheduled-change": {
-        "aws": "Health's retirement, stop, reboot, network",
-        "gcp": "host maintenance, relayed from the VM",
-        "azure": "scheduled events Freeze, Reboot, Redeploy",
-    },
-    "lifecycle": {"aws": "Auto Scaling's terminate hook", "azure": "scheduled event Terminate"},
-    "state-change": {
-        "aws": "stopping, stopped, shutting-down, terminated",
-        "gcp": "host error, host maintenance",
-        "azure": "stopped or deleted, relayed",
-    },
-    "preempted": {"gcp": "a Spot VM was preempted"},
-}
-"""What the cloud calls it."""
-
-SOURCES: Mapping[NoticeCloud, tuple[str, ...]] = {
-    "aws": (
-        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html",
-        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html",
-        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html",
-        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html",
-        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instances-status-check_sched.html",
-        "https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html",
-    ),
-    "gcp": (
-        "https://cloud.google.com/compute/docs/instances/spot",
-        "https://cloud.google.com/compute/docs/instances/host-maintenance-overview",
-        "https://cloud.google.com/kubernetes-engine/docs/concepts/handle-disruption-gpu-tpu",
-    ),
-    "azure": (
-        "https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events",
-        "https://learn.microsoft.com/azure/aks/node-auto-drain",
-    ),
-}
-"""Where each cloud says so."""
-
 TAINTS = (
     "cloud.google.com/impending-node-termination",
     "aws-node-termination-handler/spot-itn",

@@ -5,10 +5,12 @@ kubelet's own conditions (memory, disk, network) are not among them: they pass, 
 """
 
 WHERE_TRUE = ("GPUMissing", "NVLinkStatusInactive", "XIDErrors")
-"""Bad where they are true: AKS's node problem detector writes them, or one of yours."""
+"""Bad where they are true: AKS's node problem detector writes them, or one of yours
+(learn.microsoft.com/azure/aks/node-problem-detector)."""
 
 WHERE_FALSE = ("AcceleratedHardwareReady",)
-"""Bad where they are false: EKS's node monitoring agent writes it, with the XID in its reason."""
+"""Bad where they are false: EKS's node monitoring agent writes it, with the XID in its reason
+(docs.aws.amazon.com/eks/latest/userguide/node-health.html)."""
 
 OF_PROGRAMS = frozenset((8, 13, 31, 43, 45, 68, 69))
 """XIDs that a program causes by itself: the GPU is well (docs.nvidia.com/deploy/xid-errors)."""
@@ -22,12 +24,6 @@ NODE_LABELS = ("node", "Hostname", "hostname", "kubernetes_node")
 
 CODE_LABELS = ("err_code", "xid")
 """Where it may name its XID: dcgm-exporter as err_code. The gauge's value is that too, which no alert carries."""
-
-SOURCES = (
-    "https://learn.microsoft.com/azure/aks/node-problem-detector",
-    "https://docs.aws.amazon.com/eks/latest/userguide/node-health.html",
-)
-"""Where each says so."""
 
 SICK_GPU, SHORT_OF_GPUS, MANY_SICK, NODE_LOST = "sick-gpu", "gpu-missing", "many-sick", "node-lost"
 """Codes of findings: a node whose GPUs are not well, one that shows fewer than its type has, a pool of which so many

@@ -111,11 +111,6 @@ def open_interruptions(deps: Deps) -> list[Versioned]:
     return sorted(found, key=lambda kept: (kept.found.deadline or kept.found.begin, kept.found.instance))
 
 
-def at_work(deps: Deps) -> bool:
-    """True where anything is left to do: reads no more than one page."""
-    return any(True for _ in RESCUE.scan(deps.state, f"{deps.name}/"))
-
-
 def every(state: State, cluster: str) -> Iterator[Interruption]:
     """All interruptions that are known, those at work first."""
     for table in (RESCUE, INTERRUPTION):

@@ -29,7 +29,6 @@ from pilotlight.facts.messages import Alert
 from pilotlight.ports.delivery import AlertChannel, Outbox
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alert_records import ACK, PROOF, WAITING
-from pilotlight.state_schema.marks import Mark
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds
 
@@ -177,15 +176,6 @@ def raise_elsewhere(desk: Desk, channel: str, alert: Alert, why: str) -> None:
     for name, other in desk.policy.channels.items():
         if name != channel and other.direct and wants(other, told):
             _wait(desk, name, told, now, f"{channel} could not be told", channel)
-
-
-def acknowledge(state: State, alert: Alert, by: str) -> bool:
-    """Note that somebody sees to it; whether nobody had before. It stays so until it is over."""
-    try:
-        ACK.put(state, ack_name(alert), Mark(note=by), if_version=ABSENT)
-    except Conflict:
-        return False
-    return True
 
 
 def forget_acknowledged(desk: Desk, alert: Alert) -> None:

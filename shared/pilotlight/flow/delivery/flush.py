@@ -31,11 +31,10 @@ from pilotlight.flow.delivery.desk import (
     proof,
     reason_not_to_tell,
     unfinished_beginning,
-    waiting_name,
 )
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.state_schema.alert_records import PROOF, WAITING
+from pilotlight.state_schema.alert_records import WAITING
 from pilotlight.state_schema.marks import FLUSH, Mark
 from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds, clock_seconds
@@ -113,20 +112,6 @@ def flush_now_and_then(desk: Desk) -> None:
     with suppress(Retry):
         FLUSH.put(desk.state, "all", Mark(), if_version=ABSENT)
         flush(desk)
-
-
-def redeliver(desk: Desk, channel: str = "", *, dry_run: bool = False) -> list[Telling]:
-    """Try anew what was given up, on one channel or on all; what that is."""
-    found = [entry.value for entry in PROOF.scan(desk.state)]
-    dead = [entry for entry in found if entry.status == "gave up" and channel in ("", entry.channel)]
-    now = desk.now()
-    for entry in () if dry_run else dead:
-        fresh = msgspec.structs.replace(entry, status="waits", since=now, at=now, due=now, attempts=0, held=False)
-        with suppress(Conflict):
-            WAITING.put(desk.state, waiting_name(entry.channel, entry.alert), fresh, if_version=ABSENT)
-    if dead and not dry_run:
-        flush(desk)
-    return dead
 
 
 def _flush(desk: Desk, name: str, found: Sequence[Entry[Telling]]) -> str:

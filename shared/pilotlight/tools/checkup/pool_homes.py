@@ -83,7 +83,7 @@ def homed_pools(
     found: dict[str, str] = {}
     for one in shapes:
         gpus = f"{one.gpu.count} GPU{'s' * (one.gpu.count != 1)}"
-        for pool in sorted(homes.stray_in(one)):
+        for pool in sorted(_stray_pools(homes, one)):
             best = ", ".join(sorted(homes.pools_for(one) or ()))
             found.setdefault(pool, f"a pod of {gpus} costs less on {best}")
         candidates = ask(one).candidates
@@ -92,3 +92,12 @@ def homed_pools(
         for pool in (c.offering.pool for c in candidates if c.rate != least):
             found.setdefault(pool, f"many pods of {gpus} cost less on {cheap}")
     return found
+
+
+def _stray_pools(homes: Homes, shape: PodShape) -> set[str]:
+    """The pools that a shape may use and does not belong to."""
+    belongs = homes.pools_for(shape)
+    if belongs is None:
+        return set()
+    able = homes.able(shape)
+    return {c.offering.pool for c in (*able.candidates, *(c for c, _, _ in able.held))} - belongs

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -15,7 +15,7 @@ from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
-from pilotlight.ports.delivery import KeepsLetters
+from pilotlight.ports.delivery import Outbox
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
@@ -32,6 +32,20 @@ SCHEDULED = ("capacity_reconcile", "billing_tick")
 
 BUYS, ADMITS = "provision", "admission"
 """The flows of pod_pending and kueue_admission, as decisions name them."""
+
+
+@runtime_checkable
+class KeepsLetters(Protocol):
+    """An outbox that keeps the events that were refused where they can be counted."""
+
+    def letters(self) -> int:
+        """Number of them; one that came again is one."""
+        ...
+
+
+def kept_letters(outbox: Outbox) -> int | None:
+    """Number of events that were refused, where the outbox keeps them itself."""
+    return outbox.letters() if isinstance(outbox, KeepsLetters) else None
 
 
 def glance(site: "App") -> Glance:
@@ -72,7 +86,7 @@ def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterabl
             for rest in ledger.recall(deps.state, deps.name).memory.backoffs
             if rest.until > now
         ),
-        letters=deps.outbox.letters() if isinstance(deps.outbox, KeepsLetters) else None,
+        letters=kept_letters(deps.outbox),
         alerts_waiting=sum(1 for _ in WAITING.scan(site.alerts, f"{deps.name}/")),
         alerts_given_up=sum(e.value.status == "gave up" for e in PROOF.scan(site.alerts, f"{deps.name}/")),
         prices_age_s=age_s,

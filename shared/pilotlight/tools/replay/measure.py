@@ -44,7 +44,7 @@ def result_of(
         jobs_done=len(world.finished),
         cost_usd=world.cost(),
         gpu_hours=sum(by_id[done.id].gpu_seconds for done in world.finished) / HOUR,
-        gpu_hours_paid=world.gpu_seconds_paid() / HOUR,
+        gpu_hours_paid=world.fleet.gpu_seconds(world.now_s) / HOUR,
         wait_s=Spread.of_waits([done.wait_s for done in world.finished]),
         delay_s=Spread.of_waits([done.delay_s for done in world.finished]),
         launches=world.launches,

@@ -10,10 +10,11 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.offers.offerings import catalog_pools, offerings
+from pilotlight.decide.offers.offerings import offerings
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Toleration, WorkloadClass
 from pilotlight.ports.cluster import Cluster
 from pilotlight.ports.state import State
@@ -33,6 +34,9 @@ from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 from pilotlight.world.world_pools import WorldPools
 
+NO_LIMIT = 100_000
+"""More nodes than any trace needs: a replay without a policy has no pool limits."""
+
 FOREVER_DAYS = 100_000
 """A replay's prices hold for as long as its trace."""
 
@@ -46,6 +50,15 @@ class Run:
     outcome: Outcome
     events: int
     ticks: int
+
+
+def catalog_pools(catalog: Catalog, capacity_type: CapacityType) -> dict[str, PoolPolicy]:
+    """One pool without limits for every type that is sold so: a replay without a policy uses these."""
+    return {
+        name: PoolPolicy(instance_type=name, capacity_type=capacity_type, max=NO_LIMIT)
+        for name, machine in catalog.instance_types.items()
+        if capacity_type in machine.prices
+    }
 
 
 def policy_for(policy: Policy, catalog: Catalog, scenario: Scenario) -> Policy:

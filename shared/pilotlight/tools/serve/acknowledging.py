@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight.codec.alert_text import alert_parts, clean, links
+from pilotlight.errors import Conflict
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.tools.serve import live_page, request_gate
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+    from pilotlight.facts.messages import Alert
+    from pilotlight.ports.state import State
     from pilotlight.wiring import App
 
 MOST_BODY, MOST_NAME = 10_000, 80
@@ -49,7 +52,7 @@ def _alert(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
 
 
 def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
-    from pilotlight.flow.delivery.desk import acknowledge, acknowledged_by
+    from pilotlight.flow.delivery.desk import acknowledged_by
 
     try:
         said = msgspec.json.decode(request_gate.bounded_stream(environ, MOST_BODY) or b"{}", type=Said)
@@ -62,6 +65,20 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
     return request_gate.answer(
         start, 200, {"new": new, "by": who if new else acknowledged_by(app.alerts, telling.alert)}
     )
+
+
+def acknowledge(state: "State", alert: "Alert", by: str) -> bool:
+    """Note that somebody sees to it, until it is over; True where nobody had before."""
+    from pilotlight.flow.delivery.desk import ack_name
+    from pilotlight.ports.state import ABSENT
+    from pilotlight.state_schema.alert_records import ACK
+    from pilotlight.state_schema.marks import Mark
+
+    try:
+        ACK.put(state, ack_name(alert), Mark(note=by), if_version=ABSENT)
+    except Conflict:
+        return False
+    return True
 
 
 def _tellings(app: "App", asked: str) -> list[Telling]:

@@ -69,12 +69,15 @@ def _metrics(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> 
 
 
 def _samples(app: "App") -> "Iterator[Sample]":
+    from pilotlight.facts.alerts.figures import Sample
     from pilotlight.flow import figures
+    from pilotlight.tools.glance.look_at_cluster import kept_letters
 
     for cluster in app.clusters:
         yield from figures.of_cluster(app.for_cluster(cluster).deps)
     yield from figures.of_alerts(app.alerts)
-    yield from figures.of_letters(app.outbox)
+    if (letters := kept_letters(app.outbox)) is not None:
+        yield Sample("pilotlight_dead_letters", (), letters)
 
 
 _PAGES: dict[str, Tell] = {"/healthz": _healthy, "/readyz": _ready, "/metrics": _metrics}

@@ -100,9 +100,9 @@ def _rescue(app: "App") -> None:
     """Carry interruptions on, where there are any."""
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
-    from pilotlight.flow.budgets.interruption_records import at_work
+    from pilotlight.state_schema.cluster_records import RESCUE
 
-    if at_work(app.deps):
+    if any(True for _ in RESCUE.scan(app.deps.state, f"{app.deps.name}/")):  # No more than one page is read.
         now = app.clock.now()
         body = encode(Tick(cluster=app.deps.name, what="rescue", at=now), id=f"rescue-{now:%Y%m%dT%H%M%S.%f}")
         app.receive("spot_interruption", body, {})

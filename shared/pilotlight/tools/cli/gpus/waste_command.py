@@ -2,9 +2,11 @@
 
 import time
 from decimal import Decimal
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from pilotlight.codec.policy_values import parse_duration
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pilotlight.adapters.prometheus_api import PrometheusApi
 
 DEVICE_GIB = 80.0
+POWER = "DCGM_FI_DEV_POWER_USAGE"
+MOST_WATTS = 1e4
 MIB_PER_GIB = 1024
 DAY_S = 86_400.0
 Step = Annotated[
@@ -67,7 +71,7 @@ def waste_command(
     api = _api(prometheus, auth)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     _look_at_samples(telemetry, prometheus, span_s, chosen=step_s is not None)
-    telemetry = _with_watts(api, telemetry)
+    telemetry = with_watts(api, telemetry)
     found = Found(
         telemetry,
         waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by]),
@@ -144,10 +148,15 @@ def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds |
     return on_its_grid(read, start, end) if step_s is None else read.read(start, end, step_s)
 
 
-def _with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:
+def with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:
+    """The same with each device's draw, by one query more: 0 is no measurement, as every device draws some."""
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 
-    return PrometheusTelemetry(api).with_watts(telemetry)
+    end_s = telemetry.start_s + (telemetry.samples - 1) * telemetry.step_s
+    rows = PrometheusTelemetry(api).rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, {})
+    watts = {key: [value if value > 0 else nan for value in row] for key, row in rows.items()}
+    series = (msgspec.structs.replace(one, watts=watts.get((one.pod, one.device), ())) for one in telemetry.series)
+    return msgspec.structs.replace(telemetry, series=tuple(series))
 
 
 def _fragments(api: "PrometheusApi", end: float) -> Fragments | None:

@@ -1,13 +1,19 @@
 """``pilotlight bill``: the cloud's bill held against the meter, by day and pool, and what is learnt from it."""
 
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pilotlight.settings import deployed_settings
+from pilotlight.units import Usd
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pilotlight.decide.money.reconciliation import Correction
+    from pilotlight.facts.money.bill import MeterDay
     from pilotlight.ports.state import State
     from pilotlight.tools.report.tables.bill_table import Held
 
@@ -47,7 +53,7 @@ def bill(
 
 
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
-    from pilotlight.decide.money.reconciliation import awaited_bills, compare_with_bill, corrections
+    from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
     from pilotlight.decide.money.spend import counted_days
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.report.tables.bill_table import Held
@@ -60,3 +66,13 @@ def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
     learnt = corrections(days)
     only = [one for day, one in known.metered.items() if day >= first and day not in known.billed]
     return Held(cluster, tuple(one for one in days if one.day >= first), learnt, awaited_bills(only, learnt))
+
+
+def awaited_bills(metered: "Iterable[MeterDay]", learnt: "Iterable[Correction]") -> tuple[tuple[str, Usd, Usd], ...]:
+    """Of days that are only metered, by pool: what was metered, and what that will be billed at by what is learnt."""
+    from pilotlight.decide.money.reconciliation import ALL_POOLS, by_pool
+
+    factors = {one.pool: one.factor for one in learnt}
+    whole = factors.get(ALL_POOLS, Decimal(1))
+    sums = by_pool(line for day in metered for line in day.lines)
+    return tuple((pool, usd, usd * factors.get(pool, whole)) for pool, usd in sorted(sums.items()))

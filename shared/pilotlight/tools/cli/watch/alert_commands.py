@@ -2,12 +2,13 @@
 
 import getpass
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from pilotlight.errors import BadInput, Failed, PilotlightError, Reject
+from pilotlight.errors import BadInput, Conflict, Failed, PilotlightError, Reject
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.settings import deployed_settings
@@ -91,13 +92,12 @@ def redeliver(
     Example: [bold]pilotlight alerts redeliver --channel ops --dry-run[/bold]
     """
     from pilotlight.flow.delivery.desk import proof
-    from pilotlight.flow.delivery.flush import redeliver as again
 
     wired = _wired()
     if channel:
         _known(wired, channel)
     desk = _desk(wired)
-    dead = again(desk, channel, dry_run=dry_run)
+    dead = try_anew(desk, channel, dry_run=dry_run)
     now = [proof(desk.state, t.channel, t.alert) or t for t in dead]
     told = sum(telling.status == "told" for telling in now)
     if as_json:
@@ -111,6 +111,25 @@ def redeliver(
     typer.echo(f"{verb} {count_of(len(dead), 'alert')}" + ("" if dry_run else f", told {told}"))
 
 
+def try_anew(desk: "Desk", channel: str = "", *, dry_run: bool = False) -> list[Telling]:
+    """Alerts that were given up, on one channel or on all, which are tried anew unless it is a dry run."""
+    from pilotlight.flow.delivery.desk import waiting_name
+    from pilotlight.flow.delivery.flush import flush
+    from pilotlight.ports.state import ABSENT
+    from pilotlight.state_schema.alert_records import PROOF, WAITING
+
+    found = [entry.value for entry in PROOF.scan(desk.state)]
+    dead = [entry for entry in found if entry.status == "gave up" and channel in ("", entry.channel)]
+    now = desk.now()
+    for entry in () if dry_run else dead:
+        fresh = msgspec.structs.replace(entry, status="waits", since=now, at=now, due=now, attempts=0, held=False)
+        with suppress(Conflict):
+            WAITING.put(desk.state, waiting_name(entry.channel, entry.alert), fresh, if_version=ABSENT)
+    if dead and not dry_run:
+        flush(desk)
+    return dead
+
+
 def ack(
     what: Annotated[str, typer.Argument(help="A fingerprint, as each alert shows it last, or a decision's id.")],
     by: Annotated[str, typer.Option(help="Who sees to it.")] = "",
@@ -121,8 +140,9 @@ def ack(
 
     Example: [bold]pilotlight alerts ack finding-selector/1a2b3c --by ann[/bold]
     """
-    from pilotlight.flow.delivery.desk import acknowledge, acknowledged_by
+    from pilotlight.flow.delivery.desk import acknowledged_by
     from pilotlight.state_schema.alert_records import PROOF, WAITING
+    from pilotlight.tools.serve.acknowledging import acknowledge
 
     wired, who = _wired(), by or getpass.getuser()
     known = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))
