@@ -9,7 +9,7 @@ from typing import Any
 
 from agreement_bed import ONLY, POOLS
 from agreement_objects import Shape, node, pod, pods
-from pilotlight.decide.fit.device_claims import expected_devices
+from pilotlight.decide.fit.expected_devices import expected_devices
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.labels import POOL

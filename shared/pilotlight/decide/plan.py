@@ -62,7 +62,7 @@ STEPS: tuple[Step, ...] = (
          "policy view", "offerings"),
     step("device claims", lambda w: any(pod.shape.claimed is not None for pod in w.view.pending),
          late("fit.device_claims", "claim_devices"),
-         "", "offerings view"),
+         "policy", "offerings view"),
     # Capacity that does not work: no room, and its offering rests, before anything is placed or bought.
     step("failed capacity", lambda w: bool(w.memory.overdue) or any(pool.booting for pool in w.look.pools)
          or not all(node.ready for node in w.staying), late("nodes.failed_capacity", "give_failed_back"),

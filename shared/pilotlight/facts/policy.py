@@ -225,6 +225,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     events: Literal["all", "warnings", "none"] = "all"  # Events that are written on pods and nodes.
     limits: Limits = Limits()  # Limits of ten minutes on calls.
     approve_over: ApproveOver = ApproveOver()  # Purchases beyond it wait for a person.
+    ignored_drivers: tuple[str, ...] = ()  # Drivers of claims for devices (DRA) that no plan minds.
 
     @cached_property
     def homed(self) -> frozenset[str]:

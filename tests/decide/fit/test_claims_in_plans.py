@@ -46,10 +46,12 @@ def plan(
     offerings: tuple[Offering, ...] = FLEET,
     nodes: tuple[Node, ...] = (),
     memory: Memory | None = None,
+    ignored: tuple[str, ...] = (),
 ) -> Plan:
     """The plan for pods that wait."""
     view = ClusterView(pending=pending, nodes=nodes)
-    return plan_cluster(Look(view, (), offerings, policy(offerings), memory or Memory(), NOW, throughput=SAME_SPEED))
+    rules = replace(policy(offerings), ignored_drivers=ignored)
+    return plan_cluster(Look(view, (), offerings, rules, memory or Memory(), NOW, throughput=SAME_SPEED))
 
 
 def bought(found: Plan) -> dict[str, int]:
@@ -197,3 +199,51 @@ def test_what_only_a_node_out_of_reach_has_says_nothing_of_a_pool() -> None:
     away = node("n1", V100X4, resource="claim:nvidia.com/gpu", kinds=(published(4),), taints=(taint,))
     found = plan(claiming(ask(f"!has({OF}.rack)")), offerings=(T4,), nodes=(away,))
     assert [f.code for f in found.findings] == ["claim-unknown"]
+
+
+CARD = DeviceAsk(named="cards (nic)", selectors=("device.driver == 'net.example.test'",))
+BESIDE: dict[str, PodDemand] = {
+    "GPUs of a device plugin": claiming(CARD, gpu=GpuRequest(count=1)),
+    "GPUs by claim": claiming(ask(), CARD),
+    "an alternative": claiming((CARD, replace(CARD, count=2)), gpu=GpuRequest(count=1)),
+}
+
+
+@pytest.mark.parametrize("waiting", BESIDE.values(), ids=BESIDE.keys())
+def test_a_claim_of_a_driver_that_nobody_knows_is_told_and_its_gpus_are_bought(waiting: PodDemand) -> None:
+    """GPUs beside network cards of an unknown driver are demand; the claim is a finding, or the policy ignores it."""
+    found = plan(waiting)
+    assert bought(found) == {"t4": 1}
+    assert [(f.subject, f.code) for f in found.findings] == [("driver net.example.test", "claim-driver")]
+    quiet = plan(waiting, ignored=("net.example.test",))
+    assert (bought(quiet), quiet.findings) == ({"t4": 1}, ())
+
+
+def test_a_driver_that_published_devices_is_held_to_them_unless_it_is_ignored() -> None:
+    """Where network cards are known of some nodes, a pod that claims more than they have waits."""
+    card = DeviceKind(driver="net.example.test", resource="claim:net.example.test", count=1)
+    known = replace(V100X4, kinds=(card,), resources=Resources(other=(("claim:net.example.test", 1),)))
+    two = claiming(replace(CARD, count=2), gpu=GpuRequest(count=1))
+    assert bought(plan(two, offerings=(known,))) == {}
+    assert bought(plan(two, offerings=(known,), ignored=("net.example.test",))) == {"v100x4": 1}
+
+
+def test_an_alternative_that_reads_what_devices_lack_stops_the_scheduler() -> None:
+    """An absent attribute is an error to the scheduler, not a no: it does not come to the next alternative."""
+    seen = replace(V100X4, kinds=(published(4),), resource="claim:nvidia.com/gpu")
+    either = claiming((ask(f"{OF}.rack == 'r7'"), ask()))
+    found = plan(either, offerings=(seen,))
+    assert (bought(found), [f.code for f in found.findings]) == ({}, ["claim-selector"])
+    careful = claiming((ask(f"has({OF}.rack) && {OF}.rack == 'r7'"), ask()))
+    assert bought(plan(careful, offerings=(seen,))) == {"v100x4": 1}
+
+
+def test_a_free_device_without_the_attribute_stops_the_pod_everywhere() -> None:
+    """The scheduler gives a pod up at the first node whose free device it cannot judge; a full one is passed by."""
+    racked = replace(V100X4, kinds=(published(4, rack="r7"),), resource="claim:nvidia.com/gpu")
+    asked = claiming(ask(f"{OF}.rack == 'r7'"))
+    bare = node("n1", T4, resource="claim:nvidia.com/gpu", kinds=(published(1),))
+    found = plan(asked, offerings=(racked,), nodes=(bare,))
+    assert (bought(found), ["node n1" in f.message for f in found.findings]) == ({}, [True])
+    full = node("n1", T4, used=1, resource="claim:nvidia.com/gpu", kinds=(published(1),))
+    assert bought(plan(asked, offerings=(racked,), nodes=(full,))) == {"v100x4": 1}

@@ -1,4 +1,4 @@
-"""Volumes that no node to come could have, as a real scheduler of 1.36 refuses them: nothing is bought for their pods."""
+"""Volumes that no node to come could have, as a real scheduler of 1.36 refuses them: nothing is bought for them."""
 
 from typing import Any
 

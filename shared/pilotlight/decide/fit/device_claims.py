@@ -4,15 +4,10 @@ Each shape that claims devices is tried on every node and offering. Those where 
 one choice; the one with room on a ready node is taken, else the cheapest. A label that only its nodes get holds the
 shape to them, so that the plan itself knows of no claims. What no node has, or what cannot be told of any, is a finding
 before money ([ADR 41]).
-
-Devices that a driver is expected to publish before a node has joined: names of products and architectures, and compute
-capabilities, of NVIDIA's feature discovery and data sheets; attributes as the DRA driver for NVIDIA GPUs documents
-them. The memory is what NVML reports, a little less than the data sheet's for most; where it is not known here, it is
-left out: then a selector of it is a finding.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.json import encode
@@ -20,14 +15,13 @@ from msgspec.structs import asdict, replace
 
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
+from pilotlight.decide.fit.expected_devices import GPU_DRIVERS, expected_devices
+from pilotlight.decide.fit.foreign_claims import but_foreign, told_of
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.labels import GPU_PRODUCT
 from pilotlight.facts.workload import (
-    AMD,
-    MIG_PREFIX,
     Finding,
     GpuRequest,
     PodDemand,
@@ -40,7 +34,6 @@ from pilotlight.units import one_line
 
 LABEL = "resource.k8s.io/claims-"
 """A label of this beginning, and a shape's key, is on what has the devices that the shape claims."""
-GPU_DRIVERS = ("gpu.nvidia.com", "gpu.amd.com")
 
 LONGEST = 600
 """So many characters of why no devices will do are told: names and selectors are the tenant's."""
@@ -57,6 +50,8 @@ class _Tried(NamedTuple):
     need: Need = ()
     unknown: str = ""
     unread: str = ""
+    stops: str = ""
+    """An attribute that a selector reads and a device lacks: the scheduler gives up the pod there, on any node."""
 
     @property
     def in_doubt(self) -> bool:
@@ -64,10 +59,17 @@ class _Tried(NamedTuple):
         return bool(self.unknown or self.unread)
 
 
-def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[ClusterView, list[Offering]]:
-    """The view and the offerings with claims made into GPUs; pods that no node could serve are findings."""
-    shapes = {pod.shape.key: pod.shape for pod in view.pending if pod.shape.claimed is not None}
-    plain = frozenset(pod.shape.gpu.resource for pod in view.pending if pod.shape.claimed is None)
+def resolve_claims(
+    view: ClusterView, offerings: Sequence[Offering], ignored: Collection[str] = ()
+) -> tuple[ClusterView, list[Offering]]:
+    """The view and the offerings with claims made into GPUs; pods that no node could serve are findings. Claims of
+    drivers in ``ignored`` are none.
+    """
+    known = [kind for kinds in (*(n.kinds for n in view.nodes), *(o.kinds for o in offerings)) for kind in kinds]
+    pods = [replace(pod, shape=but_foreign(pod.shape, known, ignored)) for pod in view.pending]
+    view = replace(view, pending=tuple(pods), findings=(*view.findings, *told_of(view.pending, pods, ignored)))
+    shapes = {pod.shape.key: pod.shape for pod in pods if pod.shape.claimed is not None}
+    plain = frozenset(pod.shape.gpu.resource for pod in pods if pod.shape.claimed is None)
     sold = {o.name: o for o in offerings}
     labels: dict[str, dict[str, str]] = {}
     made: dict[str, PodShape | Finding | None] = {}
@@ -76,9 +78,9 @@ def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[Cl
         bare = _bare(one, view.nodes)
         here = {o.name: _by_claim(o, plain, bare) for o in offerings}
         tried = _tried(one, view.nodes, here.values())
-        need = _chosen(one, tried, view.nodes, offerings)
-        if need is None:
-            made[key] = _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
+        need, stop = _chosen(one, tried, view.nodes, offerings), _stopped_at(one, tried, view.nodes)
+        if need is None or stop:
+            made[key] = stop or _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
             continue
         made[key] = _with_need(one, need)
         for name, each in tried.items():
@@ -94,7 +96,7 @@ def resolve_claims(view: ClusterView, offerings: Sequence[Offering]) -> tuple[Cl
 
 def claim_devices(work: Work) -> None:
     """Make claims into GPUs that nodes and offerings have."""
-    work.view, work.offerings = resolve_claims(work.view, work.offerings)
+    work.view, work.offerings = resolve_claims(work.view, work.offerings, work.policy.ignored_drivers)
 
 
 def _bare(one: PodShape, nodes: Iterable[Node]) -> frozenset[str]:
@@ -146,6 +148,8 @@ def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tri
             used.append(found)
     except Unread as problem:
         return _Tried(unread=str(problem))
+    except _Lacking as lacks:
+        return _Tried(stops=str(lacks))
     several = sum(need.values()) > 1
     if several and (odd := next((n for n in claimed.alike if not _agree(n, used)), "")):
         return _Tried(unknown=odd)
@@ -155,6 +159,10 @@ def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tri
     return _Tried(need=tuple(sorted(need.items())))
 
 
+class _Lacking(Exception):
+    """A selector reads what a device does not have."""
+
+
 def _take(
     alternatives: Iterable[DeviceAsk], kinds: Sequence[DeviceKind], need: Counter[str]
 ) -> tuple[DeviceKind | None, str]:
@@ -162,6 +170,8 @@ def _take(
     unknown = ""
     for ask in alternatives:
         matching = [(kind, _chooses(ask, kind)) for kind in kinds]
+        if lacks := next((m.name for _, m in matching if isinstance(m, Absent)), ""):
+            raise _Lacking(lacks)
         unknown = unknown or next((m.name for _, m in matching if isinstance(m, Unknown)), "")
         least = 1 if ask.every else ask.count
         found = next((k for k, m in matching if m is True and k.count >= need[k.resource] + least), None)
@@ -171,7 +181,7 @@ def _take(
     return None, unknown
 
 
-def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown:
+def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown | Absent:
     unknown: Unknown | None = None
     for selector in ask.selectors:
         try:
@@ -179,7 +189,7 @@ def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown:
         except Unread as problem:
             raise Unread(f"its selector for {ask.named} uses {problem}") from problem
         if found is False or isinstance(found, Absent):
-            return False
+            return found
         if isinstance(found, Unknown):
             unknown = unknown or found
     return unknown or True
@@ -213,6 +223,21 @@ def _of_free_room(one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[No
     return next((need for node, need in needs if need and all(_free(node, name) >= n for name, n in need)), ())
 
 
+def _stopped_at(one: PodShape, tried: Mapping[str, _Tried], nodes: Iterable[Node]) -> Finding | None:
+    """What stops the scheduler at a node that is there, before it comes to any other."""
+    able = (n for n in nodes if n.ready and n.schedulable and not n.home and _may_use(one, n))
+    free = (n.name for n in able if any(_free(n, kind.resource) for kind in n.kinds))
+    found = next(((name, stops) for name in free if (stops := tried[f"node {name}"].stops)), None)
+    return _lacking(found[1], f"node {found[0]}") if found else None
+
+
+def _lacking(attribute: str, where: str) -> Finding:
+    why = (
+        f"a selector of its claim reads {attribute}, which devices of {where} do not have: the scheduler gives up the "
+    )
+    return Finding(subject="", code="claim-selector", message=one_line(f"{why}pod there; ask has(...) first", LONGEST))
+
+
 def _may_use(one: PodShape, where: Node | Offering) -> bool:
     return selects(where.labels, one.terms) and untolerated_taint(where.taints, one.tolerations) is None
 
@@ -241,6 +266,7 @@ def _finding(claimed: Claimed, tried: Mapping[str, _Tried], bare: Sequence[str])
     named = ", ".join(sorted({ask.named for alternatives in claimed.asks for ask in alternatives}))
     unread = next((t.unread for t in tried.values() if t.unread), "")
     unknown = sorted({t.unknown for t in tried.values() if t.unknown})
+    stops = next((t.stops for t in tried.values() if t.stops), "")
     texts = [text for alternatives in claimed.asks for ask in alternatives for text in (ask.named, *ask.selectors)]
     if unread:
         why = f"{unread}, which is not read here: write it with ==, &&, ||, in, quantity() or semver(), or buy by hand"
@@ -251,6 +277,8 @@ def _finding(claimed: Claimed, tried: Mapping[str, _Tried], bare: Sequence[str])
             "before one has joined; select by productName, architecture or profile, or light one node of the pool"
         )
         code = "claim-unknown"
+    elif stops:
+        return _lacking(stops, "the pools")
     elif any(driver in text for text in texts for driver in GPU_DRIVERS):
         why = f"asks by claim for {named}: no pool has such devices, or as many on one node; add one, or ask for others"
         why += f"; no driver publishes devices of the nodes of {' and '.join(bare)}: install it there" if bare else ""
@@ -277,73 +305,3 @@ def _pods(
 
 def _labelled(where: _Where, more: Mapping[str, str]) -> _Where:
     return replace(where, labels={**where.labels, **more}) if more else where
-
-
-NVIDIA_DRIVER, AMD_DRIVER = "gpu.nvidia.com", "gpu.amd.com"
-
-
-class _Product(NamedTuple):
-    name: str
-    architecture: str
-    compute: str
-    memory: str = ""
-
-
-_PRODUCTS: Mapping[str, _Product] = {
-    "Tesla-T4": _Product("Tesla T4", "Turing", "7.5.0", "15360Mi"),
-    "Tesla-V100-SXM2-16GB": _Product("Tesla V100-SXM2-16GB", "Volta", "7.0.0", "16Gi"),
-    "NVIDIA-A10G": _Product("NVIDIA A10G", "Ampere", "8.6.0", "23028Mi"),
-    "NVIDIA-L4": _Product("NVIDIA L4", "Ada Lovelace", "8.9.0", "23034Mi"),
-    "NVIDIA-L40S": _Product("NVIDIA L40S", "Ada Lovelace", "8.9.0", "46068Mi"),
-    "NVIDIA-A100-SXM4-40GB": _Product("NVIDIA A100-SXM4-40GB", "Ampere", "8.0.0", "40Gi"),
-    "NVIDIA-A100-SXM4-80GB": _Product("NVIDIA A100-SXM4-80GB", "Ampere", "8.0.0", "80Gi"),
-    "NVIDIA-A100-80GB-PCIe": _Product("NVIDIA A100 80GB PCIe", "Ampere", "8.0.0", "80Gi"),
-    "NVIDIA-H100-80GB-HBM3": _Product("NVIDIA H100 80GB HBM3", "Hopper", "9.0.0", "81559Mi"),
-    "NVIDIA-H200": _Product("NVIDIA H200", "Hopper", "9.0.0", "143771Mi"),
-}
-"""By the label that NVIDIA's feature discovery sets."""
-_BY_MODEL: Mapping[str, tuple[str, str]] = {
-    "T4": ("Turing", "7.5.0"),
-    "V100": ("Volta", "7.0.0"),
-    "A10": ("Ampere", "8.6.0"),
-    "A10G": ("Ampere", "8.6.0"),
-    "L4": ("Ada Lovelace", "8.9.0"),
-    "L40S": ("Ada Lovelace", "8.9.0"),
-    "A100": ("Ampere", "8.0.0"),
-    "H100": ("Hopper", "9.0.0"),
-    "H200": ("Hopper", "9.0.0"),
-    "B200": ("Blackwell", "10.0.0"),
-}
-
-
-def expected_devices(offering: Offering) -> tuple[DeviceKind, ...]:
-    """The kinds of an offering's nodes: what was published of one that joined, else what is expected."""
-    return offering.kinds or tuple(_expected(offering))
-
-
-def _expected(offering: Offering) -> Iterator[DeviceKind]:
-    if offering.devices:
-        yield _kind(offering, offering.resource, len(offering.devices), "gpu")
-    for name, count in sorted(offering.slices.items()):
-        if name.startswith(MIG_PREFIX):
-            yield _kind(offering, name, count, "mig", name.removeprefix(MIG_PREFIX))
-
-
-def _kind(offering: Offering, resource: str, count: int, kind: str, profile: str = "") -> DeviceKind:
-    if offering.resource == AMD:
-        return DeviceKind(driver=AMD_DRIVER, resource=resource, count=count, seen=False, plugin=True)
-    product = _PRODUCTS.get(offering.labels.get(GPU_PRODUCT, ""))
-    family = (product.architecture, product.compute) if product else _BY_MODEL.get(offering.gpu_model)
-    said = {"type": kind, "profile": profile, "productName": product.name if product else ""}
-    said["architecture"] = family[0] if family else ""
-    memory = product.memory if product is not None and kind == "gpu" else ""
-    return DeviceKind(
-        driver=NVIDIA_DRIVER,
-        resource=resource,
-        count=count,
-        attributes={f"{NVIDIA_DRIVER}/{name}": value for name, value in said.items() if value},
-        versions={f"{NVIDIA_DRIVER}/cudaComputeCapability": family[1]} if family else {},
-        capacity={f"{NVIDIA_DRIVER}/memory": memory} if memory else {},
-        seen=False,
-        plugin=True,
-    )
