@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.decide.money.bill_scope import Rules
-    from pilotlight.facts.capacity import CapacityType
     from pilotlight.facts.limits.checks import Token
     from pilotlight.facts.money.bill import Bill
-    from pilotlight.facts.offers.catalog import Price
-    from pilotlight.facts.offers.cloud_shop import SpotPrices
+    from pilotlight.facts.offers.cloud_shop import SpotPrices, ToldPrices
     from pilotlight.facts.policy import Policy
     from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Cloud, CloudAccount, Pools, Shop
     from pilotlight.ports.cluster import Cluster, GpuTelemetry
@@ -144,7 +142,7 @@ def prices_at(settings: Settings) -> "AskPrices | None":
     if settings.pools.partition(":")[0] not in TELL_PRICES:
         return None
 
-    def told(names: Sequence[str]) -> "Mapping[str, Mapping[CapacityType, Price]]":
+    def told(names: Sequence[str]) -> "ToldPrices":
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
         return shop.prices(names)

@@ -1,54 +1,32 @@
 """The guide for EKS: its role may do what is called, and nothing else."""
 
-import ast
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from botocore.session import Session
+from aws_actions import (
+    CLOUD,
+    COMMANDS,
+    EVERYWHERE,
+    QUEUES,
+    ROLES,
+    WAREHOUSE,
+    actions_by_file,
+    sent_by,
+    sent_to_the_cloud,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-GUIDE = ROOT / "docs" / "guides" / "eks.md"
-ADAPTER = ROOT / "shared" / "pilotlight" / "adapters" / "pools" / "asg"
-
-HANDOVER = ROOT / "shared" / "pilotlight" / "tools" / "install" / "asg_handover.py"
-LOOKS = tuple(sorted(ADAPTER.glob("*.py")))
-"""The adapter's files that functions run."""
-BESIDE_LAUNCH = {"ec2:CreateFleet", "ec2:DescribeLaunchTemplateVersions"}
-"""What AWS's documentation asks for beside LaunchInstances."""
-OF_THE_CLUSTER = {"eks:DescribeCluster", "eks:DescribeNodegroup"}
-"""What PILOTLIGHT_API=eks:REGION/NAME calls, and ``node_groups`` by its path."""
-PLANS = {"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates"}
-"""What ``commitments`` calls by its paths."""
+GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guides"
+GUIDE = GUIDES / "eks.md"
+HANDOVER = "tools/install/asg_handover.py"
+BESIDE_HANDOVER = {"autoscaling:DescribeAutoScalingGroups", "eks:DescribeNodegroup"}
+"""What it has the pools' own files ask."""
 
 
 def blocks() -> list[Any]:
     """The guide's JSON."""
     return [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)]
-
-
-def called(files: Iterable[Path] = LOOKS) -> set[str]:
-    """Every operation that a look's part of the adapter names, or these files do, as IAM calls it."""
-    session = Session()
-    names = {
-        service: set(session.get_service_model(service).operation_names)
-        for service in ("autoscaling", "ec2", "ce", "pricing", "sts", "service-quotas")
-    }
-    words = {
-        node.value
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    return {f"{service.replace('-', '')}:{word}" for service, known in names.items() for word in words & known}
-
-
-def by_commands() -> set[str]:
-    """What only taking over and giving back call."""
-    words = called((HANDOVER,)) - {"autoscaling:DescribeLifecycleHooks"}
-    return {word for word in words if word.startswith("autoscaling:")}
 
 
 def _actions(statement: dict[str, Any]) -> set[str]:
@@ -60,8 +38,8 @@ def test_the_role_may_do_exactly_what_is_called() -> None:
     """No call lacks its right, and no right is without a call."""
     role, *_ = blocks()
     granted = set().union(*(_actions(statement) for statement in role["Statement"]))
-    assert "autoscaling:LaunchInstances" in called()
-    assert granted == called() | BESIDE_LAUNCH | OF_THE_CLUSTER | PLANS
+    assert "pricing:GetProducts" in granted
+    assert granted == sent_to_the_cloud()["act"]
 
 
 def test_what_changes_a_group_is_limited_to_the_clusters_own() -> None:
@@ -88,6 +66,21 @@ def test_handing_back_needs_a_role_of_its_own() -> None:
     assert all(":nodegroup/prod/" in arn or arn.endswith(":cluster/prod") for arn in warm["Resource"])
     assert "autoscaling:ResourceTag/eks:cluster-name" in change["Condition"]["StringEquals"]
     persons = set(re.findall(r"`(autoscaling:\w+)`", GUIDE.read_text()))
-    assert _actions(change) | persons == by_commands()
-    assert not _actions(change) & persons
-    assert {action.partition(":Describe")[0] for action in _actions(look)} == {"autoscaling"}
+    granted = _actions(look) | _actions(change) | _actions(warm)
+    assert granted | persons == sent_by(HANDOVER) | BESIDE_HANDOVER
+    assert not granted & persons
+    assert all(":Describe" in action for action in _actions(look))
+
+
+def test_every_file_that_calls_aws_has_a_role_that_is_compared_with_it() -> None:
+    """A new file's calls are held against a role from the day it is written."""
+    known = (*CLOUD, *EVERYWHERE, *QUEUES, *ROLES, *WAREHOUSE, *COMMANDS)
+    assert [file for file in actions_by_file() if not file.startswith(known)] == []
+
+
+def test_who_takes_a_role_or_asks_athena_is_told_the_rights() -> None:
+    """What no Terraform gives is in the guides, action by action."""
+    taken = {"sts:AssumeRole", "sts:AssumeRoleWithWebIdentity"}
+    assert sent_by(*ROLES) == taken == {one for one in taken if f'"{one}"' in GUIDE.read_text()}
+    told = set(re.findall(r"`(athena:\w+)`", (GUIDES / "budgets.md").read_text()))
+    assert told == sent_by(*WAREHOUSE)

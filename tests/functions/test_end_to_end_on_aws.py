@@ -22,6 +22,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.state_schema.billing_records import CAP, HOLD
+from pilotlight.tools.glance.look_at_cluster import glance
 from pilotlight.wiring import App
 from pilotlight.world.faults import Faults
 from pilotlight.world.machines import WorldPool
@@ -271,6 +272,21 @@ def test_a_process_that_goes_on_buys_at_what_the_cloud_told_meanwhile(stand: Sta
     stand.aws.world.submit(waiting("a"), 600)
     stand.post("pod_pending", PodPending(cluster="prod", namespace="ml", name="a", uid="u-a"), "a")
     assert Decimal("0.71") < held(stand) < 1
+
+
+def test_a_price_list_that_refuses_is_named_by_the_right_that_is_missing(stand: Stand) -> None:
+    """The tick says so, status needs a person, and spot's prices are told all the same."""
+    stand.aws.listed, stand.aws.spot = None, {"g4dn.xlarge": {"eu-west-1a": "0.2"}}
+    answer = str(stand.post("billing_tick", Tick(cluster="prod", what="billing"), "b"))
+    assert "read prices of 1 of 1 types" in answer
+    assert "pricing:GetProducts is refused" in answer
+    seen = glance(stand.app.for_cluster("prod"))
+    assert [one.code for one in seen.findings] == ["price-unread"]
+    assert any("pricing:GetProducts is refused, so prices of on-demand grow old" in line for line in seen.needs)
+    stand.aws.listed = {}
+    stand.aws.world.advance(stand.aws.world.now_s + 3601)
+    stand.post("billing_tick", Tick(cluster="prod", what="billing"), "c")
+    assert glance(stand.app.for_cluster("prod")).findings == ()
 
 
 def test_prices_that_cannot_be_read_stop_no_tick(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

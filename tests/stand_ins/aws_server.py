@@ -302,7 +302,7 @@ class Aws:
     def _DescribeSpotInstanceRequests(self, asked: dict[str, Any]) -> dict[str, Any]:
         if not self.tells:
             raise Refused(403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
-        nodes = [self.world.nodes[id.removeprefix("sir-")] for id in asked["SpotInstanceRequestIds"]]
+        nodes = [self.world.nodes[id.removeprefix("sir-")] for id in asked.get("SpotInstanceRequestIds", ())]
         codes = ("fulfilled", "marked-for-termination")
         taken = [codes[node.doomed_s is not None and not self._scaled_in(node)] for node in nodes]
         return {"SpotInstanceRequests": [{"Status": {"Code": code}} for code in taken]}
@@ -311,7 +311,9 @@ class Aws:
         if not self.tells:
             raise Refused(403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
         return {
-            "InstanceStatuses": [{"InstanceId": i, "Events": self.scheduled.get(i, [])} for i in asked["InstanceIds"]]
+            "InstanceStatuses": [
+                {"InstanceId": i, "Events": self.scheduled.get(i, [])} for i in asked.get("InstanceIds", ())
+            ]
         }
 
     def _DescribeWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ locals {
     "ec2:DescribeCapacityReservations", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeLaunchTemplateVersions", "ec2:DescribeReservedInstances",
     "ec2:DescribeSpotInstanceRequests", "ec2:DescribeSpotPriceHistory",
-    "eks:DescribeCluster", "eks:DescribeNodegroup", "savingsplans:DescribeSavingsPlanRates", "savingsplans:DescribeSavingsPlans",
-    "servicequotas:ListServiceQuotas",
+    "eks:DescribeCluster", "eks:DescribeNodegroup", "pricing:GetProducts", "savingsplans:DescribeSavingsPlanRates",
+    "savingsplans:DescribeSavingsPlans", "servicequotas:ListServiceQuotas",
   ]
   grows = [
     "autoscaling:CompleteLifecycleAction", "autoscaling:LaunchInstances", "autoscaling:PutWarmPool",
@@ -89,6 +89,10 @@ locals {
         Sid      = "ReadGpuSeries", Effect = "Allow", Action = ["aps:QueryMetrics"]
         Resource = "arn:${local.partition}:aps:${at.region}:${local.account}:workspace/${at.id}"
       } if function == "billing_tick"],
+      # The policy's own queues, whose lengths a look reads.
+      [for queues in [local.read_queues] : {
+        Sid = "ReadLengths", Effect = "Allow", Action = ["sqs:GetQueueAttributes"], Resource = queues
+      } if length(queues) > 0 && route.role == "act"],
       # An address in a VPC is made and taken away by Lambda in the function's name; EC2 knows no resources there.
       [for network in local.settings.network == null ? [] : [local.settings.network] : {
         Sid    = "StandInTheNetwork", Effect = "Allow", Resource = "*"

@@ -5,6 +5,13 @@ locals {
     { "policy.yaml" = local.settings.policy_file },
     { for name in try(yamldecode(file(local.settings.policy_file)).prices.files, []) : name => "${dirname(local.settings.policy_file)}/${name}" },
   )
+  # Queues that the policy reads from SQS, as sqs:https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.
+  read_queues = sort([
+    for at in [
+      for queue in try(values(yamldecode(file(local.settings.policy_file)).queues), []) :
+      try(regex("^sqs:https://sqs\\.([a-z0-9-]+)\\.amazonaws\\.com/(\\d{12})/([A-Za-z0-9_.-]+)$", queue.source), null)
+    ] : "arn:${local.partition}:sqs:${join(":", at)}" if at != null
+  ])
   policy_folder = "policy/${sha256(join("", [for path in values(local.policy_files) : filesha256(path)]))}"
   policy_uri    = "s3://${aws_s3_bucket.this.bucket}/${local.policy_folder}/policy.yaml"
 }

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pilotlight.facts.capacity import CapacityType
     from pilotlight.facts.money.bill import Bill
     from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-    from pilotlight.facts.offers.catalog import DiskPrice, Price
-    from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
+    from pilotlight.facts.offers.catalog import DiskPrice
+    from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices, ToldPrices
     from pilotlight.facts.offers.pool_quota import Quota
 
 
@@ -115,7 +115,7 @@ class Cloud(Protocol):
         ...
 
 
-AskPrices = Callable[[Sequence[str]], "Mapping[str, Mapping[CapacityType, Price]]"]
+AskPrices = Callable[[Sequence[str]], "ToldPrices"]
 """What a cloud itself tells of the prices of these types now, as ``Shop.prices``."""
 
 AskSpotPrices = Callable[[Sequence[str], datetime], "Mapping[str, SpotPrices]"]
@@ -129,8 +129,8 @@ class Shop(Protocol):
         """The instance types of its region."""
         ...
 
-    def prices(self, names: Sequence[str]) -> "Mapping[str, Mapping[CapacityType, Price]]":
-        """Prices of these sizes now, as the cloud itself tells them; nothing of what it does not tell."""
+    def prices(self, names: Sequence[str]) -> "ToldPrices":
+        """Prices of these sizes now, as the cloud itself tells them; nothing of what it does not tell, but why."""
         ...
 
     def assortment(self, names: Sequence[str] = ()) -> "Assortment":

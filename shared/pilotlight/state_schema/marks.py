@@ -38,7 +38,7 @@ NOTICED = Table("noticed", MARK, 40 * DAY_S)
 """``<cluster>/<what>``: people were told of what a bill or a cloud's budget shows."""
 
 PRICES_READ = Table("prices-read", MARK)
-"""``<cluster>``: its cloud was asked for prices lately. Where it did not tell, it is asked again sooner."""
+"""``<cluster>``: its cloud was asked for prices lately; the note says why it did not tell. It is then asked sooner."""
 
 SILENT = Table("silent", MARK)
 """``<cluster>``: since when its API server does not answer."""

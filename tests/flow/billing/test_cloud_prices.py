@@ -8,7 +8,7 @@ from decimal import Decimal
 from stage import Stage
 
 from pilotlight.errors import Unavailable
-from pilotlight.facts.offers.cloud_shop import SpotPrices
+from pilotlight.facts.offers.cloud_shop import SpotPrices, ToldPrices
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.billing.pool_readings import AGAIN_S, ASK_EVERY_S, refresh_prices
 from pilotlight.state_schema.billing_records import PRICES
@@ -20,7 +20,7 @@ class Told(Stage):
     def __init__(self) -> None:
         super().__init__(pools={"one": PoolPolicy(instance_type="one", capacity_type="spot", zones=("a",))})
         self.usd: str | None = "0.4"
-        self.deps = replace(self.deps, live_prices=lambda names: {}, spot_prices=self._tell)
+        self.deps = replace(self.deps, live_prices=lambda names: ToldPrices(prices={}), spot_prices=self._tell)
 
     def _tell(self, names: Sequence[str], since: datetime) -> Mapping[str, SpotPrices]:
         if self.usd is None:

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from aws_actions import READS, sent_by, sent_to_the_cloud
 from terraform_rules import Graph, Made, State, of_type
 
 from pilotlight import on_lambda
 from pilotlight.codec.events.aws import eventbridge
 
 ROOT = Path(__file__).resolve().parents[3]
-STORE = ROOT / "shared" / "pilotlight" / "adapters" / "state" / "dynamodb.py"
-GUIDE = ROOT / "docs" / "guides" / "eks.md"
 
 CALLED_BY_LAMBDA = {
     "logs:CreateLogStream",
@@ -30,15 +29,12 @@ CALLED_BY_LAMBDA = {
 IN_A_NETWORK = {"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"}
 OURS = {"sns:Publish", "s3:GetObject", "secretsmanager:GetSecretValue"}
 """The outbox, the policy, the secrets."""
+STORE = sent_by("adapters/state/dynamodb.py")
 BY_THE_KEY = {"kms:Decrypt", "kms:GenerateDataKey"}
 """By DynamoDB, SQS, SNS, S3, Secrets Manager and Lambda in the function's name, where a key is given."""
-OF_COMMANDS = ("pricing:",)
-"""Services that `sizes` and `prices` ask with a person's own rights, and no function."""
 CONTROLS = ("pod_pending", "kueue_admission", "capacity_reconcile", "spot_interruption")
 WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
 """What changes something and knows no resource that could be named."""
-
-READS = ("Describe", "GetSavingsPlansUtilization", "ListServiceQuotas")
 
 Statement = Mapping[str, Any]
 
@@ -66,26 +62,12 @@ def _actions(statements: list[Statement]) -> set[str]:
     return {action for statement in statements for action in _listed(statement["Action"])}
 
 
-def _store_calls() -> set[str]:
-    """What the state's adapter calls of DynamoDB."""
-    return {f"dynamodb:{name}" for name in re.findall(r'"([A-Z][a-z]+Item|Query|Scan)"', STORE.read_text())}
-
-
-def _cloud_calls() -> dict[str, set[str]]:
-    """What the guide's role may do, which a test of its own compares with the calls; and its reading part."""
-    blocks = re.findall(r"```json\n(\{.*?\n\})\n```", GUIDE.read_text(), re.S)
-    role = json.loads(blocks[0])["Statement"]
-    look = [statement for statement in role if statement["Sid"] == "Look"]
-    act, read = ({action for action in _actions(part) if not action.startswith(OF_COMMANDS)} for part in (role, look))
-    return {"act": act, "read": read, "none": set()}
-
-
 def roles_may_what_is_called(state: State) -> Iterator[str]:
     """No call lacks its right, and no right is without a call."""
-    cloud = _cloud_calls()
+    cloud = sent_to_the_cloud()
     for function, statements in _statements(state).items():
         role = "act" if function in CONTROLS else "read" if function == "billing_tick" else "none"
-        expected = CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | BY_THE_KEY | _store_calls() | cloud[role]
+        expected = CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | BY_THE_KEY | STORE | cloud[role]
         expected |= {"s3:ListBucket", "aps:QueryMetrics"} if function == "billing_tick" else set()
         for action in sorted(_actions(statements) - expected):
             yield f"{function} may {action}, and calls it nowhere"

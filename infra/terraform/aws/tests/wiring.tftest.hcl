@@ -74,6 +74,21 @@ run "work_that_has_its_quota_reaches_a_function_of_its_own" {
   }
 }
 
+run "lengths_of_the_policys_own_queues_may_be_read" {
+  command = apply
+  variables { settings = merge(var.settings, { policy_file = "./tests/queue-policy.yaml" }) }
+  assert {
+    condition = [
+      for one in jsondecode(aws_iam_role_policy.function["capacity_reconcile"].policy).Statement : one.Resource if one.Sid == "ReadLengths"
+    ] == [["arn:aws:sqs:eu-west-1:123456789012:speech"]]
+    error_message = "each queue that the policy names, and no other"
+  }
+  assert {
+    condition     = !strcontains(aws_iam_role_policy.function["billing_tick"].policy, "ReadLengths")
+    error_message = "what counts money reads no queue"
+  }
+}
+
 run "ticks_name_their_cluster" {
   command = apply
   assert {

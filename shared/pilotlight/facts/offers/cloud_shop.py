@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.offers.catalog import Price
 from pilotlight.units import UsdPerHour
 
 
@@ -25,6 +26,13 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     zones: tuple[str, ...] = ()
     sold: bool = True
     takes: Mapping[CapacityType, Mapping[str, int]] = {}
+
+
+class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """Prices of sizes as their cloud tells them, and why it does not tell others: rights that the account lacks."""
+
+    prices: Mapping[str, Mapping[CapacityType, Price]]
+    refused: tuple[str, ...] = ()
 
 
 class SpotPrices(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,14 +62,16 @@ def refresh_prices(deps: Deps) -> tuple[str, ...]:
         return ()
     names = sorted({pool.instance_type for pool in deps.policy.pools.values()})
     try:
-        told = {name: dict(prices) for name, prices in deps.live_prices(names).items()}
+        answer = deps.live_prices(names)
+        told = {name: dict(prices) for name, prices in answer.prices.items()}
         zones = _zones(deps)
     except (Denied, Retry) as no:
         PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
         return (f"prices could not be read: {no}",)
     PRICES.put(deps.state, deps.name, LivePrices(at=deps.now(), prices=told, zones=zones))
-    PRICES_READ.put(deps.state, deps.name, Mark(), ttl_s=ASK_EVERY_S)
-    return (f"read prices of {len(told)} of {len(names)} types",)
+    note = "; ".join(answer.refused)
+    PRICES_READ.put(deps.state, deps.name, Mark(note=note), ttl_s=AGAIN_S if note else ASK_EVERY_S)
+    return (f"read prices of {len(told)} of {len(names)} types" + (f"; {note}" if note else ""),)
 
 
 def _zones(deps: Deps) -> dict[str, SpotLearnt]:

@@ -10,6 +10,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.cycle.planning import preview
@@ -20,6 +21,7 @@ from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
 from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
+from pilotlight.state_schema.marks import PRICES_READ
 from pilotlight.tools.glance.action_items import action_lines
 from pilotlight.tools.glance.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
 from pilotlight.units import HOUR
@@ -77,7 +79,7 @@ def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterabl
         ),
         usd_per_hour=plan.usd_per_hour_before,
         waiting=tuple(_waiting(plan)),
-        findings=tuple(one for one in plan.findings if not one.uid),
+        findings=(*(one for one in plan.findings if not one.uid), *_unread(deps)),
         budgets=tuple(_left(deps, now, stands)),
         held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
         approvals=tuple(_approvals(deps, plan)),
@@ -93,6 +95,13 @@ def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterabl
         prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
     )
     return msgspec.structs.replace(seen, needs=tuple(action_lines(seen)))
+
+
+def _unread(deps: Deps) -> Iterator[Finding]:
+    """What the cloud did not tell of prices when it was last asked, by the right that is missing."""
+    read = PRICES_READ.get(deps.state, deps.name)
+    if read is not None and read.value.note:
+        yield Finding(subject="prices", code="price-unread", message=read.value.note)
 
 
 def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:

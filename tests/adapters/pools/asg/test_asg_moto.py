@@ -101,13 +101,13 @@ def test_spot_prices_are_told_with_their_zone_and_day(dynamodb_server: str) -> N
     with serving(aws) as lists:  # moto has no Price List.
         urls = {"AWS_ENDPOINT_URL": dynamodb_server, "AWS_ENDPOINT_URL_PRICING": lists["AWS_ENDPOINT_URL"]}
         shop = asg.open_shop(REGION, CloudAccount({}, world().clock, lambda: "", {**lists, **urls}))
-        found = shop.prices(["g5.xlarge", "g99.xlarge"])
+        found = shop.prices(["g5.xlarge", "g99.xlarge"]).prices
         assert list(found) == ["g5.xlarge"]
         price = found["g5.xlarge"]["spot"]
         assert price.usd_per_hour > 0
         assert price.source.startswith(f"EC2 {REGION}")
         assert str(found["g5.xlarge"]["on-demand"].usd_per_hour) == "1.006"
-        assert shop.prices([]) == {}
+        assert shop.prices([]).prices == {}
         assert isinstance(shop, SpotShop)
         week = shop.spot_prices(["g5.xlarge", "g99.xlarge"], world().clock.now())
         assert {name.partition("/")[0] for name in week} == {"g5.xlarge"}

@@ -1,6 +1,6 @@
 """Shop of a region: EC2's types, zones and spot prices, the Price List's on demand, Service Quotas' vCPUs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ from pilotlight.adapters.pools.asg.service_quotas import quota_usage, read_quota
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import DiskPrice, Price
-from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices
+from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices, ToldPrices
 from pilotlight.ports.state import Clock
 
 GPU_FAMILIES = ("g*", "p*")
@@ -121,19 +121,23 @@ class AsgShop:
     def __init__(self, ec2: QueryApi, pricing: JsonApi, quotas: JsonApi, region: str, clock: Clock) -> None:
         self._ec2, self._pricing, self._quotas, self._region, self._clock = ec2, pricing, quotas, region, clock
 
-    def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
-        """On demand as the Price List has them, none without the right to it; spot's of the dearest zone that has the
-        type: no node costs more."""
+    def prices(self, names: Sequence[str]) -> ToldPrices:
+        """On demand as the Price List has them; spot's of the dearest zone that has the type: no node costs more. Each
+        needs a right of its own."""
         now = self._clock.now()
-        spot = self._spot(names, now)
-        try:
-            listed = _on_demand(self._pricing, self._region, names, now)
-        except Forbidden:
-            listed = {}
-        found: dict[str, dict[CapacityType, Price]] = {name: {"on-demand": price} for name, price in listed.items()}
-        for name, price in spot.items():
-            found.setdefault(name, {})["spot"] = price
-        return found
+        asked: Mapping[CapacityType, tuple[str, Callable[[], Mapping[str, Price]]]] = {
+            "on-demand": ("pricing:GetProducts", lambda: _on_demand(self._pricing, self._region, names, now)),
+            "spot": ("ec2:DescribeSpotPriceHistory", lambda: self._spot(names, now)),
+        }
+        found: dict[str, dict[CapacityType, Price]] = {}
+        refused: list[str] = []
+        for kind, (right, ask) in asked.items():
+            try:
+                for name, price in ask().items():
+                    found.setdefault(name, {})[kind] = price
+            except Forbidden as no:
+                refused.append(f"{right} is refused, so prices of {kind} grow old: {no}")
+        return ToldPrices(prices=found, refused=tuple(refused))
 
     def disk_prices(self, names: Sequence[str]) -> Mapping[str, DiskPrice]:
         try:

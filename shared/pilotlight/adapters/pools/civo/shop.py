@@ -6,9 +6,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.offers.catalog import Price
-from pilotlight.facts.offers.cloud_shop import Assortment, Size
+from pilotlight.facts.offers.cloud_shop import Assortment, Size, ToldPrices
 
 
 class _Size(msgspec.Struct, frozen=True):
@@ -30,8 +28,8 @@ class CivoShop:
     def sizes(self) -> Sequence[Size]:
         return [_fact(size) for size in self._api.get("/v2/sizes", list[_Size])]
 
-    def prices(self, names: Sequence[str]) -> Mapping[str, Mapping[CapacityType, Price]]:
-        return {}
+    def prices(self, names: Sequence[str]) -> ToldPrices:
+        return ToldPrices(prices={})
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         found = {size.name: size for size in self.sizes()}

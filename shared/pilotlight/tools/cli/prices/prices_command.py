@@ -14,6 +14,7 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
+from pilotlight.facts.offers.cloud_shop import ToldPrices
 from pilotlight.ports.clouds import CloudAccount, DiskShop
 from pilotlight.settings import deployed_settings
 
@@ -49,8 +50,8 @@ def prices(
     Example: [bold]pilotlight prices aws-us-east-1.yaml --region us-east-1 --dry-run[/bold]
     """
     catalog = _read(file)
-    prices, disks = _told(catalog, region, file)
-    changes, missing = compare_prices(catalog, prices)
+    told, disks = _told(catalog, region, file)
+    changes, missing = compare_prices(catalog, told.prices)
     missing += [f"disks/{name}" for name in catalog.disks if name not in disks]
     if not dry_run:
         _write(file, catalog_text(catalog, region, changes, disks, datetime.now(UTC)))
@@ -66,10 +67,8 @@ def prices(
             typer.echo(_disk_line(name, catalog.disks.get(name), disk))
         typer.echo("dry run: nothing is written" if dry_run else f"wrote {file}")
     if missing:
-        raise Failed(
-            f"{region} tells no price of {', '.join(missing)}: kept as it was; is the type sold there, and may the "
-            "role call pricing:GetProducts and ec2:DescribeSpotPriceHistory?"
-        )
+        why = "; ".join(told.refused) or "is the type sold there?"
+        raise Failed(f"{region} tells no price of {', '.join(missing)}: kept as it was; {why}")
 
 
 def compare_prices(
@@ -113,9 +112,7 @@ def _read(file: Path) -> Catalog:
         raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _told(
-    catalog: Catalog, region: str, file: Path
-) -> tuple[Mapping[str, Mapping[CapacityType, Price]], Mapping[str, DiskPrice]]:
+def _told(catalog: Catalog, region: str, file: Path) -> tuple[ToldPrices, Mapping[str, DiskPrice]]:
     from pilotlight.adapters.clocks import SystemClock
     from pilotlight.adapters.pools.asg import open_shop
     from pilotlight.tools.cli.prices.sizes_command import CLOUDS as BILLS

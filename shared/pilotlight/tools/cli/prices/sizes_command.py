@@ -70,7 +70,7 @@ def sizes(
     elif catalog:
         from pilotlight.ports.clouds import DiskShop
 
-        known = shop.prices([size.name for size in chosen])
+        known = shop.prices([size.name for size in chosen]).prices
         disks = shop.disk_prices(bills.disks) if isinstance(shop, DiskShop) else {}
         typer.echo(_file(bills, where, chosen, known, disks, datetime.now(UTC)), nl=False)
     else:

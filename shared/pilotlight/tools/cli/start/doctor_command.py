@@ -108,7 +108,7 @@ def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, Po
         clouds = {state.name: state for state in site.deps.pools.describe()}
     except PilotlightError as error:
         return None, [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
-    return clouds, _shop(site, offered, clouds)
+    return clouds, (*_shop(site, offered, clouds), *_rights_at_aws(site))
 
 
 def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]) -> Sequence[Check]:
@@ -123,6 +123,14 @@ def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]
         return tuple(shop_checks(site.policy, offered, shop.assortment(names), clouds))
     except PilotlightError as error:
         return [Check(code="size", subject=site.settings.pools, verdict="unknown", what=str(error), fix=_CLOUD)]
+
+
+def _rights_at_aws(site: "App") -> Sequence[Check]:
+    from pilotlight.tools.checkup.aws_rights import aws_rights
+
+    kind, _, where = site.settings.pools.partition(":")
+    settings = site.settings
+    return tuple(aws_rights(where, site.policy, settings.environ, settings.role_arn)) if kind == "asg" else ()
 
 
 def look(site: "App", now: datetime) -> Survey:
