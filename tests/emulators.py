@@ -22,8 +22,12 @@ PUBSUB = Path("platform/pubsub-emulator/lib")
 # One request at a time: moto checks a condition and writes in two steps, which DynamoDB does in one.
 MOTO = """
 import sys
+from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.responses import ActionResult
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import run_simple
+# It knows no instance refresh: none runs.
+AutoScalingResponse.describe_instance_refreshes = lambda self: ActionResult({"InstanceRefreshes": []})
 run_simple("127.0.0.1", int(sys.argv[1]), DomainDispatcherApplication(create_backend_app), threaded=False)
 """
 

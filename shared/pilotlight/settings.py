@@ -44,12 +44,14 @@ AWS_REGION                      the region of a table, and of a secret without a
 AWS_DEFAULT_REGION              the same where that is unset
 AWS_ROLE_ARN                    the role that acts on AWS, by AWS_WEB_IDENTITY_TOKEN_FILE, or without it by who this
                                 function is at Google. Else as boto3 finds a credential: AWS_ACCESS_KEY_ID, a
-                                container's, a profile, an instance's
+                                container's, a profile, an instance's. In functions K_SERVICE, in pods
+                                KUBERNETES_SERVICE_HOST says that Google may know who a cluster's ``role_arn`` is for
+AWS_ROLE_SESSION_NAME           the session of a role that is taken; unset: ``pilotlight``
 OTEL_EXPORTER_OTLP_ENDPOINT     ``http://HOST:4318``: billing_tick pushes its cluster's figures there (OTLP over
                                 HTTP, as JSON); unset: nothing is pushed
 OTEL_EXPORTER_OTLP_HEADERS      headers that go with them: ``key=value,key=value``
-HTTPS_PROXY                     the proxy of ``send --url``, ``trace --prometheus`` and ``prices``, by requests;
-                                also HTTP_PROXY and, for what goes past it, NO_PROXY. This machine needs none
+HTTPS_PROXY                     the proxy of calls to AWS; by requests that of ``send --url``, ``trace --prometheus``,
+                                ``prices`` (HTTP_PROXY too). NO_PROXY names what goes past it. This machine needs none
 REQUESTS_CA_BUNDLE              a file of the authorities that those commands trust, instead of requests' own
 XDG_STATE_HOME                  where state of a person's programs lies
 ==============================  =========================================================================

@@ -9,7 +9,7 @@ OUTSIDE = ("doorway/", "tools/", "chaos/")
 ALLOWED = {
     "flow/abreast.py": 1,  # A cluster's thread hands its error to the caller, who answers for it.
     "adapters/cluster/kubernetes/access/logins.py": 1,  # A login's thread hands its error to the caller.
-    "adapters/cluster/kubernetes/access/tunnels.py": 1,  # A tunnel is closed, and the error goes on.
+    "adapters/tunnels.py": 1,  # A tunnel is closed, and the error goes on.
     "adapters/http.py": 3,  # A connection is closed, and the error goes on.
     "adapters/outbox/pubsub.py": 1,  # A message that is not taken is sent again.
 }

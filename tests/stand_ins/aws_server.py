@@ -84,7 +84,9 @@ class Aws:
     launch template made instances, else its third.
     ``cores`` are the vCPUs of types. ``reuse`` are pools whose warm pool takes nodes back, with its sizes, by AWS's
     names; their nodes are protected but the ``unprotected``; ``refilled`` counts what AWS launched into one by itself.
-    ``ailing`` are the health issues of pools' node groups, ``ami`` their AMI type; ``updates`` of node groups end so.
+    Such pools are plain groups: the warm pool of a node group, in ``eks_warm``, is set by EKS alone.
+    ``ailing`` are the health issues of pools' node groups, ``kept`` what EKS keeps of them; ``updates`` of node groups
+    end so. ``policies``, ``scheduled_actions`` and ``refreshes`` are those of pools' groups.
     ``scheduled`` are the events of instances, as EC2 describes them; without the right to that it ``tells`` nothing.
     ``at_once`` groups take LaunchInstances; the others have a launch configuration, and try on by themselves.
     """
@@ -103,7 +105,11 @@ class Aws:
         self.unprotected: set[str] = set()
         self.refilled = 0
         self.ailing: dict[str, list[dict[str, Any]]] = {}
-        self.ami = "AL2023_x86_64_NVIDIA"
+        self.eks_warm: dict[str, dict[str, Any]] = {}
+        self.kept: dict[str, dict[str, Any]] = {}
+        self.policies: dict[str, list[dict[str, Any]]] = {}
+        self.scheduled_actions: dict[str, list[str]] = {}
+        self.refreshes: dict[str, list[str]] = {}
         self.updates: list[dict[str, Any]] = []
         self.scheduled: dict[str, list[dict[str, Any]]] = {}
         self.tells = True
@@ -129,7 +135,8 @@ class Aws:
 
     def group_name(self, pool: str) -> str:
         """As EKS names the group of a node group, or the name itself."""
-        return f"eks-{pool}-nodes-0a1b2c3d-1111-2222-3333-444455556666" if self.eks else f"{pool}-nodes"
+        managed = self.eks and pool not in self.reuse
+        return f"eks-{pool}-nodes-0a1b2c3d-1111-2222-3333-444455556666" if managed else f"{pool}-nodes"
 
     def changes(self) -> list[tuple[str, dict[str, Any]]]:
         """The calls that change something."""
@@ -152,7 +159,8 @@ class Aws:
 
     def _group(self, pool: str) -> dict[str, Any]:
         group = self.group_name(pool)
-        tags = {"eks:cluster-name": EKS, "eks:nodegroup-name": f"{pool}-nodes"} if self.eks else {}
+        managed = self.eks and pool not in self.reuse
+        tags = {"eks:cluster-name": EKS, "eks:nodegroup-name": f"{pool}-nodes"} if managed else {}
         template = (
             {"LaunchTemplate": {"LaunchTemplateName": f"{pool}-template"}}
             if self.at_once
@@ -341,6 +349,8 @@ class Aws:
         if pool in self.reuse:
             config = {**self.reuse[pool], "PoolState": "Stopped", "InstanceReusePolicy": {"ReuseOnScaleIn": True}}
             return {"WarmPoolConfiguration": config, "WarmPoolSize": size, "NewInstancesProtectedFromScaleIn": True}
+        if pool in self.eks_warm:
+            return {"WarmPoolConfiguration": self.eks_warm[pool], "WarmPoolSize": size}
         warm = {"WarmPoolConfiguration": {"MinSize": 0, "PoolState": "Stopped"}, "WarmPoolSize": size}
         return warm if size else {}
 
@@ -380,6 +390,10 @@ class Aws:
             return known[1]
         if not self.at_once:
             raise Refused(400, "ValidationError", "LaunchInstances needs a launch template")
+        if any("-az" in zone for zone in asked.get("AvailabilityZones", ())):
+            raise Refused(
+                400, "ValidationError", "AvailabilityZones takes names of zones, AvailabilityZoneIds their ids"
+            )
         pool, count = self._pool(asked["AutoScalingGroupName"]), asked["RequestedCapacity"]
         before = set(self.world.nodes)
         errors = self._launch(pool, count, (asked.get("AvailabilityZones") or [""])[0])
@@ -451,6 +465,8 @@ class Aws:
     def _PutWarmPool(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert (asked["PoolState"], asked["InstanceReusePolicy"]) == ("Stopped", {"ReuseOnScaleIn": True})
         pool = self._pool(asked["AutoScalingGroupName"])
+        if self.eks and pool not in self.reuse:
+            raise Refused(400, "ValidationError", "the warm pool of a managed node group is changed by Amazon EKS")
         self.reuse[pool] = {key: asked[key] for key in ("MaxGroupPreparedCapacity", "MinSize")}
         self._fill(pool)
         return {}
@@ -470,21 +486,60 @@ class Aws:
 
     def _DescribeNodegroup(self, asked: dict[str, Any]) -> dict[str, Any]:
         name = asked["nodegroupName"]
-        issues = self.ailing.get(self._node_group(name), [])
-        return {"nodegroup": {"nodegroupName": name, "amiType": self.ami, "health": {"issues": issues}}}
+        pool = self._node_group(name)
+        kept = {"status": "ACTIVE", "nodeRepairConfig": {"enabled": False}, **self.kept.get(pool, {})}
+        return {"nodegroup": {"nodegroupName": name, "health": {"issues": self.ailing.get(pool, [])}, **kept}}
 
     def _UpdateNodegroupConfig(self, asked: dict[str, Any]) -> dict[str, Any]:
-        pool, wanted = self._node_group(asked["nodegroupName"]), asked["warmPoolConfig"]
+        """An update sets the group by what EKS keeps of it: what was changed at Auto Scaling meanwhile is undone."""
+        pool = self._node_group(asked["nodegroupName"])
         assert asked["clientRequestToken"]
+        kept = self.kept.setdefault(pool, {})
+        sizes = {"minSize": 0, "maxSize": 100, **kept.get("scalingConfig", {}), **asked.get("scalingConfig", {})}
+        wants = sizes.pop("desiredSize", self.world.fleet.desired[pool])
+        if not sizes["minSize"] <= wants <= sizes["maxSize"]:
+            raise Refused(400, "InvalidParameterException", f"{wants} is not within {sizes}")
         if not self.updates:
             self.updates.append({"id": "u-1", "status": "Successful"})
-        if self.updates[0]["status"] == "Successful" and wanted["enabled"]:
-            assert (wanted["poolState"], wanted["reuseOnScaleIn"]) == ("STOPPED", True)
-            most, least = wanted["maxGroupPreparedCapacity"], wanted["minSize"]
-            self.reuse[pool] = {"MaxGroupPreparedCapacity": most, "MinSize": least}
-        elif self.updates[0]["status"] == "Successful":
-            self._DeleteWarmPool({"AutoScalingGroupName": self.group_name(pool)})
+        if self.updates[0]["status"] == "Successful":
+            kept |= {key: asked[key] for key in ("nodeRepairConfig",) if key in asked} | {"scalingConfig": sizes}
+            most = {"MinSize": sizes["minSize"], "MaxSize": sizes["maxSize"]}
+            self.extra[pool] = {**self.extra.get(pool, {}), **most}
+            self.world.fleet.desired[pool] = wants
+            if not asked.get("warmPoolConfig", {"enabled": True})["enabled"]:
+                self.eks_warm.pop(pool, None)
         return {"update": {"id": self.updates[0]["id"], "status": "InProgress"}}
+
+    def _DescribePolicies(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return {"ScalingPolicies": self.policies.get(self._pool(asked["AutoScalingGroupName"]), [])}
+
+    def _DescribeScheduledActions(self, asked: dict[str, Any]) -> dict[str, Any]:
+        names = self.scheduled_actions.get(self._pool(asked["AutoScalingGroupName"]), [])
+        return {"ScheduledUpdateGroupActions": [{"ScheduledActionName": name} for name in names]}
+
+    def _DescribeInstanceRefreshes(self, asked: dict[str, Any]) -> dict[str, Any]:
+        found = self.refreshes.get(self._pool(asked["AutoScalingGroupName"]), [])
+        return {"InstanceRefreshes": [{"InstanceRefreshId": f"r-{n}", "Status": one} for n, one in enumerate(found)]}
+
+    def _UpdateAutoScalingGroup(self, asked: dict[str, Any]) -> dict[str, Any]:
+        pool = self._pool(asked["AutoScalingGroupName"])
+        self.extra[pool] = {**self.extra.get(pool, {}), **asked}
+        return {}
+
+    def _SuspendProcesses(self, asked: dict[str, Any]) -> dict[str, Any]:
+        pool = self._pool(asked["AutoScalingGroupName"])
+        mine = self.extra.setdefault(pool, {})
+        still = [
+            one for one in mine.get("SuspendedProcesses", []) if one["ProcessName"] not in asked["ScalingProcesses"]
+        ]
+        mine["SuspendedProcesses"] = still + [{"ProcessName": name} for name in asked["ScalingProcesses"]]
+        return {}
+
+    def _ResumeProcesses(self, asked: dict[str, Any]) -> dict[str, Any]:
+        mine = self.extra.setdefault(self._pool(asked["AutoScalingGroupName"]), {})
+        there = mine.get("SuspendedProcesses", [])
+        mine["SuspendedProcesses"] = [one for one in there if one["ProcessName"] not in asked["ScalingProcesses"]]
+        return {}
 
     def _DescribeUpdate(self, asked: dict[str, Any]) -> dict[str, Any]:
         self._node_group(asked["nodegroupName"])

@@ -3,7 +3,7 @@
 boto3's own time limits are for one piece of an answer each, so a server that drips keeps a call alive for ever.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
 
+from pilotlight.adapters.aws_api.forms import site_at
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Site, Takes, target_of
 from pilotlight.units import Seconds
@@ -27,8 +28,8 @@ IN_MEMORY = 8 * 1024 * 1024
 class Wire:
     """Sends for a boto3 client that has ``send`` as its ``before-send``; a call of its own ends within ``within_s``."""
 
-    def __init__(self, within_s: Seconds) -> None:
-        self._within_s = within_s
+    def __init__(self, within_s: Seconds, environ: Mapping[str, str] = {}) -> None:
+        self._within_s, self._environ = within_s, environ
         self._sites: dict[str, Site] = {}
         self._lock = Lock()
         self._mine = local()
@@ -71,7 +72,7 @@ class Wire:
     def _site(self, url: str) -> Site:
         where = urlsplit(url)
         with self._lock:
-            return self._sites.setdefault(f"{where.scheme}://{where.netloc}", Site(url))
+            return self._sites.setdefault(f"{where.scheme}://{where.netloc}", site_at(url, self._environ))
 
 
 class _Body:

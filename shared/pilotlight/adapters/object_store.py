@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.forms import address, site_at
 from pilotlight.adapters.aws_api.signing import signed_get
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
@@ -143,7 +143,9 @@ class Objects:
         headers = signed_get(url, self._credentials.keys(), self._region, datetime.now(UTC))
         try:
             with Deadline(within_s) as deadline:
-                answer = Site(url).ask(deadline, "GET", target_of(url), headers=headers, takes=Takes(into=into))
+                answer = site_at(url, self._environ).ask(
+                    deadline, "GET", target_of(url), headers=headers, takes=Takes(into=into)
+                )
         except Broken as error:
             raise Unavailable(f"{uri}: S3 does not answer ({error})") from None
         if answer.status in ELSEWHERE:
@@ -168,7 +170,7 @@ class Objects:
     def _wire(self) -> "Wire":
         from pilotlight.adapters.aws_wire import Wire
 
-        return Wire(READ_S)
+        return Wire(READ_S, self._environ)
 
     def _s3_names(self, bucket: str, prefix: str) -> Iterator[tuple[str, datetime]]:
         with _s3_explained(f"s3://{bucket}"):

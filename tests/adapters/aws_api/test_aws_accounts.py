@@ -1,10 +1,12 @@
 """One role an account: taken by the deployment's own credential, signed, or by its web identity."""
 
 import base64
+from pathlib import Path
 
 import pytest
 from answering import answering
-from aws_server import EKS, OTHER, REGION, ROLE, SECRET, SESSION, Aws, serving
+from aws_server import EKS, KEY, KEYS, OTHER, REGION, ROLE, SECRET, SESSION, Aws, serving
+from botocore.exceptions import ClientError, UnauthorizedSSOTokenError
 from small_cloud import world
 
 from pilotlight.adapters.aws_api.credentials import Credentials
@@ -22,6 +24,62 @@ def test_another_accounts_role_is_taken_by_ones_own_credential() -> None:
         credentials = Credentials(REGION, environ, ROLE)
         assert [credentials.keys() for _ in range(2)] == [Keys("ASIAOTHER00000000", "other", "session")] * 2
         assert [(action, asked["RoleArn"]) for action, asked in aws.calls] == [("AssumeRole", ROLE)]
+
+
+def test_a_role_is_taken_by_what_boto3_finds_where_the_environment_names_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A laptop's profile: its keys sign AssumeRole, with the external id and the session's name that are wanted."""
+    (tmp_path / "credentials").write_text(
+        f"[work]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\naws_session_token={SESSION}\n"
+    )
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    aws = Aws(world())
+    with serving(aws) as environ:
+        own = {"AWS_ENDPOINT_URL": environ["AWS_ENDPOINT_URL"], "AWS_ROLE_SESSION_NAME": "night-shift"}
+        assert Credentials(REGION, own, f"{ROLE}?external_id=partner-7").keys().key == OTHER
+    ((action, asked),) = aws.calls
+    wanted = {"RoleArn": ROLE, "RoleSessionName": "night-shift", "ExternalId": "partner-7"}
+    assert (action, asked) == ("AssumeRole", wanted)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "says"),
+    [
+        (UnauthorizedSSOTokenError(), Forbidden, "run aws sso login"),
+        (
+            ClientError(
+                {"Error": {"Code": "AccessDenied", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}},
+                "AssumeRole",
+            ),
+            Forbidden,
+            "AssumeRole with 403: AccessDenied",
+        ),
+        (
+            ClientError(
+                {"Error": {"Code": "RequestExpired", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 400}},
+                "AssumeRole",
+            ),
+            Forbidden,
+            "check the clock of this machine",
+        ),
+    ],
+    ids=["a login that ended", "a role that may not be taken", "a clock that is wrong"],
+)
+def test_what_boto3_fails_with_is_told_as_what_it_is(
+    raised: Exception, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, with what to do; it is no crash."""
+
+    def fails(_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("botocore.session.Session.get_credentials", fails)
+    with pytest.raises(kind, match=says):
+        Credentials(REGION, {}).keys()
 
 
 def test_groups_of_another_account_are_taken_over_as_its_role() -> None:

@@ -10,18 +10,23 @@ import pytest
 from answering import answering
 from aws_server import KEY, KEYS, REGION, SECRET, SESSION
 from aws_wire_format import signature_holds
+from botocore.session import Session
+from forward_proxy import forward_proxy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.forms import address, site_at
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import HttpAnswer
+from pilotlight.adapters.clocks import SystemClock
+from pilotlight.adapters.http import HttpAnswer, Site
+from pilotlight.adapters.pools.asg import open_pools
 from pilotlight.errors import (
+    BadInput,
     BadRequest,
     Busy,
     Forbidden,
@@ -32,7 +37,7 @@ from pilotlight.errors import (
     Unavailable,
     Unsure,
 )
-from pilotlight.ports.clouds import OPEN
+from pilotlight.ports.clouds import OPEN, CloudAccount
 
 NOW = datetime(2026, 11, 22, 7, 30, tzinfo=UTC)
 LETTERS = st.text(ascii_letters + digits + "/+=", min_size=1, max_size=60)
@@ -110,6 +115,12 @@ REFUSALS = {
     "in contention": (500, "ResourceContention", Busy),
     "out of stock": (500, "InsufficientInstanceCapacity", NoCapacity),
     "no addresses": (400, "InsufficientFreeAddressesInSubnet", NoCapacity),
+    "no addresses to be had": (503, "InsufficientAddressCapacity", NoCapacity),
+    "no room on its host": (500, "InsufficientCapacityOnHost", NoCapacity),
+    "a type that a zone does not have": (400, "Unsupported", NoCapacity),
+    "a clock that is late": (403, "RequestTimeTooSkewed", Forbidden),
+    "a clock that is ahead": (403, "RequestInTheFuture", Forbidden),
+    "a signature that is not taken": (400, "InvalidSignatureException", Forbidden),
     "over the quota": (400, "VcpuLimitExceeded", QuotaExceeded),
     "no rights": (403, "AccessDenied", Forbidden),
     "a credential that ended": (403, "ExpiredToken", Forbidden),
@@ -147,11 +158,37 @@ def test_ec2s_errors_are_read_too() -> None:
 
 
 def test_services_are_where_boto3_has_them() -> None:
-    """Its region's address, China's own, or the one that the environment names for it or for all."""
+    """Its region's address, or the one that the environment names for it or for all."""
     assert address("ec2", "eu-west-1", {}) == "https://ec2.eu-west-1.amazonaws.com"
-    assert address("autoscaling", "cn-north-1", {}) == "https://autoscaling.cn-north-1.amazonaws.com.cn"
     named = {"AWS_ENDPOINT_URL": "http://all/", "AWS_ENDPOINT_URL_AUTO_SCALING": "http://one"}
     assert [address(name, "eu-west-1", named) for name in ("autoscaling", "ec2")] == ["http://one", "http://all"]
+
+
+@pytest.mark.parametrize(
+    ("region", "says"),
+    [
+        ("cn-north-1", "China"),
+        ("us-gov-west-1", "GovCloud"),
+        ("eusc-de-east-1", "European Sovereign Cloud"),
+        ("us-iso-east-1", "isolated"),
+    ],
+)
+def test_a_partition_that_is_not_served_is_refused_by_its_name(region: str, says: str) -> None:
+    """Before anything is asked; botocore knows each region as another partition's."""
+    assert Session().get_partition_for_region(region) != "aws"
+    with pytest.raises(BadInput, match=says):
+        open_pools(f"{region}/prod", CloudAccount({}, SystemClock(), str, {}))
+
+
+def test_services_are_reached_by_the_proxy_that_the_environment_names() -> None:
+    """The proxy tunnels to the service's own name; what NO_PROXY excepts, and plain HTTP, goes past it."""
+    with forward_proxy("127.0.0.1:9") as proxy:
+        own = {**KEYS, "HTTPS_PROXY": proxy.url, "NO_PROXY": "sts.eu-west-1.amazonaws.com,.internal"}
+        with pytest.raises(Unavailable), Deadline(5) as deadline:
+            site_at("https://ec2.eu-west-1.amazonaws.com", own).ask(deadline, "GET", "/")
+        past = [site_at(url, own) for url in ("https://sts.eu-west-1.amazonaws.com", "https://a.internal", "http://b")]
+        assert [type(one) for one in past] == [Site] * 3
+    assert proxy.asked == ["ec2.eu-west-1.amazonaws.com:443"]
 
 
 ASSUMED = (

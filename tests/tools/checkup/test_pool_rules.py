@@ -7,6 +7,7 @@ import pytest
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.pool_rules import rule_checks
+from pilotlight.tools.install.handover import GroupState
 
 
 def said(
@@ -84,3 +85,47 @@ def test_a_warm_pool_that_nobody_asked_for_is_told() -> None:
     policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="x", max=4, standby=2)})
     state = PoolState(name="gpu", desired=0, standby=2, rules=PoolRules(group="gpu-asg", most=4))
     assert [check.code for check in rule_checks(policy, {"gpu": state})] == ["pool-rules"]
+
+
+def test_a_zone_by_its_id_is_told_and_is_not_foreign() -> None:
+    """EC2 launches there; nodes and volumes carry its name."""
+    ((code, verdict, fix),) = said(zones=("usw2-az1",))
+    assert (code, verdict, fix) == ("pool-zones", "warning", "write names in pools.gpu.zones: a")
+
+
+def told_of(group: GroupState, **fields: Any) -> list[tuple[str, str]]:
+    """Verdict and words of each check of that group, of a pool whose size and zones are well."""
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="g5.xlarge", max=4, **fields)})
+    state = PoolState(name="gpu", desired=0, rules=PoolRules(group="gpu-asg", most=4, zones=("a",)))
+    return [(c.verdict, c.what) for c in rule_checks(policy, {"gpu": state}, {"gpu": group})]
+
+
+HANDS_TOLD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+    "it ends old nodes": ({"settings": {"max-lifetime": "604800"}}, {}, "fault", "MaxInstanceLifetime ends nodes"),
+    "EKS repairs": ({"settings": {"repairs": "true"}}, {}, "fault", "node auto repair of EKS replaces nodes"),
+    "policies size it": ({"settings": {"alarms": "true"}}, {}, "fault", "scaling policies size it"),
+    "a calendar sizes it": ({"settings": {"schedules": "true"}}, {}, "fault", "scheduled actions size it"),
+    "spot is replaced": (
+        {"settings": {"capacity-rebalance": "true"}}, {"capacity_type": "spot"}, "warning", "Capacity Rebalancing buys",
+    ),
+    "an update runs": ({"settings": {}, "busy": "EKS is UPDATING node group x"}, {}, "fault", "EKS is UPDATING"),
+    "nodes are to stand by in a node group": (
+        {"settings": {}, "managed": True}, {"standby": 2}, "warning", "EKS keeps the warm pool of a node group",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "fields", "verdict", "says"), HANDS_TOLD.values(), ids=HANDS_TOLD)
+def test_each_other_hand_on_a_group_is_told(
+    group: dict[str, Any], fields: dict[str, Any], verdict: str, says: str
+) -> None:
+    """One line, with what it does; it is not called well beside that."""
+    ((level, what),) = told_of(GroupState(group="gpu-asg", **group), **fields)
+    assert (level, says in what) == (verdict, True)
+
+
+def test_what_a_group_leaves_to_us_is_not_told() -> None:
+    """Every switch off, and Capacity Rebalancing where there is no spot to replace."""
+    off = {"max-lifetime": "0", "repairs": "false", "alarms": "false", "schedules": "false"}
+    group = GroupState(group="gpu-asg", settings={**off, "capacity-rebalance": "true"})
+    assert [verdict for verdict, _ in told_of(group)] == ["ok"]

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pilotlight.adapters.aws_api.forms import address, form
+from pilotlight.adapters.aws_api import refusals
+from pilotlight.adapters.aws_api.forms import address, form, site_at
 from pilotlight.adapters.aws_api.signing import FORM, Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
@@ -33,6 +34,12 @@ EARLY_S: Seconds = 300
 KEPT_S: Seconds = 900
 """What boto3 found is asked for again after so long: it renews what ends."""
 SESSION = "pilotlight"
+"""A role's session, where AWS_ROLE_SESSION_NAME names none."""
+EXTERNAL = "?external_id="
+OWN = ("AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+"""Variables of a credential of its own, and then of a web identity: K_SERVICE is set in every function at Google, and
+AWS_ROLE_ARN says that whoever runs elsewhere there shows its identity."""
+IDENTITY = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "K_SERVICE")
 CONTAINER_HOST = "http://169.254.170.2"
 LOCAL_HOSTS = ("169.254.170.2", "169.254.170.23", "fd00:ec2::23", "127.0.0.1", "localhost", "::1")
 """Hosts that a container's credential may be asked of without TLS, as AWS's SDKs have them."""
@@ -52,12 +59,15 @@ class _Assumed(msgspec.Struct, frozen=True):
 
 class Credentials:
     """This process's credential for AWS, or that of a ``role`` which it takes, by ``site``. Nothing is asked before it
-    is used."""
+    is used. The role is its ARN, with ``?external_id=ID`` behind it where its trust asks for one."""
 
     def __init__(
-        self, region: str, environ: Mapping[str, str], role: str = "", site: Callable[[str], Site] = Site
+        self, region: str, environ: Mapping[str, str], role: str = "", site: Callable[[str], Site] | None = None
     ) -> None:
-        self._region, self._environ, self._role, self._site = region, environ, role, site
+        self._region, self._environ = region, environ
+        self._role, _, self._external = role.partition(EXTERNAL)
+        self._site = site or (lambda url: site_at(url, environ))
+        self._name = environ.get("AWS_ROLE_SESSION_NAME") or SESSION
         self._keys, self._ends = Keys("", ""), 0.0
         self._session: Session | None = None
         self._lock = Lock()
@@ -85,12 +95,18 @@ class Credentials:
 
     def _of_role(self, role: str) -> _Given:
         """Of another account, say: by who this is where that is a web identity, else by its own credential."""
-        named = ("AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
-        if not any(self._environ.get(name) for name in named):
+        own = self._environ
+        if not any(own.get(name) for name in OWN) and any(own.get(name) for name in IDENTITY):
             return self._of_identity(role)
-        keys, _ = self._own()
+        try:
+            keys, _ = self._own()
+        except Forbidden:
+            if "KUBERNETES_SERVICE_HOST" not in own:
+                raise
+            return self._of_identity(role)  # A pod of GKE.
         url, action = address("sts", self._region, self._environ), "AssumeRole"
-        body = form(action, "sts", {"RoleArn": role, "RoleSessionName": SESSION})
+        asked = {"RoleArn": role, "RoleSessionName": self._name}
+        body = form(action, "sts", asked | ({"ExternalId": self._external} if self._external else {}))
         headers = signed_headers(url, body, keys, "sts", self._region, datetime.now(UTC))
         with Deadline(WAIT_S) as deadline:
             return _assumed(deadline, self._site(url), action, body, headers, keys).Credentials
@@ -99,7 +115,7 @@ class Credentials:
         """AssumeRoleWithWebIdentity. The audience at Google is the role itself: no token for another use does."""
         file = self._environ.get("AWS_WEB_IDENTITY_TOKEN_FILE", "")
         token = _file(file) if file else identity_token(role)
-        params = {"RoleArn": role, "RoleSessionName": SESSION, "WebIdentityToken": token}
+        params = {"RoleArn": role, "RoleSessionName": self._name, "WebIdentityToken": token}
         url, action = address("sts", self._region, self._environ), "AssumeRoleWithWebIdentity"
         body, hidden = form(action, "sts", params), Keys("", "", token)
         with Deadline(WAIT_S) as deadline:  # Asked without a credential, because it gives one.
@@ -127,7 +143,7 @@ class Credentials:
 
     def _of_boto3(self) -> Keys:
         try:
-            from botocore.exceptions import BotoCoreError
+            from botocore.exceptions import BotoCoreError, ClientError, SSOError
             from botocore.session import Session
         except ImportError:
             raise Forbidden(
@@ -138,8 +154,13 @@ class Credentials:
             self._session = self._session or Session()
             found = self._session.get_credentials()
             frozen = found.get_frozen_credentials() if found else None
+        except SSOError as error:
+            raise Forbidden(f"credentials for AWS: {error}; run aws sso login") from None
         except BotoCoreError as error:
             raise Unavailable(f"credentials for AWS: {error}") from None
+        except ClientError as error:
+            code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+            raise refusals.problem(error.operation_name, status, code, "", str, Unavailable) from None
         if frozen is None:
             raise Forbidden("there is no credential for AWS here: give a role (AWS_ROLE_ARN), or a profile")
         return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")

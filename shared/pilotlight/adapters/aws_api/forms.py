@@ -1,7 +1,10 @@
-"""Calls of AWS's interfaces: their addresses, and a call as a form."""
+"""Calls of AWS's interfaces: their addresses, how these are reached, and a call as a form."""
 
 from collections.abc import Mapping
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
+
+from pilotlight.adapters.http import CONNECT_S, Site
+from pilotlight.errors import BadInput
 
 VERSIONS: Mapping[str, str] = {
     "autoscaling": "2011-01-01",
@@ -27,13 +30,40 @@ _NAMES = {
 }
 
 
+PARTITIONS: Mapping[str, str] = {
+    "cn-": "China (aws-cn)",
+    "us-gov-": "GovCloud (aws-us-gov)",
+    "eusc-": "the European Sovereign Cloud (aws-eusc)",
+    "us-iso": "the isolated regions (aws-iso)",
+    "eu-iso": "the isolated regions (aws-iso-e)",
+}
+"""Partitions that are not served: hosts, ARNs and the services of prices are others there."""
+
+
 def address(service: str, region: str, environ: Mapping[str, str]) -> str:
-    """Where a service is, or a stand-in that ``AWS_ENDPOINT_URL`` names, as boto3 reads it."""
+    """Where a service is, or a stand-in that ``AWS_ENDPOINT_URL`` names, as boto3 reads it. Raises ``BadInput``."""
+    if other := next((name for begin, name in PARTITIONS.items() if region.startswith(begin)), ""):
+        raise BadInput(f"region {region} is of {other}, which Pilotlight does not serve: use a region of AWS's own")
     named = environ.get(f"AWS_ENDPOINT_URL_{_NAMES[service]}") or environ.get("AWS_ENDPOINT_URL", "")
     if service == "savingsplans":  # One place for all regions.
         return named.rstrip("/") or "https://savingsplans.amazonaws.com"
     host = "api.pricing" if service == "pricing" else service
-    return named.rstrip("/") or f"https://{host}.{region}.amazonaws.com" + (".cn" if region[:3] == "cn-" else "")
+    return named.rstrip("/") or f"https://{host}.{region}.amazonaws.com"
+
+
+def site_at(url: str, environ: Mapping[str, str]) -> Site:
+    """The server of an address: behind ``HTTPS_PROXY``, where that is set and ``NO_PROXY`` does not except it."""
+    proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy", "")
+    if not proxy or not url.startswith("https:"):
+        return Site(url)
+    from urllib.request import proxy_bypass_environment
+
+    host, passed = urlsplit(url).netloc, environ.get("NO_PROXY") or environ.get("no_proxy", "")
+    if proxy_bypass_environment(host, {"no": passed}):
+        return Site(url)
+    from pilotlight.adapters.tunnels import TunnelledSite
+
+    return TunnelledSite(url, proxy, context=None, server_name=urlsplit(url).hostname or "", connect_s=CONNECT_S)
 
 
 def form(action: str, service: str, params: Mapping[str, str]) -> bytes:

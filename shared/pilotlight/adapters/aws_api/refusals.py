@@ -19,13 +19,16 @@ from pilotlight.units import Seconds
 
 SHORT: frozenset[str] = frozenset({
     "InsufficientInstanceCapacity",
+    "InsufficientAddressCapacity",
     "InsufficientCapacity",
+    "InsufficientCapacityOnHost",
     "InsufficientHostCapacity",
     "InsufficientReservedInstanceCapacity",
     "InsufficientFreeAddressesInSubnet",
     "UnfulfillableCapacity",
     "ReservationCapacityExceeded",
     "SpotMaxPriceTooLow",
+    "Unsupported",  # The type is not to be had in this zone: another one may have it.
 })  # fmt: skip
 OVER_QUOTA: frozenset[str] = frozenset({
     "VcpuLimitExceeded",
@@ -56,6 +59,9 @@ FORBIDDEN: Mapping[str, str] = {
     "ExpiredToken": "the credential has ended: give a role, or new keys",
     "ExpiredTokenException": "the credential has ended: give a role, or new keys",
     "RequestExpired": "check the clock of this machine",
+    "RequestInTheFuture": "check the clock of this machine",
+    "RequestTimeTooSkewed": "check the clock of this machine",
+    "InvalidSignatureException": "check the credential and the clock of this machine",
     "SignatureDoesNotMatch": "check the credential and the clock of this machine",
     "IncompleteSignature": "check the credential",
     "MissingAuthenticationToken": "give a credential",

@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address, form
+from pilotlight.adapters.aws_api.forms import address, form, site_at
 from pilotlight.adapters.aws_api.signing import signed_headers, signed_rest
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
@@ -52,11 +52,11 @@ class AwsService:
         environ: Mapping[str, str],
         *,
         sleep: Callable[[Seconds], None] = time.sleep,
-        site: Callable[[str], Site] = Site,
+        site: Callable[[str], Site] | None = None,
     ) -> None:
         self._service, self.region, self._credentials, self.sleep = service, region, credentials, sleep
         self._url = address(service, region, environ)
-        self._site = site(self._url)
+        self._site = site(self._url) if site else site_at(self._url, environ)
 
     def _ask(
         self,

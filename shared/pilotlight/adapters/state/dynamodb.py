@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.forms import address, site_at
 from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed_headers
 from pilotlight.adapters.call_timeout import Deadline
@@ -84,7 +84,7 @@ class Calls:
 
     @cached_property
     def _site(self) -> Site:
-        return Site(self._url)
+        return site_at(self._url, self._environ)
 
     @cached_property
     def _url(self) -> str:

@@ -17,6 +17,7 @@ from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
 from pilotlight.tools.checkup.rights import EVIDENCE, HEARTBEAT, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
+from pilotlight.tools.install.handover import GroupState
 
 _MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
 _ROLES = {"patch": "act", "create": "act"}
@@ -30,11 +31,12 @@ def checkup(
     mode: Mode,
     clouds: Mapping[str, PoolState] | None,
     prices: Sequence[Finding],
+    groups: Mapping[str, GroupState] = {},
 ) -> tuple[Check, ...]:
     """All checks, in the order people read them.
 
     ``clouds`` are the pools as their cloud tells them, None where no cloud is asked. ``prices`` are the findings on the
-    policy's types and prices.
+    policy's types and prices. ``groups`` are the settings of the pools' groups, where their cloud tells them.
     """
     return (
         _good("reach", survey.server, f"answers, Kubernetes {survey.version}"),
@@ -48,7 +50,7 @@ def checkup(
         *pod_limit_checks(survey, strongest(policy, mode)),
         *eviction_limit_checks(survey, strongest(policy, mode)),
         *pool_checks(survey, policy, offered, clouds),
-        *rule_checks(policy, clouds or {}),
+        *rule_checks(policy, clouds or {}, groups),
         *_device_plugin(survey, policy),
         *autoscaler_checks(survey, policy, offered),
         *placement_checks(survey, policy, offered),

@@ -4,16 +4,23 @@ from collections.abc import Iterator, Mapping
 
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
+from pilotlight.facts.offers.aws_zones import region_of_id
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.tools.checkup.group_hands import hand_checks
+from pilotlight.tools.install.handover import GroupState
 
 
-def rule_checks(policy: Policy, clouds: Mapping[str, PoolState]) -> Iterator[Check]:
-    """Each pool of the policy whose cloud tells its rules."""
+def rule_checks(
+    policy: Policy, clouds: Mapping[str, PoolState], groups: Mapping[str, GroupState] = {}
+) -> Iterator[Check]:
+    """Each pool of the policy whose cloud tells its rules; ``groups`` has the settings of those that tell them too."""
     for name, pool in policy.pools.items():
         state = clouds.get(name)
         if state is None or state.rules is None:
             continue
         found = [*_ends_work(name, state.rules), *_sizes(name, pool, state.rules), *_zones(name, pool, state.rules)]
+        if name in groups:
+            found += hand_checks(name, pool, groups[name])
         asked = 0 if pool.standby == "auto" else pool.standby
         if state.standby > asked:
             beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"
@@ -59,7 +66,13 @@ def _zones(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
         what = f"{rules.group} launches in any of {zones}: the nodes of one gang may lie in several zones"
         fix = f"name them in pools.{name}.zones, so that each purchase names its own; or one group a zone"
         yield _check("pool-zones", name, "warning", what, fix)
-    foreign = [zone for zone in pool.zones if rules.zones and zone not in rules.zones]
+    ids = [zone for zone in pool.zones if region_of_id(zone)]
+    if ids:
+        what = (
+            f"{', '.join(ids)}: zones by their ids, which no node has as its zone: pods that are bound to one miss it"
+        )
+        yield _check("pool-zones", name, "warning", what, f"write names in pools.{name}.zones: {zones}")
+    foreign = [zone for zone in pool.zones if rules.zones and zone not in (*rules.zones, *ids)]
     if foreign:
         what = f"{rules.group} has {zones}, and not {', '.join(foreign)}"
         yield _check("pool-zones", name, "fault", what, f"mend pools.{name}.zones")

@@ -3,30 +3,36 @@
 A setting may be written twice. A group is never sized here, and no instance ended.
 """
 
-from collections.abc import Mapping
-from uuid import uuid4
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi, members
+from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi, members, pages
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg import WHERE
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
-from pilotlight.adapters.pools.asg.late_refusals import node_group
-from pilotlight.errors import BadRequest, Denied, Unavailable
+from pilotlight.errors import BadRequest
 from pilotlight.ports.clouds import CALL_S, OPEN, CloudAccount
 from pilotlight.tools.install.handover import KEPT, GroupState, Handover
-from pilotlight.units import Seconds
+from pilotlight.tools.install.handover_steps import WARM_BY_EKS
+from pilotlight.tools.install.node_groups import AT_WORK, read_node_group, update_node_group
 
-_SIZES = {"min": "MinSize", "max": "MaxSize", "protects-new": "NewInstancesProtectedFromScaleIn"}
+_SIZES = {
+    "min": "MinSize",
+    "max": "MaxSize",
+    "protects-new": "NewInstancesProtectedFromScaleIn",
+    "capacity-rebalance": "CapacityRebalance",
+    "max-lifetime": "MaxInstanceLifetime",
+}
+_BY_EKS = {"min": "minSize", "max": "maxSize"}
+"""Sizes of a node group, by EKS's names."""
+_PROCESSES = {"rebalances": "AZRebalance", "alarms": "AlarmNotification", "schedules": "ScheduledActions"}
+"""Processes of a group that end or begin nodes by themselves: spreading, scaling policies, scheduled actions."""
 _TAGS = {"tag": "false", "launch-tag": "true"}
-LOOK_S: Seconds = 5
-LOOKS = 120
-"""An update of a node group is waited for so often."""
-NO_REUSE = "BOTTLEROCKET"
-"""So begin the AMI types whose warm pools take no node back ("WarmPoolConfig", EKS's API reference)."""
+REFRESHES = ("Pending", "InProgress", "Baking", "Cancelling", "RollbackInProgress")
+"""The states of an instance refresh in which it replaces nodes, or will."""
 
 
 class _Hook(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,19 +51,43 @@ class _Hooks(msgspec.Struct, frozen=True):
     LifecycleHooks: tuple[_Hook, ...] = ()
 
 
-class _Error(msgspec.Struct, frozen=True):
-    errorCode: str = ""
-    errorMessage: str = ""
+class _Predictive(msgspec.Struct, frozen=True):
+    Mode: str = "ForecastOnly"
 
 
-class _Update(msgspec.Struct, frozen=True):
-    id: str = ""
-    status: str = ""
-    errors: tuple[_Error, ...] = ()
+class _Policy(msgspec.Struct, frozen=True):
+    PolicyName: str = ""
+    Enabled: bool = True
+    PredictiveScalingConfiguration: _Predictive | None = None
+
+    @property
+    def predicts(self) -> bool:
+        """True where it sizes its group by forecasts, which no suspended process holds up for sure."""
+        mode = self.PredictiveScalingConfiguration
+        return self.Enabled and mode is not None and mode.Mode == "ForecastAndScale"
 
 
-class _Updated(msgspec.Struct, frozen=True):
-    update: _Update = _Update()
+class _Policies(msgspec.Struct, frozen=True):
+    ScalingPolicies: tuple[_Policy, ...] = ()
+    NextToken: str = ""
+
+
+class _Action(msgspec.Struct, frozen=True):
+    ScheduledActionName: str = ""
+
+
+class _Scheduled(msgspec.Struct, frozen=True):
+    ScheduledUpdateGroupActions: tuple[_Action, ...] = ()
+    NextToken: str = ""
+
+
+class _Refresh(msgspec.Struct, frozen=True):
+    InstanceRefreshId: str = ""
+    Status: str = ""
+
+
+class _Refreshes(msgspec.Struct, frozen=True):
+    InstanceRefreshes: tuple[_Refresh, ...] = ()
 
 
 def open_handover(where: str, account: CloudAccount) -> Handover | None:
@@ -76,20 +106,25 @@ class AsgHandover:
 
     def __init__(self, autoscaling: QueryApi, eks: RestApi, cluster: str, names: Mapping[str, str]) -> None:
         self._api, self._eks, self._cluster, self._names = autoscaling, eks, cluster, dict(names)
-        self._node_groups: dict[str, str] = {}
+        self._groups: dict[str, ScalingGroup] = {}
 
     def read(self) -> Mapping[str, GroupState]:
         groups = groups_of(self._api, self._cluster, self._names)
-        self._node_groups = {g.AutoScalingGroupName: g.tag(NODE_GROUP_TAG) for g in groups.values()}
-        return {pool: _state(group, self._hook(group)) for pool, group in groups.items()}
+        self._groups = {group.AutoScalingGroupName: group for group in groups.values()}
+        return {pool: self._state(group) for pool, group in groups.items()}
 
     def put(self, group: str, name: str, to: str) -> None:
         kind, _, key = name.partition(" ")
-        if kind in _SIZES:
+        node_group = self._node_group(group)
+        if node_group and kind in _BY_EKS:
+            self._size(group, node_group, kind, int(to))
+        elif node_group and kind == "repairs":
+            self._by_eks(node_group, {"nodeRepairConfig": {"enabled": to == "true"}})
+        elif kind in _SIZES:
             self._set("UpdateAutoScalingGroup", {"AutoScalingGroupName": group, _SIZES[kind]: to})
-        elif kind == "rebalances":
+        elif kind in _PROCESSES:
             action = "ResumeProcesses" if to == "true" else "SuspendProcesses"
-            self._set(action, {"AutoScalingGroupName": group, **members("ScalingProcesses", ["AZRebalance"])})
+            self._set(action, {"AutoScalingGroupName": group, **members("ScalingProcesses", [_PROCESSES[kind]])})
         elif kind in _TAGS:
             self._tag(group, key, to, _TAGS[kind])
         elif kind == "hook":
@@ -98,6 +133,20 @@ class AsgHandover:
             self._warm(group, to)
         else:
             raise BadRequest(f"group {group} has no setting {name!r}; update Pilotlight, which wrote it down")
+
+    def _node_group(self, group: str) -> str:
+        found = self._groups.get(group)
+        return found.tag(NODE_GROUP_TAG) if found is not None and self._cluster else ""
+
+    def _size(self, group: str, node_group: str, kind: str, to: int) -> None:
+        """A min above what the group wants is refused by EKS, unless the size that it wants rises with it."""
+        scaling: dict[str, int] = {_BY_EKS[kind]: to}
+        if kind == "min" and to > self._groups[group].DesiredCapacity:
+            scaling["desiredSize"] = to
+        self._by_eks(node_group, {"scalingConfig": scaling})
+
+    def _by_eks(self, node_group: str, wanted: Mapping[str, object]) -> None:
+        update_node_group(self._eks, self._cluster, node_group, wanted)
 
     def _tag(self, group: str, key: str, to: str, spreads: str) -> None:
         tag = {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}
@@ -117,11 +166,13 @@ class AsgHandover:
         self._set("PutLifecycleHook", {**{name: str(value) for name, value in hook.items()}, **named})
 
     def _warm(self, group: str, to: str) -> None:
-        """A warm pool of ours, or none: those of node groups are EKS's to make."""
+        """A warm pool of ours, or none: those of node groups are EKS's, which takes one of an older Pilotlight away."""
         if to not in ("", KEPT):
             raise BadRequest(f"the warm pool of {group} was {to}; make it so by hand")
-        if name := self._node_groups.get(group):
-            _keep_warm_pool(self._eks, self._cluster, name, on=bool(to))
+        if name := self._node_group(group):
+            if to:
+                raise BadRequest(f"node group {name}: {WARM_BY_EKS}")
+            self._by_eks(name, {"warmPoolConfig": {"enabled": False}})
         elif to:
             sizes = {"MaxGroupPreparedCapacity": "0", "MinSize": "0", "PoolState": "Stopped"}
             reuse = {"InstanceReusePolicy.ReuseOnScaleIn": "true"}
@@ -138,8 +189,39 @@ class AsgHandover:
         with Deadline(CALL_S) as deadline:
             self._api.change(deadline, action, Nothing, asked, OPEN)
 
+    def _state(self, group: ScalingGroup) -> GroupState:
+        own = {"AutoScalingGroupName": group.AutoScalingGroupName}
+        policies = [
+            p for page in pages(self._api.read, "DescribePolicies", _Policies, own) for p in page.ScalingPolicies
+        ]
+        scheduled = pages(self._api.read, "DescribeScheduledActions", _Scheduled, own)
+        refreshes = self._api.read("DescribeInstanceRefreshes", _Refreshes, own).InstanceRefreshes
+        acts = {
+            "alarms": any(one.Enabled for one in policies),
+            "schedules": any(page.ScheduledUpdateGroupActions for page in scheduled),
+        }
+        name = group.tag(NODE_GROUP_TAG) if self._cluster else ""
+        managed = read_node_group(self._eks, self._cluster, name) if name else None
+        busy = [
+            f"instance refresh {one.InstanceRefreshId} is {one.Status}" for one in refreshes if one.Status in REFRESHES
+        ]
+        busy += [f"EKS is {managed.status} node group {name}"] if managed and managed.status in AT_WORK else []
+        busy += [
+            f"scaling policy {one.PolicyName} predicts and scales: set it to ForecastOnly, or take it out"
+            for one in policies
+            if one.predicts
+        ]
+        suspended = group.suspended_processes
+        more = {
+            **{kind: _said(_PROCESSES[kind] not in suspended) for kind, there in acts.items() if there},
+            **({"repairs": _said(managed.nodeRepairConfig.enabled)} if managed else {}),
+        }
+        return _described(group, self._hook(group), more, busy, managed=bool(name))
 
-def _state(group: ScalingGroup, hook: _Hook | None) -> GroupState:
+
+def _described(
+    group: ScalingGroup, hook: _Hook | None, more: Mapping[str, str], busy: Sequence[str], *, managed: bool
+) -> GroupState:
     tags = {f"{'launch-tag' if tag.PropagateAtLaunch else 'tag'} {tag.Key}": tag.Value for tag in group.Tags}
     return GroupState(
         group=group.AutoScalingGroupName,
@@ -149,12 +231,17 @@ def _state(group: ScalingGroup, hook: _Hook | None) -> GroupState:
             "max": str(group.MaxSize),
             "protects-new": _said(group.NewInstancesProtectedFromScaleIn),
             "rebalances": _said("AZRebalance" not in group.suspended_processes),
+            "capacity-rebalance": _said(group.CapacityRebalance),
+            "max-lifetime": str(group.MaxInstanceLifetime),
+            **more,
             "hook": msgspec.json.encode(hook, order="sorted").decode() if hook else "",
             "warm": _warm(group),
         },
         nodes=max(group.DesiredCapacity, len(group.live)),
         zones=len(group.AvailabilityZones),
         waiting=sum(one.waits_to_end for one in group.Instances),
+        managed=managed,
+        busy="; ".join(busy),
     )
 
 
@@ -168,30 +255,3 @@ def _warm(group: ScalingGroup) -> str:
 
 def _said(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _keep_warm_pool(api: RestApi, cluster: str, name: str, on: bool) -> None:
-    """Give a node group a warm pool that takes its nodes back and is filled by nobody, or take it away; until it is so.
-
-    Raises ``Denied`` where EKS does not do it.
-    """
-    if on and (kind := node_group(api, cluster, name).amiType).startswith(NO_REUSE):
-        raise BadRequest(f"node group {name} is of {kind}: EKS takes no node of it back; set its standby to 0")
-    wanted: dict[str, object] = {"enabled": on}
-    if on:
-        wanted |= {"minSize": 0, "maxGroupPreparedCapacity": 0, "poolState": "STOPPED", "reuseOnScaleIn": True}
-    asked = {"warmPoolConfig": wanted, "clientRequestToken": str(uuid4())}
-    with Deadline(CALL_S) as deadline:
-        path = f"/clusters/{cluster}/node-groups/{name}/update-config"
-        update = api.change(deadline, path, _Updated, asked, OPEN).update
-    for _ in range(LOOKS):
-        if update.status != "InProgress":
-            break
-        api.sleep(LOOK_S)
-        path = f"/clusters/{cluster}/updates/{update.id}?nodegroupName={name}"
-        update = api.read(path, _Updated).update
-    if update.status == "InProgress":
-        raise Unavailable(f"EKS is still at update {update.id} of node group {name}; run it again later")
-    if update.status != "Successful":
-        why = "; ".join(f"{one.errorCode} {one.errorMessage}" for one in update.errors)[:240]
-        raise Denied(f"EKS's update of node group {name}: {update.status}: {why or 'it does not say why'}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Busy
 from pilotlight.facts.limits.pool_handover import Taken
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.tools.install import handover_steps as rules
@@ -82,7 +82,9 @@ class Cloud(NamedTuple):
 def take_over(
     pool: str, rule: PoolPolicy, cloud: Cloud, state: GroupState, book: Book, now: datetime, dry: bool, stands: bool
 ) -> Iterator[Told]:
-    """Make a pool ours; ``stands``: its nodes may stand by."""
+    """Make a pool ours; ``stands``: its nodes may stand by. Raises ``Busy`` where its nodes are being replaced."""
+    if state.busy:
+        raise Busy(f"pool {pool}: {state.busy}; take it over again when that is over")
     earlier = book.read()[0].get(pool)
     taken = rules.take(pool, rule, state, cloud.pools, earlier, now, stands)
     taken = msgspec.structs.replace(taken, role=cloud.role)
@@ -96,6 +98,8 @@ def take_over(
             f"{state.nodes} nodes run: its max is set to that, and not to {most}; take it over again when they are gone"
         )
         yield Told(pool=pool, verb="kept", setting="max", now=str(state.nodes), why=why, passes=True)
+    if stands and state.managed and "warm" not in {one.name for one in taken.settings}:
+        yield Told(pool=pool, verb="nothing to do", why=f"its nodes are ended, not stopped: {rules.WARM_BY_EKS}")
     if not changes:
         yield Told(pool=pool, verb="nothing to do", why="is Pilotlight's already")
 

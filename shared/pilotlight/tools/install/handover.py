@@ -12,7 +12,8 @@ KEPT = "takes nodes back"
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     """A group as it is. ``nodes`` count what runs, and what it still wants to launch.
 
-    ``waiting`` end when a hook is answered.
+    ``waiting`` end when a hook is answered. ``managed``: another service of its cloud makes it, and keeps its warm
+    pool. ``busy`` says what replaces or sizes its nodes now, and cannot be held up; empty where nothing does.
     """
 
     group: str
@@ -20,6 +21,8 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int = 0
     zones: int = 1
     waiting: int = 0
+    managed: bool = False
+    busy: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

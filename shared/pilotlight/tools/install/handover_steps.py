@@ -19,9 +19,22 @@ AUTOSCALER = "k8s.io/cluster-autoscaler/"
 """So begin the tags by which cluster-autoscaler finds its groups, where no further "/" comes."""
 MARK = f"tag {HANDED_BACK}"
 
-_FORTH = ("protects-new", "rebalances", "min", "max", "warm", "hook")
+WARM_BY_EKS = (
+    "EKS keeps the warm pool of a node group, and changes it in minutes; give the pool a plain Auto Scaling group, or "
+    "set its standby to 0"
+)
+BY_ITSELF = {
+    "capacity-rebalance": "false",
+    "max-lifetime": "0",
+    "repairs": "false",
+    "alarms": "false",
+    "schedules": "false",
+}
+"""What a group of ours does not do by itself, where it could: replace spot nodes that EC2 warns of, end old nodes,
+replace sick ones, follow scaling policies, follow a calendar."""
+_FORTH = ("protects-new", "rebalances", *BY_ITSELF, "min", "max", "warm", "hook")
 """The order of taking over; then the autoscaler's tags go, and our mark last."""
-_BACK = ("warm", "max", "min", "protects-new", "rebalances", "hook")
+_BACK = ("warm", "max", "min", "protects-new", "rebalances", *BY_ITSELF, "hook")
 """The order of giving back, after our mark is on; the autoscaler's tags come last. No min is ever over its max, and a
 node that comes late is protected from a lower max."""
 
@@ -62,7 +75,10 @@ def _wanted(
     yield "protects-new", "true"
     if state.zones > 1:
         yield "rebalances", "false"
-    if stands or "warm" in before:
+    for name, still in BY_ITSELF.items():
+        if name in state.settings:
+            yield name, still
+    if (stands and not state.managed) or "warm" in before:
         yield "warm", KEPT
     hook = state.settings.get("hook", "") or (before["hook"].now if "hook" in before else "")
     if hook:
@@ -116,6 +132,8 @@ def _stays(setting: Setting, state: GroupState) -> str:
         return f"{state.nodes} nodes run, and a max of {setting.was} would end some of them"
     if setting.name == "rebalances" and setting.was == "true" and state.nodes:
         return f"{state.nodes} nodes run, and spreading them over zones would end some"
+    if setting.name == "max-lifetime" and setting.was != "0" and state.nodes:
+        return f"{state.nodes} nodes run, and a longest life of {setting.was} s would end some"
     if setting.name == "hook" and state.waiting:
         return f"{state.waiting} nodes wait for its answer, and would end at once"
     return ""

@@ -68,6 +68,7 @@ def here() -> Iterator[Here]:
 GROUPS: dict[str, tuple[dict[str, Any], str, str]] = {
     "of one zone": ({}, "", "LaunchInstances"),
     "of two zones, one named": (TWO_ZONES, ZONE, "LaunchInstances"),
+    "of two zones, one named by its id": (TWO_ZONES, "euw1-az1", "LaunchInstances"),
     "of two zones, none named": (TWO_ZONES, "", "SetDesiredCapacity"),
     "with a warm pool": ({"WarmPoolConfiguration": {"MinSize": 1, "PoolState": "Stopped"}}, "", "SetDesiredCapacity"),
     "of spot alone": (

@@ -234,7 +234,7 @@ class Api:
         name, connect_s = access.server_name, self._patience.connect
         if not access.proxy:
             return Site(access.server, context=context, server_name=name, connect_s=connect_s)
-        from pilotlight.adapters.cluster.kubernetes.access.tunnels import TunnelledSite
+        from pilotlight.adapters.tunnels import TunnelledSite
 
         return TunnelledSite(access.server, access.proxy, context=context, server_name=name, connect_s=connect_s)
 

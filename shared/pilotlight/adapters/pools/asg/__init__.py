@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pilotlight.adapters.pools.asg.service_quotas import AccountQuotas
 
 ADDRESS = "asg:REGION[/EKS_CLUSTER]"
-WHERE = re.compile(r"([a-z]{2}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
+WHERE = re.compile(r"([a-z]{2,4}(?:-[a-z]+)+-\d)(?:/([A-Za-z0-9][A-Za-z0-9_-]*))?")
 
 
 def open_pools(where: str, account: CloudAccount) -> Pools | None:
@@ -50,8 +50,8 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
     return AsgPools(autoscaling, ec2, cluster, account.names, account.clock, account.reserved, opens)
 
 
-def open_shop(where: str, account: CloudAccount, site: Callable[[str], Site] = Site) -> Shop:
-    """Shop of a region, which ``where`` begins with. AWS is asked by ``site``."""
+def open_shop(where: str, account: CloudAccount, site: Callable[[str], Site] | None = None) -> Shop:
+    """Shop of a region, which ``where`` begins with. AWS is asked by ``site``, where one is given."""
     from pilotlight.adapters.pools.asg.shop import PRICES_REGION, AsgShop
 
     region = where.partition("/")[0]

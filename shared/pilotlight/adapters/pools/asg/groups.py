@@ -132,6 +132,8 @@ class ScalingGroup(msgspec.Struct, frozen=True):
     WarmPoolConfiguration: WarmConfig | None = None  # None: it has no warm pool.
     WarmPoolSize: int = 0  # Nodes that stand by.
     NewInstancesProtectedFromScaleIn: bool = False  # Only we end its nodes.
+    CapacityRebalance: bool = False  # It launches and ends spot nodes by itself when EC2 warns of them.
+    MaxInstanceLifetime: int = 0  # Seconds after which it ends a node by itself; 0: never.
     DesiredCapacityType: str = ""  # "" or "units" for a number of instances.
     LaunchTemplate: TemplateVersion = TemplateVersion()  # Where it launches by one alone.
     CapacityReservationSpecification: Specification = Specification()  # Its preference for reservations.
@@ -157,8 +159,11 @@ class ScalingGroup(msgspec.Struct, frozen=True):
 
     @property
     def takes_back(self) -> bool:
-        """True where its warm pool takes nodes back, up to a number that was set."""
-        return self.WarmPoolConfiguration is not None and self.WarmPoolConfiguration.takes_back
+        """True where its warm pool takes nodes back, up to a number that was set, and Auto Scaling may set it: a node
+        group's is changed through EKS alone, which takes minutes ("Warm pools for managed node groups", EKS's guide).
+        """
+        config = self.WarmPoolConfiguration
+        return config is not None and config.takes_back and not self.tag(NODE_GROUP_TAG)
 
     @property
     def suspended_processes(self) -> frozenset[str]:

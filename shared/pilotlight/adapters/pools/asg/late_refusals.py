@@ -94,7 +94,6 @@ class _Health(msgspec.Struct, frozen=True):
 class NodeGroup(msgspec.Struct, frozen=True):
     """A node group as EKS tells it."""
 
-    amiType: str = ""
     health: _Health = _Health()
 
 

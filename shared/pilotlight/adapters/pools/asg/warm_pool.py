@@ -43,8 +43,7 @@ def startable(instances: Sequence[Instance]) -> int:
 
 def stops(group: ScalingGroup) -> bool:
     """True where a node of it can come to stand by: its warm pool takes it back, and nothing else would be ended."""
-    config = group.WarmPoolConfiguration
-    ours = config is not None and config.takes_back and group.NewInstancesProtectedFromScaleIn
+    ours = group.takes_back and group.NewInstancesProtectedFromScaleIn
     return ours and "Terminate" not in group.suspended_processes
 
 
@@ -128,7 +127,7 @@ def hold_without(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None
     standing = len(warm_instances(api, group))
     most = group.DesiredCapacity - 1 + standing
     config = group.WarmPoolConfiguration
-    if config is not None and config.takes_back and (config.MaxGroupPreparedCapacity or 0) > most:
+    if config is not None and (config.MaxGroupPreparedCapacity or 0) > most:
         with suppress(Denied):
             hold(api, deadline, group, most, standing)
 
@@ -136,16 +135,13 @@ def hold_without(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None
 def before_growing(api: QueryApi, deadline: Deadline, group: ScalingGroup) -> None:
     """Keep the warm pool from replacing the nodes that are drawn out of it."""
     config = group.WarmPoolConfiguration
-    if config is not None and config.takes_back and config.MinSize:
+    if config is not None and config.MinSize:
         with suppress(Denied):
             hold(api, deadline, group, group.DesiredCapacity + len(warm_instances(api, group)))
 
 
 def release_standby(api: QueryApi, deadline: Deadline, group: ScalingGroup, instance: str, gate: Gate) -> None:
     """One less that stands by: AWS ends one of them, all alike. One that does not stand by is no error."""
-    config = group.WarmPoolConfiguration
-    if config is None or not config.takes_back:
-        return
     standing = [one.InstanceId for one in warm_instances(api, group)]
     if instance in standing:
         hold(api, deadline, group, group.DesiredCapacity + len(standing) - 1, gate=gate)

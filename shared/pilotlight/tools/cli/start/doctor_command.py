@@ -1,6 +1,6 @@
 """``pilotlight doctor``: what is wrong between a policy, a cluster and this account, one line each with its fix."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 
 if TYPE_CHECKING:
+    from pilotlight.tools.install.handover import GroupState
     from pilotlight.wiring import App
 
 
@@ -71,8 +72,9 @@ def examine(site: "App", *, ready: bool = False) -> Sequence[Check]:
     seen = look(site, now)
     clouds, told = at_the_cloud(site, offered)
     mode = site.settings.mode
-    found = checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices)
-    return (*found, *closed_nodes(site, seen), *told, *(_readiness(seen, site) if ready else ()))
+    groups, unread = group_settings(site) if clouds is not None else ({}, ())
+    found = checkup(seen, site.policy, offered, mode=mode, clouds=clouds, prices=prices, groups=groups)
+    return (*found, *closed_nodes(site, seen), *told, *unread, *(_readiness(seen, site) if ready else ()))
 
 
 def _readiness(seen: Survey, site: "App") -> Sequence[Check]:
@@ -109,6 +111,20 @@ def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, Po
     except PilotlightError as error:
         return None, [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
     return clouds, (*_shop(site, offered, clouds), *_rights_at_aws(site))
+
+
+def group_settings(site: "App") -> "tuple[Mapping[str, GroupState], Sequence[Check]]":
+    """Settings of the pools' groups, where their cloud can be asked for them; and why not."""
+    from pilotlight.tools.install.cloud_handovers import handover_at
+
+    settings = site.settings
+    names = {name: pool.cluster_pool or name for name, pool in site.policy.pools.items()}
+    handover = handover_at(settings.pools, names, settings.environ, settings.role_arn)
+    try:
+        return (handover.read() if handover is not None else {}), ()
+    except PilotlightError as no:
+        why = f"who else keeps the groups is not known: {no}"
+        return {}, [Check(code="pool-hands", subject=settings.pools, verdict="unknown", what=why, fix=_HANDS)]
 
 
 def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]) -> Sequence[Check]:
@@ -154,6 +170,7 @@ def look(site: "App", now: datetime) -> Survey:
     )
 
 
+_HANDS = "give yourself the rights of takeover in docs/guides/eks.md"
 _STATE = "check the address in PILOTLIGHT_STATE"
 _CLOUD = "check the token and the address in PILOTLIGHT_POOLS"
 

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 from pilotlight.adapters.aws_api.credentials import Credentials
+from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.http import Broken
 from pilotlight.errors import BadInput, Forbidden, PilotlightError, Unavailable
@@ -30,7 +31,7 @@ class EksCluster:
     """
 
     def __init__(self, region: str, name: str, environ: Mapping[str, str], role: str = "") -> None:
-        self._region, self._name = region, name
+        self._region, self._name, self._environ = region, name, environ
         self._role = Credentials(region, environ, role) if role else None
         self._where: tuple[str, str] | None = None
         self._token, self._ends = "", 0.0
@@ -72,7 +73,7 @@ class EksCluster:
 
         bounds = Config(retries={"total_max_attempts": 2, "mode": "standard"})
         client = session.create_client("eks", region_name=self._region, config=bounds)
-        client.meta.events.register("before-send.eks", Wire(WAIT_S).send)
+        client.meta.events.register("before-send.eks", Wire(WAIT_S, self._environ).send)
         cluster = client.describe_cluster(name=self._name)["cluster"]
         if not cluster.get("endpoint"):
             raise Unavailable(f"EKS {self._region}/{self._name}: has no endpoint yet")
@@ -83,10 +84,9 @@ class EksCluster:
         from botocore.signers import RequestSigner
 
         events = session.get_component("event_emitter")
-        host = f"sts.{self._region}.amazonaws.com" + (".cn" if self._region.startswith("cn-") else "")
         request = {
             "method": "GET",
-            "url": f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "url": f"{address('sts', self._region, {})}/?Action=GetCallerIdentity&Version=2011-06-15",
             "body": {},
             "headers": {NAME_HEADER: self._name},
             "context": {},

@@ -1,4 +1,4 @@
-"""A tunnel to an API server: a proxy of a kubeconfig carries the connection, and sees neither token nor answer."""
+"""A tunnel to a server: a proxy carries the connection, of a kubeconfig or of HTTPS_PROXY, and sees nothing of it."""
 
 import base64
 import socket
