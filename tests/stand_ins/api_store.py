@@ -42,6 +42,8 @@ BUILT_IN = tuple(
         ("v1", "persistentvolumes", "PersistentVolume", False),
         ("storage.k8s.io/v1", "storageclasses", "StorageClass", False),
         ("storage.k8s.io/v1", "csinodes", "CSINode", False),
+        ("storage.k8s.io/v1", "csidrivers", "CSIDriver", False),
+        ("storage.k8s.io/v1", "csistoragecapacities", "CSIStorageCapacity"),
         ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", False),
         ("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
         ("apps/v1", "deployments", "Deployment"),

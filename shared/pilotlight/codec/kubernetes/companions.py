@@ -156,6 +156,29 @@ class StorageClass(Wire, frozen=True):
     allowed_topologies: tuple[Topology, ...] = ()
 
 
+class CsiDriverSpec(Wire, frozen=True):
+    """Whether the scheduler looks at the room that a driver tells."""
+
+    storage_capacity: bool | None = None
+
+
+class CsiDriver(Wire, frozen=True):
+    """A CSIDriver."""
+
+    metadata: Metadata
+    spec: CsiDriverSpec = CsiDriverSpec()
+
+
+class StorageCapacity(Wire, frozen=True):
+    """A CSIStorageCapacity: the room for volumes of a class where a driver reaches; no ``node_topology`` is nowhere."""
+
+    metadata: Metadata
+    storage_class_name: str = ""
+    node_topology: Selector | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
+
+
 class BudgetSpec(Wire, frozen=True):
     """Whom a PodDisruptionBudget covers."""
 
@@ -240,6 +263,8 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     volumes: dict[str, PersistentVolume] = {}  # PersistentVolumes, by name.
     storage_classes: dict[str, StorageClass] = {}  # By name.
     csi_nodes: dict[str, CsiNode] = {}  # Drivers of each node with their limits, by the node's name.
+    csi_drivers: dict[str, CsiDriver] = {}  # By name.
+    capacities: dict[str, StorageCapacity] = {}  # Room that drivers tell, by "namespace/name".
     budgets: dict[str, DisruptionBudget] = {}  # PodDisruptionBudgets, by "namespace/name".
     pod_groups: dict[str, PodGroup] = {}  # Of any maker, by "namespace/name".
     leader_worker_sets: dict[str, LeaderWorkerSet] = {}  # By "namespace/name".

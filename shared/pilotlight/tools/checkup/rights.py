@@ -47,6 +47,7 @@ LOOK: tuple[Right, ...] = (
     Right(verb="get", resource="nodes"),
     Right(verb="list", resource="poddisruptionbudgets", group="policy"),
     *(Right(verb="list", resource=what, group="storage.k8s.io") for what in ("storageclasses", "csinodes")),
+    *(Right(verb="list", resource=what, group="storage.k8s.io") for what in ("csidrivers", "csistoragecapacities")),
 )
 """What every mode needs."""
 

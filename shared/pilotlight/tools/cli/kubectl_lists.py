@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from pilotlight.codec.kubernetes.companions import (
+    CsiDriver,
     CsiNode,
     DaemonSet,
     DisruptionBudget,
@@ -18,6 +19,7 @@ from pilotlight.codec.kubernetes.companions import (
     Objects,
     PersistentVolume,
     PodGroup,
+    StorageCapacity,
     StorageClass,
     VolumeClaim,
 )
@@ -43,6 +45,8 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
     "PersistentVolume": ("volumes", PersistentVolume),
     "StorageClass": ("storage_classes", StorageClass),
     "CSINode": ("csi_nodes", CsiNode),
+    "CSIDriver": ("csi_drivers", CsiDriver),
+    "CSIStorageCapacity": ("capacities", StorageCapacity),
     "PodDisruptionBudget": ("budgets", DisruptionBudget),
     "PodGroup": ("pod_groups", PodGroup),
     "LeaderWorkerSet": ("leader_worker_sets", LeaderWorkerSet),
@@ -51,7 +55,7 @@ _OTHER_KINDS: dict[str, tuple[str, type[Any]]] = {
     "ResourceFlavor": ("flavors", ResourceFlavor),
     "DaemonSet": ("daemon_sets", DaemonSet),
 }
-_CLUSTER_SCOPED = ("volumes", "storage_classes", "csi_nodes", "namespaces", "flavors")
+_CLUSTER_SCOPED = ("volumes", "storage_classes", "csi_nodes", "csi_drivers", "namespaces", "flavors")
 _KUEUES = ("Workload", "ResourceFlavor")
 _OF_DEVICES = ("ResourceSlice", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate")
 

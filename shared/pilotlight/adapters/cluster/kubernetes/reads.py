@@ -14,7 +14,6 @@ import msgspec
 from pilotlight.adapters.cluster.kubernetes.listing import (
     BUDGETS,
     CLAIMS,
-    CSI_NODES,
     DAEMON_SETS,
     KAI_GROUPS,
     KUEUES,
@@ -32,7 +31,6 @@ from pilotlight.adapters.cluster.kubernetes.listing import (
 )
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.codec.kubernetes.companions import (
-    CsiNode,
     DaemonSet,
     DisruptionBudget,
     LeaderWorkerSet,
@@ -88,7 +86,6 @@ class _Named(msgspec.Struct, frozen=True):
 N = TypeVar(
     "N",
     VolumeClaim,
-    CsiNode,
     PersistentVolume,
     StorageClass,
     DisruptionBudget,
@@ -254,8 +251,7 @@ class Reads(Lists):
         bound = any(spec.node_name for spec in specs)
         limited = storage and any(not p.spec.node_name and claims_of(p) and read_request(p).holds_gpu for p in pods)
         sets = self.daemon_sets() if wanting else ()
-        return Objects(
-            csi_nodes=self._attach_limits() if limited else {},
+        found = Objects(
             namespaces=self._named(NAMESPACES, Namespace, scoped=False, asked=bool(specs)),
             budgets=self._named(BUDGETS, DisruptionBudget, asked=bound),
             claims=self._named(CLAIMS, VolumeClaim, asked=storage),
@@ -269,6 +265,11 @@ class Reads(Lists):
             daemon_sets_known=sets is not None if wanting else None,
             storage_known=storage,
         )
+        if not limited:
+            return found
+        from pilotlight.adapters.cluster.kubernetes.storage_reads import with_room
+
+        return with_room(self, found)
 
     def _devices(self, specs: Sequence[PodSpec], nodes: Sequence[KubeNode]) -> "Devices | None":
         """Devices that drivers publish and pods claim; None where nothing claims and every ready node has a device
@@ -285,13 +286,6 @@ class Reads(Lists):
         except Missing:
             self._ask_devices_at = time.monotonic() + ASK_AGAIN_S
             return None
-
-    def _attach_limits(self) -> dict[str, CsiNode]:
-        """Numbers of volumes that nodes take; none is known to an account whose role is of before this was read."""
-        try:
-            return self._named(CSI_NODES, CsiNode, scoped=False)
-        except Forbidden:
-            return {}
 
     def _queued(self) -> tuple[dict[str, Workload], dict[str, ResourceFlavor]]:
         """Kueue's Workloads that are not finished, and the flavors of those that want nodes."""

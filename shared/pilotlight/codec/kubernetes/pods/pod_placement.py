@@ -6,7 +6,7 @@ from math import prod
 from typing import Protocol
 
 from pilotlight.codec.kubernetes.bounds import HOMES, LABEL_VALUE, TERMS, too_many
-from pilotlight.codec.kubernetes.typed_objects import Expression, NodeSelector, Pod, WireToleration
+from pilotlight.codec.kubernetes.typed_objects import Expression, NodeSelector, Pod, Selector, WireToleration
 from pilotlight.facts.labels import HOME, NODE_NAME, ZONE, ZONE_ALIASES
 from pilotlight.facts.workload import Requirement, Toleration
 
@@ -81,6 +81,12 @@ def homes(wire: Iterable[WireToleration]) -> tuple[str, ...]:
 def expression_terms(expressions: Iterable[Labelled]) -> tuple[Requirement, ...]:
     """One term: labels that must all have one of their values."""
     return tuple(_requirement(e.key, tuple(sorted(e.values))) for e in expressions)
+
+
+def label_term(selector: Selector) -> tuple[Requirement, ...]:
+    """One term: what a label selector asks for."""
+    labels = (_requirement(key, (value,)) for key, value in sorted(selector.match_labels.items()))
+    return (*labels, *map(_of, selector.match_expressions))
 
 
 def _of(expression: Expression) -> Requirement:

@@ -7,8 +7,8 @@ from itertools import islice
 import msgspec
 
 from pilotlight.codec.kubernetes.bounds import SHARING, Unreadable
-from pilotlight.codec.kubernetes.companions import Objects, PersistentVolume, StorageClass, VolumeClaim
-from pilotlight.codec.kubernetes.pods.pod_placement import Terms, expression_terms, selector_terms
+from pilotlight.codec.kubernetes.companions import Objects, PersistentVolume, StorageCapacity, StorageClass, VolumeClaim
+from pilotlight.codec.kubernetes.pods.pod_placement import Terms, expression_terms, label_term, selector_terms
 from pilotlight.codec.kubernetes.pods.requests import known_quantity
 from pilotlight.codec.kubernetes.selectors import covers
 from pilotlight.codec.kubernetes.typed_objects import Pod
@@ -212,6 +212,15 @@ def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
         free = [_volume_reach(v) for v in objects.volumes.values() if _would_do(v, wanted, claim)]
     if storage_class.provisioner != NO_PROVISIONER:
         made = tuple(expression_terms(t.match_label_expressions) for t in storage_class.allowed_topologies)
+        if (rooms := _rooms(claim, storage_class, objects)) is not None:
+            made = tuple((*m, *room) for m in made or ((),) for room in rooms)
+            if not made and not free:
+                raise Unreadable(
+                    "pvc-no-capacity",
+                    f"PersistentVolumeClaim {name} is of class {wanted}, whose driver tells room enough for it nowhere "
+                    "(kubectl get csistoragecapacities -A): free some, or use another class",
+                )
+            return _any_of([*free, made] if made else free) if all(made) else ()
         return _any_of([*free, made]) if made else ()
     if not free:
         raise Unreadable(
@@ -221,6 +230,23 @@ def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
             "another class",
         )
     return _any_of(free)
+
+
+def _rooms(claim: VolumeClaim, kind: StorageClass, objects: Objects) -> Terms | None:
+    """Where a driver tells room enough for a claim, as alternatives; None where it need not tell any."""
+    driver, size = objects.csi_drivers.get(kind.provisioner), claim.spec.resources.requests.get("storage")
+    if driver is None or not driver.spec.storage_capacity or size is None:
+        return None
+    told = (one for one in objects.capacities.values() if one.storage_class_name == kind.metadata.name)
+    return tuple(label_term(one.node_topology) for one in told if one.node_topology and _holds(one, size))
+
+
+def _holds(room: StorageCapacity, size: str | float) -> bool:
+    most = room.capacity if room.maximum_volume_size is None else room.maximum_volume_size
+    try:
+        return most is not None and known_quantity(most) >= known_quantity(size)
+    except ValueError:
+        return False
 
 
 def _any_of(alternatives: Sequence[Terms]) -> Terms:
