@@ -4,6 +4,7 @@ Manifests are the one source: a template is a manifest whose names, images and s
 out. ``python scripts/chart.py`` writes them anew. What only a chart has (Secret, values, notes) is written by hand.
 """
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ EVERYWHERE = (
     ),
 )
 """Texts that are a value in every manifest that has them."""
+USER = re.compile(r"((?:^ *(?:runAsUser|runAsGroup|fsGroup): 65532\n)+)", re.M)
+"""Who a pod runs as: OpenShift's own rule chooses from the namespace's range, and refuses any other."""
 
 CLASS = "\n  {{- with .Values.storage.className }}\n  storageClassName: {{ . | quote }}\n  {{- end }}"
 KEPT = "\n  # It stays when the release goes.\n  annotations: {helm.sh/resource-policy: keep}"
@@ -125,6 +128,9 @@ PARTS = {
             ),
             (
                 "    # The jobs of cronjobs.yaml reach the home.\n",
+                "    {{- with .Values.networkPolicy.egress }}\n"
+                "    {{- toYaml . | nindent 4 }}\n"
+                "    {{- end }}\n"
                 "    {{- if .Values.telemetry }}\n"
                 "    # The Prometheus: its port, and its Service's namespace, whose pods may listen on another.\n"
                 '    - ports: [{protocol: TCP, port: {{ include "pilotlight.telemetryPort" $ }}}]\n'
@@ -188,6 +194,7 @@ def _template(part: Part) -> str:
         body = body.replace(old, new)
     for old, new in EVERYWHERE:
         body = body.replace(old, new)
+    body = USER.sub(r"{{- if not .Values.openshift.enabled }}\n\1{{- end }}\n", body)
     head = f"{{{{/* Written by scripts/chart.py from infra/kubernetes/{part.source}. */}}}}\n"
     return f"{head}{{{{- if {part.when} }}}}\n{body}{{{{- end }}}}\n" if part.when else head + body
 

@@ -55,6 +55,13 @@ resource "aws_lambda_function" "this" {
   }
 
   depends_on = [aws_iam_role_policy.function, aws_cloudwatch_log_group.this, aws_s3_object.policy]
+
+  lifecycle {
+    precondition {
+      condition     = sum([for key, value in local.environments[each.key] : length(key) + length(value)]) <= 4096
+      error_message = "The environment of ${each.key} is longer than the 4 KB that Lambda takes: name fewer clusters in one deployment, or give them shorter names."
+    }
+  }
 }
 
 resource "aws_lambda_event_source_mapping" "this" {

@@ -45,8 +45,15 @@ locals {
         Sid       = "GrowAndGiveBack", Effect = "Allow", Action = what, Resource = "*"
         Condition = { StringEquals = { "autoscaling:ResourceTag/eks:cluster-name" = sort(distinct(values(local.eks))) } }
       } if length(local.eks) > 0],
+      # Groups that EKS did not make have none of its tags: those that have yours.
+      [for name, tag in local.group_tags : {
+        Sid       = "GrowAndGiveBack${replace(title(replace(name, "-", " ")), " ", "")}", Effect = "Allow", Action = local.grows, Resource = "*"
+        Condition = { StringEquals = { "autoscaling:ResourceTag/${tag.key}" = tag.value } }
+      }],
+      # LaunchInstances launches by a fleet in the role's name; nobody asks for one outright.
       [for what in ["ec2:CreateFleet"] : {
-        Sid = "LaunchInstancesLaunchesByAFleet", Effect = "Allow", Action = [what], Resource = "*"
+        Sid       = "LaunchInstancesLaunchesByAFleet", Effect = "Allow", Action = [what], Resource = "*"
+        Condition = { Bool = { "aws:ViaAWSService" = "true" }, StringEquals = { "aws:RequestedRegion" = local.region } }
       } if length(local.eks) > 0],
     )
   }

@@ -62,7 +62,8 @@ locals {
       mode  = c.mode
     }
   }
-  eks = { for name, c in local.settings.clusters : name => c.eks.cluster if c.eks != null }
+  eks        = { for name, c in local.settings.clusters : name => c.eks.cluster if c.eks != null }
+  group_tags = { for name, c in local.settings.clusters : name => c.eks.group_tag if try(c.eks.group_tag, null) != null }
 
   # The clusters' secrets by role: the variable that names one, to the secret's name. What only reads holds credentials
   # that can only read.

@@ -51,7 +51,7 @@ resource "aws_s3_object" "policy" {
   bucket       = aws_s3_bucket.this.id
   key          = "${local.policy_folder}/${each.key}"
   source       = each.value
-  etag         = filemd5(each.value)
+  source_hash  = filemd5(each.value) # An object under a key of KMS has another ETag than its MD5.
   content_type = "application/yaml"
 
   # Functions of before read the older folder until they know the new one.

@@ -1,4 +1,4 @@
-# With a key of one's own: who of Google's agents may use it, and the images' repository, which the functions' own lacks.
+# With a key of one's own: who of Google's agents may use it. And the images' repository, which the key encrypts too.
 
 locals {
   encrypting = local.key == null ? {} : merge(
@@ -26,7 +26,7 @@ resource "google_kms_crypto_key_iam_member" "agent" {
 }
 
 resource "google_artifact_registry_repository" "images" {
-  count = local.hosted && local.key != null ? 1 : 0
+  count = local.hosted ? 1 : 0
 
   project       = local.settings.project
   location      = local.settings.region
@@ -34,5 +34,5 @@ resource "google_artifact_registry_repository" "images" {
   format        = "DOCKER"
   kms_key_name  = local.key
 
-  depends_on = [google_kms_crypto_key_iam_member.agent]
+  depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
 }

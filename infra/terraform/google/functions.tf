@@ -62,9 +62,11 @@ module "function" {
   agent      = local.pubsub_agent
   topics     = local.topics
   subnetwork = local.settings.network.path != "static-addresses" ? null : local.settings.network.existing != null ? local.settings.network.existing : one(module.network[*].subnetwork)
-  encryption = local.key == null ? null : { key = local.key, repository = google_artifact_registry_repository.images[0].id }
+  key        = local.key
+  repository = google_artifact_registry_repository.images[0].id
 
   depends_on = [
+    google_compute_subnetwork_iam_member.shared,
     google_storage_bucket_object.policy,
     data.google_secret_manager_secret.needed,
     terraform_data.builder,

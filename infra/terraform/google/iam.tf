@@ -10,13 +10,23 @@ resource "google_service_account" "builder" {
   depends_on = [terraform_data.apis]
 }
 
-# Building needs to log and to push images; neither role can be given on less than the project before the first build.
+# Building needs to log, which is a right on the project, and to push images, into the functions' own repository.
 resource "google_project_iam_member" "builder" {
-  for_each = toset(local.hosted ? ["roles/artifactregistry.writer", "roles/logging.logWriter"] : [])
+  for_each = toset(local.hosted ? ["roles/logging.logWriter"] : [])
 
   project = local.settings.project
   role    = each.key
   member  = "serviceAccount:${google_service_account.builder[0].email}"
+}
+
+resource "google_artifact_registry_repository_iam_member" "builder" {
+  count = local.hosted ? 1 : 0
+
+  project    = local.settings.project
+  location   = local.settings.region
+  repository = google_artifact_registry_repository.images[0].name
+  role       = "roles/artifactregistry.writer"
+  member     = "serviceAccount:${google_service_account.builder[0].email}"
 }
 
 resource "google_storage_bucket_iam_member" "builder" {
@@ -49,6 +59,7 @@ resource "terraform_data" "builder" {
   triggers_replace = concat(
     [for right in google_project_iam_member.builder : right.id],
     [google_storage_bucket_iam_member.builder[0].id, google_project_iam_member.builder_sources[0].id],
+    [google_artifact_registry_repository_iam_member.builder[0].id],
   )
 
   provisioner "local-exec" {
@@ -56,13 +67,40 @@ resource "terraform_data" "builder" {
   }
 }
 
-# GKE lets an account in by this role, which shows clusters and no more; what it may do inside is RBAC's.
+# GKE lets an account in by these two rights: where a cluster is, and to connect to it. What it may do inside is RBAC's.
+resource "google_project_iam_custom_role" "gke" {
+  for_each = local.hosted ? toset([for one in values(module.plan.reaches_gke) : one.project]) : toset([])
+
+  project     = each.key
+  role_id     = "${replace(module.plan.prefix, "-", "_")}_clusters"
+  title       = "${module.plan.prefix}: reaches clusters"
+  permissions = ["container.clusters.connect", "container.clusters.get"]
+
+  depends_on = [terraform_data.apis]
+}
+
 resource "google_project_iam_member" "gke" {
   for_each = local.hosted ? module.plan.reaches_gke : {}
 
   project = each.value.project
-  role    = "roles/container.clusterViewer"
+  role    = google_project_iam_custom_role.gke[each.value.project].name
   member  = "serviceAccount:${module.function[each.value.function].runtime}"
+}
+
+# A subnetwork of another project, as a Shared VPC has them: Cloud Run's agent stands in it for the functions.
+locals {
+  subnetwork = try(regex("^projects/(?P<project>[^/]+)/regions/(?P<region>[^/]+)/subnetworks/(?P<name>[^/]+)$", local.settings.network.existing.subnetwork), null)
+  shared     = local.hosted && try(local.subnetwork.project != local.settings.project, false)
+}
+
+resource "google_compute_subnetwork_iam_member" "shared" {
+  count = local.shared ? 1 : 0
+
+  project    = local.subnetwork.project
+  region     = local.subnetwork.region
+  subnetwork = local.subnetwork.name
+  role       = "roles/compute.networkUser"
+  member     = google_project_service_identity.this["run.googleapis.com"].member
 }
 
 # Google's managed Prometheus: its series are the project's metrics.

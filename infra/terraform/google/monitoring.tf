@@ -155,6 +155,15 @@ resource "google_monitoring_alert_policy" "figures" {
   depends_on = [terraform_data.apis]
 }
 
+# A budget is in the currency of its billing account: Google refuses any other.
+data "google_billing_account" "own" {
+  count = local.settings.budget == null || !local.hosted ? 0 : 1
+
+  billing_account = local.settings.budget.billing_account
+
+  depends_on = [terraform_data.apis]
+}
+
 # Google counts what Pilotlight itself costs, and tells billing_tick at intervals.
 resource "google_billing_budget" "own" {
   count = local.settings.budget == null || !local.hosted ? 0 : 1
@@ -168,7 +177,7 @@ resource "google_billing_budget" "own" {
 
   amount {
     specified_amount {
-      currency_code = "USD"
+      currency_code = data.google_billing_account.own[0].currency_code
       units         = tostring(local.settings.budget.usd_per_month)
     }
   }

@@ -4,7 +4,7 @@ resource "google_cloud_scheduler_job" "tick" {
   for_each = local.hosted ? module.plan.schedules : {}
 
   project   = local.settings.project
-  region    = local.settings.region
+  region    = coalesce(local.settings.scheduler, local.settings.region)
   name      = each.value.name
   schedule  = each.value.cron
   time_zone = "Etc/UTC"

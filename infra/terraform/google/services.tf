@@ -16,13 +16,15 @@ locals {
     local.hosted && local.settings.budget != null ? ["billingbudgets.googleapis.com", "cloudbilling.googleapis.com"] : [],
   ))
 
-  # Pub/Sub's agent signs what it pushes and dead-letters; the others encrypt with a key that is yours.
+  # Pub/Sub's agent signs what it pushes and dead-letters; Cloud Run's stands in a shared subnetwork; the others, and it,
+  # encrypt with a key that is yours.
   agents = toset(concat(
     local.hosted ? ["pubsub.googleapis.com"] : [],
     local.hosted && local.key != null ? [
       "artifactregistry.googleapis.com", "cloudfunctions.googleapis.com", "run.googleapis.com", "secretmanager.googleapis.com",
     ] : [],
     local.firestore && local.key != null ? ["firestore.googleapis.com"] : [],
+    local.shared ? ["run.googleapis.com"] : [],
   ))
   pubsub_agent = try(google_project_service_identity.this["pubsub.googleapis.com"].member, null)
 }

@@ -17,6 +17,9 @@ imagePullSecrets:
   - name: {{ . | quote }}
   {{- end }}
 {{- end }}
+{{- with .Values.pod.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
 {{- with .Values.pod.nodeSelector }}
 nodeSelector: {{ toJson . }}
 {{- end }}

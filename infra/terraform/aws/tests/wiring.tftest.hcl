@@ -89,6 +89,37 @@ run "lengths_of_the_policys_own_queues_may_be_read" {
   }
 }
 
+run "groups_of_ones_own_are_changed_by_their_tag" {
+  command = apply
+  variables {
+    settings = merge(var.settings, { clusters = { ml-eu = { eks = { cluster = "prod", group_tag = { key = "team", value = "gpu" } } } } })
+  }
+  assert {
+    condition = [
+      for one in jsondecode(aws_iam_role_policy.function["pod_pending"].policy).Statement : one.Condition.StringEquals if one.Sid == "GrowAndGiveBackMlEu"
+    ] == [{ "autoscaling:ResourceTag/team" = "gpu" }]
+    error_message = "Auto Scaling groups that EKS did not make are held by a tag that is given"
+  }
+}
+
+run "no_environment_is_longer_than_lambda_takes" {
+  command = plan
+  variables {
+    settings = merge(var.settings, { clusters = { for n in range(60) : "cluster-${n}" => { eks = { cluster = "a-cluster-of-some-length-${n}" } } } })
+  }
+  expect_failures = [aws_lambda_function.this]
+}
+
+run "a_fleet_is_launched_by_auto_scaling_alone" {
+  command = apply
+  assert {
+    condition = [
+      for one in jsondecode(aws_iam_role_policy.function["pod_pending"].policy).Statement : one.Condition if one.Sid == "LaunchInstancesLaunchesByAFleet"
+    ] == [{ Bool = { "aws:ViaAWSService" = "true" }, StringEquals = { "aws:RequestedRegion" = "eu-west-1" } }]
+    error_message = "the role asks for no fleet outright"
+  }
+}
+
 run "ticks_name_their_cluster" {
   command = apply
   assert {

@@ -4,6 +4,9 @@ mock_provider "google" {
   mock_data "google_project" {
     defaults = { number = "123456789" }
   }
+  mock_data "google_billing_account" {
+    defaults = { currency_code = "EUR" }
+  }
   mock_resource "google_compute_address" {
     defaults = { address = "203.0.113.7" }
   }
@@ -99,8 +102,8 @@ run "gke_by_dns_needs_no_network" {
     error_message = "no network with the DNS endpoint"
   }
   assert {
-    condition     = length(google_project_iam_member.gke) == 4 && alltrue([for m in google_project_iam_member.gke : m.role == "roles/container.clusterViewer"])
-    error_message = "the four functions that reach clusters may see GKE clusters, and no more"
+    condition     = length(google_project_iam_member.gke) == 4 && toset(flatten([for r in google_project_iam_custom_role.gke : r.permissions])) == toset(["container.clusters.connect", "container.clusters.get"])
+    error_message = "the four functions that reach clusters may find and reach GKE clusters, and no more"
   }
 }
 
@@ -149,6 +152,29 @@ run "ticks_say_which_cluster_and_what_for" {
   }
 }
 
+run "a_shared_subnetwork_lets_functions_in" {
+  command = apply
+  variables {
+    settings = merge(var.settings, { network = { existing = {
+      network    = "projects/acme-net/global/networks/shared"
+      subnetwork = "projects/acme-net/regions/europe-west1/subnetworks/functions"
+    } } })
+  }
+  assert {
+    condition     = google_compute_subnetwork_iam_member.shared[0].project == "acme-net" && google_compute_subnetwork_iam_member.shared[0].subnetwork == "functions" && google_compute_subnetwork_iam_member.shared[0].role == "roles/compute.networkUser"
+    error_message = "Cloud Run's agent may use the host project's subnetwork"
+  }
+}
+
+run "ticks_may_come_from_another_location" {
+  command = apply
+  variables { settings = merge(var.settings, { scheduler = "europe-west3" }) }
+  assert {
+    condition     = alltrue([for job in google_cloud_scheduler_job.tick : job.region == "europe-west3"])
+    error_message = "where Cloud Scheduler is not in the functions' region"
+  }
+}
+
 run "nobody_is_everybody" {
   command = apply
   assert {
@@ -156,7 +182,7 @@ run "nobody_is_everybody" {
     error_message = "no right for everybody"
   }
   assert {
-    condition     = toset([for m in google_project_iam_member.builder : m.role]) == toset(["roles/artifactregistry.writer", "roles/logging.logWriter"])
+    condition     = toset([for m in google_project_iam_member.builder : m.role]) == toset(["roles/logging.logWriter"]) && google_artifact_registry_repository_iam_member.builder[0].role == "roles/artifactregistry.writer"
     error_message = "who builds may push an image and log, no more"
   }
 }
@@ -199,8 +225,8 @@ run "own_cost_is_watched" {
   command = apply
   variables { settings = merge(var.settings, { budget = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 } }) }
   assert {
-    condition     = google_billing_budget.own[0].amount[0].specified_amount[0].units == "20"
-    error_message = "the budget is in whole dollars"
+    condition     = google_billing_budget.own[0].amount[0].specified_amount[0].units == "20" && google_billing_budget.own[0].amount[0].specified_amount[0].currency_code == "EUR"
+    error_message = "the budget is in whole units of its account's currency"
   }
 }
 

@@ -121,7 +121,7 @@ resource "aws_lambda_function" "bridge" {
   environment {
     variables = {
       BRIDGE_AUDIENCE = local.audience
-      BRIDGE_TOPICS   = jsonencode({ for name, rule in local.rules : rule.pattern.detail-type[0] => var.topics[rule.topic].id })
+      BRIDGE_TOPICS   = jsonencode(merge([for rule in values(local.rules) : { for kind in rule.pattern.detail-type : kind => var.topics[rule.topic].id }]...))
     }
   }
 

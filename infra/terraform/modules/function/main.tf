@@ -36,14 +36,14 @@ resource "google_cloudfunctions2_function" "this" {
   location = var.settings.region
   name     = var.plan.name
 
-  kms_key_name = try(var.encryption.key, null)
+  kms_key_name = var.key
 
   build_config {
     # The Python that scripts/bundle.py compiles for.
     runtime           = "python311"
     entry_point       = var.function
     service_account   = var.builder
-    docker_repository = try(var.encryption.repository, null)
+    docker_repository = var.repository
 
     source {
       storage_source {

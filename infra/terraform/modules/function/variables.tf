@@ -60,8 +60,13 @@ variable "subnetwork" {
   default     = null
 }
 
-variable "encryption" {
-  description = "A key of one's own in Cloud KMS and the repository of images that it encrypts, or null: Google's."
-  type        = object({ key = string, repository = string })
+variable "key" {
+  description = "A key of one's own in Cloud KMS, or null: Google's."
+  type        = string
   default     = null
+}
+
+variable "repository" {
+  description = "The repository that images are pushed to, by its id."
+  type        = string
 }

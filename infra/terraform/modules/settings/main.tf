@@ -35,8 +35,8 @@ locals {
       "project is a project's id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter.",
     ],
     [
-      contains(local.regions, s.region),
-      "region is no region known here. Write it as Google does, as in europe-west1; a zone such as europe-west1-b is no region.",
+      can(regex("^[a-z]+-[a-z]+[0-9]+$", s.region)) && (s.scheduler == null || can(regex("^[a-z]+-[a-z]+[0-9]+$", s.scheduler))),
+      "region is written as Google does, as in europe-west1; a zone such as europe-west1-b is no region. So is scheduler.",
     ],
     [
       can(regex("^[a-z][a-z0-9]{1,3}$", s.environment)),
@@ -220,16 +220,6 @@ locals {
   ]]
 
   every_function = ["pod_pending", "kueue_admission", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"]
-
-  regions = [
-    "africa-south1", "asia-east1", "asia-east2", "asia-northeast1", "asia-northeast2", "asia-northeast3", "asia-south1",
-    "asia-south2", "asia-southeast1", "asia-southeast2", "australia-southeast1", "australia-southeast2",
-    "europe-central2", "europe-north1", "europe-southwest1", "europe-west1", "europe-west2", "europe-west3",
-    "europe-west4", "europe-west6", "europe-west8", "europe-west9", "europe-west10", "europe-west12", "me-central1",
-    "me-central2", "me-west1", "northamerica-northeast1", "northamerica-northeast2", "southamerica-east1",
-    "southamerica-west1", "us-central1", "us-east1", "us-east4", "us-east5", "us-south1", "us-west1", "us-west2",
-    "us-west3", "us-west4",
-  ]
 }
 
 locals {

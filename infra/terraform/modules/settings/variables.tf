@@ -5,8 +5,10 @@ variable "google" {
   type = object({
     # The Google Cloud project to deploy into: its id, as `gcloud projects list` shows it. Give Pilotlight one of its own.
     project = string
-    # The Google Cloud region that functions and state are in, near the clusters: europe-west1, us-central1, ...
-    region = string
+    # The Google Cloud region that functions and state are in, near the clusters: europe-west1, us-central1, ... scheduler: the
+    # location of Cloud Scheduler, where that region has none.
+    region    = string
+    scheduler = optional(string)
     # The two parts that every name begins with. environment says which deployment this is; `make deploy ENV=prod` gives it.
     name        = optional(string, "pilotlight")
     environment = optional(string, "dev")
@@ -84,7 +86,8 @@ variable "google" {
     # Where the audit chain is carried, by whom. The account (an e-mail) may then read the decisions and add objects; project: the
     # bucket's, where it is another; locked: with --lock-days. Left out: nobody.
     audit = optional(object({ bucket = string, account = string, project = optional(string), locked = optional(bool, true) }))
-    # What Pilotlight itself may cost a month, watched by Google. Its notices reach billing_tick. Budgets for GPUs are in the policy.
+    # What Pilotlight itself may cost a month, watched by Google, in the currency of the billing account. Its notices reach
+    # billing_tick. Budgets for GPUs are in the policy.
     budget = optional(object({ billing_account = string, usd_per_month = number }))
     # A key of your own in Cloud KMS, in the same region: {key = "projects/P/locations/L/keyRings/R/cryptoKeys/K"}. It encrypts
     # state, messages, bundles, images and functions, and secrets that are made with it (README). Left out: Google's keys.
@@ -109,8 +112,9 @@ variable "aws" {
     # the output `secrets_to_make` names those that must exist.
     clusters = map(object({
       # An EKS cluster in this region, by its name there: its node groups are acted on. Without it, the cluster is reached by a
-      # kubeconfig that a secret holds, and its pools are advised on only.
-      eks = optional(object({ cluster = string }))
+      # kubeconfig that a secret holds, and its pools are advised on only. group_tag: a tag of yours on plain Auto Scaling groups
+      # that are pools too; they are changed by it, as node groups by EKS's.
+      eks = optional(object({ cluster = string, group_tag = optional(object({ key = string, value = string })) }))
       # As on Google Cloud; reconcile and billing as the Scheduler writes them.
       mode      = optional(string, "advise")
       kueue     = optional(bool, false)

@@ -48,6 +48,12 @@ run "no_key_is_stored" {
     condition     = toset(keys(aws_lambda_function.bridge.environment[0].variables)) == toset(["BRIDGE_AUDIENCE", "BRIDGE_TOPICS"])
     error_message = "its environment holds no credential"
   }
+  assert {
+    condition = toset(keys(jsondecode(aws_lambda_function.bridge.environment[0].variables.BRIDGE_TOPICS))) == toset(flatten([
+      for rule in aws_cloudwatch_event_rule.this : jsondecode(rule.event_pattern).detail-type
+    ]))
+    error_message = "every kind of event that a rule sends has a topic"
+  }
 }
 
 run "the_role_logs_and_leaves_dead_letters" {

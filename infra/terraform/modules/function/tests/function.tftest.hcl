@@ -15,6 +15,7 @@ override_resource {
 }
 
 variables {
+  repository = "projects/p/locations/l/repositories/r"
   settings = {
     project = "acme-pilotlight"
     region  = "europe-west1"
@@ -159,7 +160,7 @@ run "without_one_there_is_no_vpc" {
 
 run "a_key_of_ones_own_encrypts_image_and_source" {
   command = apply
-  variables { encryption = { key = "k", repository = "projects/p/locations/l/repositories/r" } }
+  variables { key = "k" }
   assert {
     condition     = google_cloudfunctions2_function.this.kms_key_name == "k" && google_cloudfunctions2_function.this.build_config[0].docker_repository == "projects/p/locations/l/repositories/r"
     error_message = "the key, and a repository that has it"

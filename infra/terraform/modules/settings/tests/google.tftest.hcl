@@ -38,7 +38,7 @@ run "refuses_names_and_places_that_are_none" {
     condition = local.refused == [
       "name has 2 to 10 lower-case letters and digits and begins with a letter.",
       "project is a project's id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter.",
-      "region is no region known here. Write it as Google does, as in europe-west1; a zone such as europe-west1-b is no region.",
+      "region is written as Google does, as in europe-west1; a zone such as europe-west1-b is no region. So is scheduler.",
       "environment has 2 to 4 lower-case letters and digits, as dev, prod or test: accounts' names have room for no more.",
       "policy_file names no file. The path is seen from infra/terraform; begin with a copy of examples/policy.yaml.",
       "alerts.email is no e-mail address.",

@@ -40,12 +40,13 @@ module "plan" {
 module "pod_pending" {
   source = "../.."
 
-  settings = module.plan.settings
-  function = "pod_pending"
-  plan     = merge(module.plan.functions["pod_pending"], { publishes = ["alerts"] })
-  bucket   = "my-bundles"
-  builder  = "projects/my-pilotlight-project/serviceAccounts/build@my-pilotlight-project.iam.gserviceaccount.com"
-  agent    = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
+  settings   = module.plan.settings
+  function   = "pod_pending"
+  plan       = merge(module.plan.functions["pod_pending"], { publishes = ["alerts"] })
+  bucket     = "my-bundles"
+  repository = "projects/my-pilotlight-project/locations/europe-west1/repositories/pilotlight-dev"
+  builder    = "projects/my-pilotlight-project/serviceAccounts/build@my-pilotlight-project.iam.gserviceaccount.com"
+  agent      = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
   topics = {
     pod-events = {
       id      = google_pubsub_topic.pods["pod-events"].id

@@ -1,0 +1,91 @@
+"""The chart where clusters differ: who answers names, who may run as whom, and what a proxy and a drain need."""
+
+from functools import cache
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pytest
+from helm import Json, needs_helm, objects_of, rendered
+from manifests import VERSIONS, strictly
+
+pytestmark = needs_helm
+
+ON: Json = {"enabled": True}
+IMAGE = {"image": {"repository": "registry.example.com/pilotlight"}}
+PROXY = {"ports": [{"protocol": "TCP", "port": 3128}]}
+GIVEN: Json = {
+    **IMAGE,
+    "policy": "version: 1\npools: {a: {instance_type: g4dn.xlarge, on_silence: hand-back}}\n",
+    "pod": {"priorityClassName": "system-cluster-critical"},
+    "podDisruptionBudget": ON,
+    "openshift": ON,
+    "networkPolicy": {"egress": [PROXY]},
+    "settings": {"HTTPS_PROXY": "http://proxy:3128"},
+}
+
+
+@cache
+def made(given: bool) -> tuple[Json, ...]:
+    """The chart's objects, plain or with all of these values."""
+    plain, all_ = rendered(IMAGE, GIVEN)
+    return tuple(objects_of(all_ if given else plain))
+
+
+def pods(given: bool) -> list[Json]:
+    """Its pods: the Deployment's and those of CronJobs."""
+    found = [each["spec"]["template"]["spec"] for each in made(given) if each["kind"] == "Deployment"]
+    jobs = [each["spec"]["jobTemplate"]["spec"] for each in made(given) if each["kind"] == "CronJob"]
+    return found + [job["template"]["spec"] for job in jobs]
+
+
+def lets(rules: list[Json], address: str, namespace: str, port: int) -> bool:
+    """Whether a rule lets UDP out to an address, or to a pod of a namespace, on that port."""
+
+    def fits(peer: Json) -> bool:
+        block: Any = peer.get("ipBlock", {}).get("cidr")
+        names = peer.get("namespaceSelector", {}).get("matchLabels", {}).values()
+        inside = bool(block) and bool(address) and ip_address(address) in ip_network(block)
+        return inside or (bool(namespace) and namespace in names)
+
+    return any(
+        {"protocol": "UDP", "port": port} in rule.get("ports", ()) and ("to" not in rule or any(map(fits, rule["to"])))
+        for rule in rules
+    )
+
+
+NAMES = {
+    "CoreDNS": ("10.0.0.7", "kube-system", 53),
+    "Cloud DNS": ("169.254.169.254", "", 53),
+    "NodeLocal DNSCache": ("169.254.20.10", "", 53),
+    "a node of EKS Auto Mode": ("172.20.0.10", "", 53),
+    "OpenShift": ("", "openshift-dns", 5353),
+}
+
+
+@pytest.mark.parametrize(("address", "namespace", "port"), NAMES.values(), ids=NAMES)
+def test_names_are_asked_for_wherever_a_cluster_answers_them(address: str, namespace: str, port: int) -> None:
+    """The home resolves its cloud on each of them."""
+    [policy] = [each for each in made(given=False) if each["kind"] == "NetworkPolicy"]
+    assert lets(policy["spec"]["egress"], address, namespace, port)
+
+
+def test_openshift_chooses_who_its_pods_run_as() -> None:
+    """No user and no group is asked for, and still none is root; elsewhere each has its number."""
+    for pod in pods(given=True):
+        context = pod["securityContext"]
+        assert context["runAsNonRoot"] is True
+        assert not {"runAsUser", "runAsGroup", "fsGroup"} & context.keys()
+    assert {pod["securityContext"]["runAsUser"] for pod in pods(given=False)} == {65532}
+
+
+def test_further_values_arrive() -> None:
+    """Its priority, a drain that waits, a proxy and the way to it; each object is valid."""
+    assert {pod["priorityClassName"] for pod in pods(given=True)} == {"system-cluster-critical"}
+    kinds = {each["kind"]: each for each in made(given=True)}
+    assert kinds["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 0
+    assert PROXY in kinds["NetworkPolicy"]["spec"]["egress"]
+    settings = [each["data"] for each in made(given=True) if each["metadata"]["name"] == "pilotlight-settings"]
+    assert settings[0]["HTTPS_PROXY"] == "http://proxy:3128"
+    assert "PodDisruptionBudget" not in {each["kind"] for each in made(given=False)}
+    for each in made(given=True):
+        strictly(each, VERSIONS[-1])
