@@ -50,6 +50,13 @@ def test_what_changes_a_group_is_limited_to_the_clusters_own() -> None:
         assert not changes or "autoscaling:ResourceTag/eks:cluster-name" in statement["Condition"]["StringEquals"]
 
 
+def test_a_fleet_is_asked_for_by_auto_scaling_alone() -> None:
+    """The one right that knows no tag of a group is of no use outright."""
+    role, *_ = blocks()
+    (fleet,) = [statement for statement in role["Statement"] if "ec2:CreateFleet" in _actions(statement)]
+    assert fleet["Condition"] == {"Bool": {"aws:ViaAWSService": "true"}}
+
+
 def test_the_trust_names_one_identity_and_this_role() -> None:
     """A token that Google signs for something else does not do."""
     _, trust, *_ = blocks()

@@ -59,6 +59,8 @@ resource "google_monitoring_alert_policy" "dead_letters" {
     mime_type = "text/markdown"
     content   = "Events wait in a dead-letter subscription. ${local.runbook}"
   }
+
+  depends_on = [terraform_data.apis]
 }
 
 resource "google_monitoring_alert_policy" "failing" {
@@ -95,6 +97,8 @@ resource "google_monitoring_alert_policy" "failing" {
     mime_type = "text/markdown"
     content   = "A function answers with errors; Pub/Sub tries again, then dead-letters. ${local.runbook}"
   }
+
+  depends_on = [terraform_data.apis]
 }
 
 resource "google_monitoring_alert_policy" "silent" {
@@ -122,6 +126,8 @@ resource "google_monitoring_alert_policy" "silent" {
     mime_type = "text/markdown"
     content   = "Nothing scales up or down now, and nodes that are lit stay lit. ${local.runbook}"
   }
+
+  depends_on = [terraform_data.apis]
 }
 
 # The same alerts as those of infra/prometheus, where Pilotlight's figures reach Cloud Monitoring.

@@ -123,6 +123,7 @@ def builds_wait_for_rights(graph: Graph) -> Iterator[str]:
     """A function is built after its builder's rights and a wait for them to be known."""
     wait, rights = "terraform_data.builder", {"google_project_iam_member.builder_sources"}
     rights |= {"google_project_iam_member.builder", "google_storage_bucket_iam_member.builder"}
+    rights.add("google_artifact_registry_repository_iam_member.builder")
     for missing in sorted(rights - graph.after(wait)):
         yield f"{wait} does not wait for {missing}"
     for address in graph.edges:

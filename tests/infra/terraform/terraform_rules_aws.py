@@ -80,9 +80,11 @@ def what_changes_is_held_to_its_own(state: State) -> Iterator[str]:
     for function, statements in _statements(state).items():
         for statement in statements:
             changes = {a for a in _listed(statement["Action"]) if not a.partition(":")[2].startswith(READS)}
-            tagged = "autoscaling:ResourceTag/eks:cluster-name" in json.dumps(statement.get("Condition", {}))
+            tagged = "autoscaling:ResourceTag/" in json.dumps(statement.get("Condition", {}))
             if "*" in _listed(statement["Resource"]) and changes - WITHOUT_RESOURCES and not tagged:
                 yield f"{function} may {sorted(changes)} of anything"
+            if "ec2:CreateFleet" in changes and "aws:ViaAWSService" not in json.dumps(statement.get("Condition", {})):
+                yield f"{function} may ask for a fleet outright"
 
 
 def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:

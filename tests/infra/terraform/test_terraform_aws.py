@@ -47,6 +47,12 @@ FAULTS: list[Any] = [
         id="any group of the account may be changed",
     ),
     pytest.param(
+        rules.what_changes_is_held_to_its_own,
+        ("iam.tf", 'Bool = { "aws:ViaAWSService" = "true" }, ', ""),
+        "may ask for a fleet outright",
+        id="the role launches instances of no group",
+    ),
+    pytest.param(
         rules.each_reads_the_secrets_it_names,
         ("plan.tf", 'billing_tick       = { role = "read"', 'billing_tick       = { role = "act"'),
         "holds a credential that acts",

@@ -102,7 +102,7 @@ def problem(
         return Throttled(said, PAUSE_S)
     if status >= 500 or status < 400 or code == "IdempotentCallInProgress":
         return lost(said)
-    return other(said)
+    return BadRequest(said)
 
 
 def refusal(code: str, said: str) -> PilotlightError | None:
@@ -123,8 +123,3 @@ def shortage(code: str, said: str) -> Denied | None:
     if code in OVER_QUOTA:
         return QuotaExceeded(said)
     return None
-
-
-def other(said: str) -> Denied:
-    """A client's error that is none of those."""
-    return BadRequest(said)

@@ -5,7 +5,7 @@ import hashlib
 import msgspec
 
 from pilotlight.adapters.aws_api import refusals
-from pilotlight.errors import Denied, NoCapacity
+from pilotlight.errors import BadRequest, Denied, NoCapacity
 
 TOKEN = 64
 """Letters of a ClientToken at most."""
@@ -52,4 +52,4 @@ def missing(launch: Launch, wanted: int, group: str) -> Denied | None:
     known = [no for error in launch.Errors if (no := refusals.shortage(error.ErrorCode, said))]
     if known:
         return known[0]
-    return NoCapacity(said) if not first.ErrorCode else refusals.other(said)
+    return NoCapacity(said) if not first.ErrorCode else BadRequest(said)
