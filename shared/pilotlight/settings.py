@@ -51,7 +51,8 @@ OTEL_EXPORTER_OTLP_ENDPOINT     ``http://HOST:4318``: billing_tick pushes its cl
                                 HTTP, as JSON); unset: nothing is pushed
 OTEL_EXPORTER_OTLP_HEADERS      headers that go with them: ``key=value,key=value``
 HTTPS_PROXY                     the proxy of calls to AWS; by requests that of ``send --url``, ``trace --prometheus``,
-                                ``prices`` (HTTP_PROXY too). NO_PROXY names what goes past it. This machine needs none
+                                ``prices`` (HTTP_PROXY too). This machine needs none
+NO_PROXY                        hosts that are reached past it, and ``.domains``, by commas
 REQUESTS_CA_BUNDLE              a file of the authorities that those commands trust, instead of requests' own
 XDG_STATE_HOME                  where state of a person's programs lies
 ==============================  =========================================================================
