@@ -170,7 +170,12 @@ def test_a_loader_leads_to_a_step(row: Step) -> None:
 
 
 def test_a_feature_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its row nothing of the plan asks for the file of node ages: all else is decided as it was."""
+    """Without its row nothing of the plan asks for the file of node ages: all else is decided as it was.
+
+    Nor does any file of the package need it to be imported.
+    """
+    at_their_tops = re.compile(r"^(from|import) .*node_age\b", re.MULTILINE)
+    assert [path for path in DECIDE.parent.rglob("*.py") if at_their_tops.search(path.read_text())] == []
     rooms = [path for path in DECIDE.rglob("*.py") if "node_age" in re.sub(r"when.node_age", "", path.read_text())]
     assert [path.name for path in rooms] == ["plan.py"]
     assert rooms[0].read_text().count("node_age") == 1

@@ -2,14 +2,16 @@
 
 import dataclasses
 from inspect import signature
+from typing import Any
 
 import pytest
 from stage import Stage
 
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.decisions import Plan
+from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Money
-from pilotlight.flow.cycle.cycle import LATE_ROOMS, LateRoom
+from pilotlight.flow.cycle.cycle import ADMISSION_CHECKS, ADVICE, GPU_HEALTH, HOMES, MOVES_IN, LateRoom
+from pilotlight.flow.cycle.homes import Keep
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.world.world_cluster import WorldCluster
@@ -47,21 +49,28 @@ def test_a_holder_looks_again_while_it_is_asked(takes_s: float, bought: int) -> 
     assert stage.world.launches == bought
 
 
-ENTERED = ("cycle.gpu_health", "cycle.kueue_check", "observe.advice_records")
+ROOMS: dict[str, tuple[LateRoom[Any], list[object]]] = {
+    "cycle.homes.give_homes": (HOMES, [Keep]),
+    "cycle.homes.move_in": (MOVES_IN, [Record, Keep]),
+    "cycle.gpu_health.tend": (GPU_HEALTH, [Money]),
+    "cycle.kueue_check.admit": (ADMISSION_CHECKS, [Money]),
+    "observe.advice_records.follow": (ADVICE, [Money]),
+}
+"""The rooms by the name of their function, and what each takes beside dependencies, look and plan."""
 
 
-@pytest.mark.parametrize("room", LATE_ROOMS, ids=ENTERED)
-def test_a_room_is_there_and_takes_what_it_is_given(room: LateRoom) -> None:
-    """The function that is loaded by its name takes dependencies, look, plan and money."""
-    assert [p.annotation for p in signature(room.load()).parameters.values()] == [Deps, Snapshot, Plan, Money]
+@pytest.mark.parametrize(("room", "takes"), ROOMS.values(), ids=ROOMS)
+def test_a_room_is_there_and_takes_what_it_is_given(room: LateRoom[Any], takes: list[object]) -> None:
+    """The function that is loaded by its name takes dependencies, look, plan, and what the cycle gives it."""
+    given = [p.annotation for p in signature(room.load()).parameters.values()]
+    assert given == [Deps, Snapshot, Plan, *takes]
 
 
 def test_a_purchase_and_a_tick_with_nothing_for_them_enter_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sick or marked, nothing is queued, and no pool is advised on: none is asked to do anything."""
+    """No pool is homed, nothing is sick, marked or queued, none is advised on: no room is asked to do anything."""
     entered: list[str] = []
-    functions = ("tend", "admit", "follow")
-    for room, name in zip(ENTERED, functions, strict=True):
-        monkeypatch.setattr(f"pilotlight.flow.{room}.{name}", lambda *_, of=name: entered.append(of))
+    for name in ROOMS:
+        monkeypatch.setattr(f"pilotlight.flow.{name}", lambda *_, of=name: entered.append(of))
     stage = Stage()
     stage.event(stage.submit("a"))
     stage.minutes(5)

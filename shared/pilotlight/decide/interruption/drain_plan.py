@@ -8,7 +8,7 @@ leave, or time ends, it is the cheap ones that stay behind.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -234,3 +234,21 @@ def assumed_saved(pod: BoundPod, asked: Mapping[str, datetime], now: datetime) -
     if at is not None and pod.checkpoint_takes_s and now >= at + timedelta(seconds=pod.checkpoint_takes_s):
         return max(at, pod.checkpointed_at or at)
     return pod.checkpointed_at
+
+
+def moves_on(pod: BoundPod, says: str) -> bool:
+    """True for a pod whose class moves, and that loses nothing: it saves when asked, or serves; no gang's."""
+    serves = pod.workload_class == "serving"
+    return says == "move" and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
+
+
+def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:
+    """True where a ready node beside the one that goes has free GPUs for a pod."""
+    wants = pod.gpu
+    others = (n for n in nodes if n.name != leaving and n.ready and n.schedulable and not n.marked)
+    return wants is None or any(
+        n.slices.get(wants.resource, 0) >= wants.count
+        if n.resource != wants.resource
+        else sum(device >= wants.milli for device in n.devices) >= wants.count
+        for n in others
+    )

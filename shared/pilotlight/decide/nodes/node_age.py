@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pilotlight.decide.interruption.drain_plan import moves_on
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.work import Work
@@ -97,24 +98,6 @@ def _pools(nodes: Iterable[Node], pools: Iterable[PoolState], policy: Policy, no
 
 def _consent(pod: BoundPod, policy: Policy) -> str:
     return policy.of_class(pod.workload_class or "batch").at_max_age  # type: ignore[arg-type]
-
-
-def moves_on(pod: BoundPod, says: str) -> bool:
-    """True for a pod whose class moves, and that loses nothing: it saves when asked, or serves; no gang's."""
-    serves = pod.workload_class == "serving"
-    return says == "move" and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
-
-
-def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:
-    """True where a ready node beside the one that goes has free GPUs for a pod."""
-    wants = pod.gpu
-    others = (n for n in nodes if n.name != leaving and n.ready and n.schedulable and not n.marked)
-    return wants is None or any(
-        n.slices.get(wants.resource, 0) >= wants.count
-        if n.resource != wants.resource
-        else sum(device >= wants.milli for device in n.devices) >= wants.count
-        for n in others
-    )
 
 
 def _old(

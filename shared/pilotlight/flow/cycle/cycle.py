@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -12,12 +12,12 @@ from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.place.homes import NO_HOMES
-from pilotlight.facts.workload import TAKES_HOMES
+from pilotlight.facts.workload import TAKES_HOMES, Finding
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
 from pilotlight.flow.budgets import budget_holds, renew_holds
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.homes import count_takers, give_homes, move_in
+from pilotlight.flow.cycle.homes import count_takers
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
 from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
@@ -52,6 +52,9 @@ STAYS = "a node stays that was to go: what waits is looked at again before anyth
 
 GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
+
+
+Said = TypeVar("Said")
 
 
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
@@ -106,9 +109,7 @@ class Cycle:
         snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
-        if plan.homes != NO_HOMES or self.deps.has_watchmen:
-            told = give_homes(self.deps, plan.homes, self.held.keep)
-            plan = replace(plan, findings=(*plan.findings, *told)) if told else plan
+        plan = replace(plan, findings=(*plan.findings, *self.enter(HOMES, snapshot, plan, self.held.keep)))
         self.enter(GPU_HEALTH, snapshot, plan, money)
         again = carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
@@ -122,9 +123,9 @@ class Cycle:
         self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
 
-    def enter(self, room: "LateRoom", snapshot: Snapshot, plan: Plan, money: Money) -> tuple[str, ...]:
-        """What a room did, a line each, where there is anything for it."""
-        return room.load()(self.deps, snapshot, plan, money) if room.when(self, snapshot, plan) else ()
+    def enter(self, room: "LateRoom[Said]", snapshot: Snapshot, plan: Plan, *given: object) -> tuple[Said, ...]:
+        """What a room did or found, where there is anything for it. ``given``: what it takes beside look and plan."""
+        return room.load()(self.deps, snapshot, plan, *given) if room.when(self, snapshot, plan) else ()
 
     def count_demand(self, snapshot: Snapshot, plan: Plan) -> Snapshot:
         """The look that remembers what pods ask for which no earlier one counted."""
@@ -194,8 +195,7 @@ class Cycle:
         act = Act(deps, snapshot, record, self.held, call_steps.write_planned(deps, record), self.ran, lost)
         self.held.keep(sure=True)  # What another has told since is no news of this look's.
         done = act.make_calls()
-        if any(buy.homes for buy in done.plan.buys):
-            move_in(deps, done, snapshot.view.pending, self.held.keep)
+        self.enter(MOVES_IN, snapshot, done.plan, done, self.held.keep)
         self.unfinished, self.elsewhere = act.unfinished, act.elsewhere
         done = with_messages(deps, done, act.flapping, {node.name for node in snapshot.view.nodes})
         answer = answer_of(done)
@@ -207,22 +207,27 @@ class Cycle:
         return answer
 
 
-Enters = Callable[[Deps, Snapshot, Plan, Money], tuple[str, ...]]
-
-
-class LateRoom(NamedTuple):
+class LateRoom(NamedTuple, Generic[Said]):
     """A room that few looks need: its question, and its function, which is imported when the answer is yes."""
 
     when: Callable[[Cycle, Snapshot, Plan], bool]
-    load: Callable[[], Enters]
+    load: Callable[[], Callable[..., tuple[Said, ...]]]
 
 
-def late(room: str, name: str) -> Callable[[], Enters]:
+def late(room: str, name: str) -> Callable[[], Callable[..., tuple[Any, ...]]]:
     """A loader of ``name`` in ``pilotlight.flow.{room}``."""
-    return lambda: cast(Enters, getattr(import_module(f"pilotlight.flow.{room}"), name))
+    return lambda: cast(Callable[..., tuple[Any, ...]], getattr(import_module(f"pilotlight.flow.{room}"), name))
 
 
-GPU_HEALTH = LateRoom(
+HOMES = LateRoom[Finding](
+    lambda cycle, _, plan: plan.homes != NO_HOMES or cycle.deps.has_watchmen, late("cycle.homes", "give_homes")
+)
+"""Nodes are opened or get a home, and pods the toleration of theirs; watchmen, where there are some, hear of us."""
+
+MOVES_IN = LateRoom[str](lambda _, __, plan: any(buy.homes for buy in plan.buys), late("cycle.homes", "move_in"))
+"""Pods of purchases that were made get the tolerations of their nodes, which are on their way."""
+
+GPU_HEALTH = LateRoom[str](
     lambda cycle, look, plan: (
         cycle.aim.releases
         and (any(f.code == SICK_GPU for f in plan.findings) or any(node.marked for node in look.view.nodes))
@@ -231,20 +236,18 @@ GPU_HEALTH = LateRoom(
 )
 """Nodes whose GPUs are not well are closed to new pods; those that were are opened once they are well."""
 
-ADMISSION_CHECKS = LateRoom(
+ADMISSION_CHECKS = LateRoom[str](
     lambda _, look, __: bool(look.view.queued or look.view.parked), late("cycle.kueue_check", "admit")
 )
 """Workloads that wait for our admission check are let in."""
 
-ADVICE = LateRoom(
+ADVICE = LateRoom[str](
     lambda cycle, _, __: (
         cycle.aim.releases and any(cycle.deps.mode_of(pool) == "advise" for pool in cycle.deps.policy.pools)
     ),
     late("observe.advice_records", "follow"),
 )
 """Advice of this look is noted, to be held against what people do."""
-
-LATE_ROOMS = (GPU_HEALTH, ADMISSION_CHECKS, ADVICE)
 
 
 def _without_record(plan: Plan) -> Outcome:

@@ -4,7 +4,7 @@ A pod's own tolerations and a node's own taint are the only record: whoever look
 that does not answer, or refuses, changes nothing; the next look tries again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Buy, Plan, Record
 from pilotlight.facts.memory import Tally
-from pilotlight.facts.place.homes import HomePlan, Tolerate, home_id
+from pilotlight.facts.place.homes import Tolerate, home_id
 from pilotlight.facts.workload import HOME_REFUSED, TAKES_HOMES, Finding, PodDemand
 from pilotlight.flow.alerts.wording import mark
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.ports.clouds import CALL_S
 
@@ -27,12 +28,13 @@ Denials = dict[str, str]
 """Why tolerations were refused, by namespace."""
 
 
-def give_homes(deps: Deps, homes: HomePlan, keep: Keep) -> tuple[Finding, ...]:
+def give_homes(deps: Deps, _: Snapshot, plan: Plan, keep: Keep) -> tuple[Finding, ...]:
     """Make a plan's writes, where it has any: nodes that are opened first, then homes of nodes, then tolerations.
 
     Findings name the namespaces whose pods may be given none. Our watchmen, where we have some, hear of us first: one
     would open what we keep, and one hand our pools back.
     """
+    homes = plan.homes
     if deps.has_watchmen:
         with suppress(Denied, Retry):
             deps.cluster.beat()
@@ -57,9 +59,10 @@ def count_takers(deps: Deps, plan: Plan, tally: Tally) -> Tally:
     return replace(tally, takers=tally.takers + new) if new else tally
 
 
-def move_in(deps: Deps, done: Record, pending: Sequence[PodDemand], keep: Keep) -> None:
+def move_in(deps: Deps, snapshot: Snapshot, _: Plan, done: Record, keep: Keep) -> tuple[str, ...]:
     """Give the pods of purchases that were made the tolerations of their nodes, which are on their way."""
-    _tolerate(deps, _of_purchases(done, {pod.uid: pod for pod in pending}), keep, {})
+    _tolerate(deps, _of_purchases(done, {pod.uid: pod for pod in snapshot.view.pending}), keep, {})
+    return ()
 
 
 def _of_purchases(done: Record, pods: dict[str, PodDemand]) -> Iterator[Tolerate]:

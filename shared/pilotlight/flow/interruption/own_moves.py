@@ -10,10 +10,9 @@ from typing import Literal, get_args
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import CORDON_S, unsaved_work
+from pilotlight.decide.interruption.drain_plan import CORDON_S, moves_on, unsaved_work
 from pilotlight.decide.interruption.verify_notice import SOONER
 from pilotlight.decide.limits.policy_schedule import effective
-from pilotlight.decide.nodes.node_age import movable, moves_on
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import BoundPod, Node
@@ -38,6 +37,8 @@ def begin_off_old(deps: Deps) -> None:
     """Begin one replacement in each pool that acts and where none of its nodes is on its way out."""
     if not any(pool.max_age or pool.drift == "replace" for pool in deps.policy.pools.values()):
         return
+    from pilotlight.decide.nodes.node_age import movable
+
     now = deps.now()
     going = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}
     pools = deps.pools.describe()

@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves
+from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves, room_for
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.interruption.interruption import AT_LEISURE, BACK, STOP_KINDS, Interruption, Move
@@ -101,8 +101,6 @@ class Saving:
 
     def room_on_spot(self, pod: BoundPod) -> bool:
         """True where a ready node on spot has free GPUs for a pod."""
-        from pilotlight.decide.nodes.node_age import room_for
-
         return room_for(pod, self.found.node, [n for n in self.view.nodes if n.pool in self.spot_pools()])
 
     def _evict(self, pod: BoundPod, move: Move) -> bool:
@@ -149,8 +147,6 @@ class Saving:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
         if self.found.kind in AT_LEISURE:  # Nothing ends it: who cannot move yet goes on working.
-            from pilotlight.decide.nodes.node_age import room_for
-
             if self.found.kind == BACK:
                 in_time = self.found.until is not None and self.now < self.found.until and not self.found.is_over
                 return in_time and self.found.replaced and self.room_on_spot(pod)
