@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 from homes_scene import ANYWHERE, LIVE, Scene, scenes, site, three_shapes
+from msgspec.json import decode
+from msgspec.structs import replace
 
 from homes_live import pod
+from live_cloud import LiveCloud, Machine
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING
 from pilotlight.errors import PilotlightError
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.labels import POOL
+from pilotlight.facts.messages import Alert
 
 __all__ = ["scenes", "site"]
 pytestmark = LIVE
@@ -153,6 +159,40 @@ def test_objects_that_others_change_all_the_time(scenes: Scenes) -> None:
     assert meddler.changed > len(on)
     scene.judge(on, again=12)
 
+
+class Astray(LiveCloud):
+    """Its first node of eight GPUs comes as a machine of one T4."""
+
+    def comes_as(self, one: Machine) -> Offering:
+        """What was bought, or for the first of eight GPUs the cheapest machine."""
+        bought = super().comes_as(one)
+        if bought.gpus < 8 or one.name != next(m.name for m in self.ever if self.offerings[m.pool].gpus == 8):
+            return bought
+        came = self.offerings["g4dn-xlarge"]
+        return replace(came, labels={**came.labels, POOL: one.pool})
+
+
+def test_a_node_that_comes_as_another_type(scenes: Scenes) -> None:
+    """Its pod is told so at the look that sees it ready, is bought for again a minute later, and is bound; a pod that
+    waits meanwhile takes the wrong node; people are told.
+    """
+    scene = scenes([pod("large", 8, ANYWHERE)], cloud=Astray)
+    begun = time.monotonic()
+    scene.look()
+    [wrong] = scene.joined()
+    scene.make([pod("small", 1, ("T4",))])
+    on = scene.until_bound()
+    assert time.monotonic() - begun < BOUND_S
+    assert on["small"] == wrong.name != on["large"]
+    sent = scene.app.deps.outbox.sent  # type: ignore[attr-defined]
+    alerts = [decode(message.data, type=Alert) for message in sent if message.topic == "alerts"]
+    told = [each.what for each in alerts if each.kind == "finding-other-type"]
+    assert told == [f"pool {wrong.pool} has a node of another type"]
+    scene.judge(on, again=2)
+
+
+BOUND_S = 110.0
+"""The rest of an offering that was refused for the first time, 60 to 90 s, and two boots; it was 141 s without."""
 
 AWAY_S = float(os.environ.get("PILOTLIGHT_APISERVER_AWAY_S", "12"))
 """The API server is stopped for so long; 120 as an upgrade of a control plane takes."""

@@ -41,6 +41,14 @@ def sell_as_joined(work: Work) -> None:
     work.offerings = as_learnt(work.offerings, work.memory, work.policy)
 
 
+def of_other_types(nodes: Iterable[Node], offerings: Iterable[Offering]) -> tuple[Node, ...]:
+    """Nodes of a type that no offering of their pool is."""
+    types: dict[str, set[str]] = {}
+    for one in offerings:
+        types.setdefault(one.pool, {""}).add(one.instance_type)
+    return tuple(node for node in nodes if node.instance_type not in types.get(node.pool, (node.instance_type,)))
+
+
 def _of(nodes: Sequence[Node], old: Learnt | None) -> Learnt:
     rooms = [node.room for node in nodes if node.room is not None]
     attachable = [(n, a) for n, a in old.room.other if n.startswith(ATTACHABLE)] if old is not None else []

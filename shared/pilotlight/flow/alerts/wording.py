@@ -165,6 +165,7 @@ _TITLES = {
     "pool-resized": "was raised by another hand",
     "node-without-instance": "shows nodes without an instance",
     "instance-without-node": "has instances that no node stands for",
+    "other-type": "has a node of another type",
     "unknown-instance-type": "has an unknown instance type",
     "unknown-price": "has no price",
     "waits-for-quota": "has work that waits for quota",

@@ -12,12 +12,13 @@ from typing import TypeGuard
 from msgspec.structs import replace
 
 from pilotlight.decide.demand.run_lengths import with_runs
+from pilotlight.decide.fit.fit import Allowed, fill, of_node
 from pilotlight.decide.nodes.failed_capacity import REST_S
 from pilotlight.decide.nodes.scale_down import idle_from
 from pilotlight.decide.nodes.spares.demand_rates import REACTION_S, add_demand, at_work, return_idle
 from pilotlight.decide.nodes.spares.standby import measure_start
-from pilotlight.decide.offers.joined_nodes import with_learnt
-from pilotlight.errors import NoCapacity
+from pilotlight.decide.offers.joined_nodes import of_other_types, with_learnt
+from pilotlight.errors import Denied, NoCapacity
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
@@ -26,6 +27,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
+from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
 from pilotlight.units import Seconds, clock_seconds
@@ -56,22 +58,26 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
         lives = learn_from_look(memory.lives, snapshot.view.nodes, deps.offerings, snapshot.now)
         memory = replace(memory, lives=dict(lives)) if lives != memory.lives else memory
     late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
-    memory, came = _close_flights(deps, snapshot, memory, late)
+    odd = of_other_types(snapshot.view.nodes, deps.offerings)
+    memory, came = _close_flights(deps, snapshot, memory, late, odd)
     memory = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed_launches(snapshot.pools)
-    findings += known_instances.kept_in_doubt(snapshot.pools, late)
+    findings += other_types(odd) + known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
 
 
 def _close_flights(
-    deps: Deps, snapshot: Snapshot, memory: Memory, late: datetime
+    deps: Deps, snapshot: Snapshot, memory: Memory, late: datetime, odd: Sequence[Node]
 ) -> tuple[Memory, tuple[InFlight, ...]]:
-    """Close what came or never came; the entries that are kept while the scheduler may still bind their pods."""
+    """Close what came or never came; the entries that are kept while the scheduler may still bind their pods.
+
+    None is kept for a pod that does not fit on what came as another type: its offering rests, as one that was refused.
+    """
     flights = _landed(deps, snapshot)
     pending = {p.uid: p for p in snapshot.view.pending} if flights else {}
     came: list[InFlight] = []
@@ -79,10 +85,13 @@ def _close_flights(
         unserved = [pending[uid] for uid in entry.demands if uid in pending]
         idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
         gang_waits = unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps)
-        if gang_waits or (idle_s is not None and idle_s < BIND_GRACE_S):
+        misfit = _misfit(entry, unserved, odd)
+        if gang_waits or (idle_s is not None and idle_s < BIND_GRACE_S and not misfit):
             came.append(entry)
             continue
-        if idle_s is not None and not entry.gangs:
+        if misfit:
+            memory = note_refusal(memory, entry.offering, Denied(misfit), snapshot.now)
+        elif idle_s is not None and not entry.gangs:
             memory = _no_help(deps, snapshot, memory, entry, unserved, idle_s)
         memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now, late)
         memory = replace(memory, tally=memory_updates.count_arrival(memory.tally, entry, snapshot.view.nodes))
@@ -90,6 +99,28 @@ def _close_flights(
             memory = measure_start(memory, entry, snapshot.view.nodes)
         ledger.forget_flight(deps.state, key)
     return memory, tuple(came)
+
+
+def _misfit(entry: InFlight, pods: Sequence[PodDemand], odd: Sequence[Node]) -> str:
+    """What is wrong with a purchase whose ready node came as another type, on which a pod of it does not fit."""
+    since = entry.requested_at - CLOUD_SKEW
+    came = [node for node in odd if node.pool == entry.pool and node.ready and node.created_at >= since]
+    away = [pod for pod in pods if came and not fill(pod.shape, 1, [of_node(node) for node in came], Allowed())]
+    return f"its node {came[0].name} came as {came[0].instance_type}" if away else ""
+
+
+def other_types(odd: Sequence[Node]) -> tuple[Finding, ...]:
+    """A finding for each pool with nodes of a type that it does not sell."""
+    found = {node.pool: node for node in odd}
+    return tuple(
+        Finding(
+            subject=f"pool {pool}",
+            code="other-type",
+            message=f"node {node.name} came as {node.instance_type}, not as the policy has it: see the instance types "
+            "of its node group or launch template; pods that do not fit on it are bought for elsewhere",
+        )
+        for pool, node in sorted(found.items())
+    )
 
 
 def _landed(deps: Deps, snapshot: Snapshot) -> list[tuple[str, InFlight]]:
