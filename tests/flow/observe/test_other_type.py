@@ -68,6 +68,20 @@ def test_the_only_pool_that_is_sold() -> None:
     assert 4 <= stage.world.launches <= 7
 
 
+def test_the_next_purchase_that_comes_as_it_should() -> None:
+    """A wrong node that is still there says nothing of it: its pod is bound, and the pool rests no longer for it."""
+    stage = coming_as({"eight": OPEN["eight"]}, eight="one")
+    stage.event(stage.submit("large", gpus=8))
+    stage.wait(3 * MINUTE)
+    stage.tick()
+    stage.world.fleet.pools["eight"] = Stage(pools={"eight": OPEN["eight"]}).world.fleet.pools["eight"]
+    stage.world.fleet._machines.clear()
+    stage.minutes(6)
+    assert "uid-large" in stage.world.running
+    [rest] = ledger.recall(stage.deps.state, "c").memory.backoffs
+    assert (rest.tries, stage.world.launches) == (1, 2)
+
+
 def test_a_part_of_a_purchase_that_comes_as_another_type() -> None:
     """Of a small pod and a large one the small one takes what came; only the large one is bought for again."""
     stage = coming_as({"eight": OPEN["eight"], "other": OPEN["other"]}, eight="one")

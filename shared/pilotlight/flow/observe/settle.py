@@ -27,7 +27,6 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
-from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
 from pilotlight.units import Seconds, clock_seconds
@@ -85,7 +84,7 @@ def _close_flights(
         unserved = [pending[uid] for uid in entry.demands if uid in pending]
         idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
         gang_waits = unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps)
-        misfit = _misfit(entry, unserved, odd)
+        misfit = _misfit(entry, unserved, snapshot.view.nodes, odd) if odd else ""
         if gang_waits or (idle_s is not None and idle_s < BIND_GRACE_S and not misfit):
             came.append(entry)
             continue
@@ -101,12 +100,13 @@ def _close_flights(
     return memory, tuple(came)
 
 
-def _misfit(entry: InFlight, pods: Sequence[PodDemand], odd: Sequence[Node]) -> str:
-    """What is wrong with a purchase whose ready node came as another type, on which a pod of it does not fit."""
-    since = entry.requested_at - CLOUD_SKEW
-    came = [node for node in odd if node.pool == entry.pool and node.ready and node.created_at >= since]
-    away = [pod for pod in pods if came and not fill(pod.shape, 1, [of_node(node) for node in came], Allowed())]
-    return f"its node {came[0].name} came as {came[0].instance_type}" if away else ""
+def _misfit(entry: InFlight, pods: Sequence[PodDemand], nodes: Sequence[Node], odd: Sequence[Node]) -> str:
+    """What is wrong where a ready node of a purchase came as another type, and a pod fits on none that came."""
+    since = entry.requested_at - ledger.CLOUD_SKEW
+    came = [node for node in nodes if node.pool == entry.pool and node.ready and node.created_at >= since]
+    other = next((node for node in odd if node in came), None)
+    away = other and [pod for pod in pods if not fill(pod.shape, 1, [of_node(node) for node in came], Allowed())]
+    return f"its node {other.name} came as {other.instance_type}" if other and away else ""
 
 
 def other_types(odd: Sequence[Node]) -> tuple[Finding, ...]:
