@@ -8,6 +8,8 @@ ARCH = "kubernetes.io/arch"
 HOSTNAME = "kubernetes.io/hostname"
 GPU_PRODUCT = "nvidia.com/gpu.product"
 """Set by NVIDIA's GPU feature discovery, as "Tesla-T4"."""
+GPU_PRESENT, GPU_MEMORY = "nvidia.com/gpu.present", "nvidia.com/gpu.memory"
+"""Set by the same: "true", and the MiB of one device as NVML reports them."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 KARPENTER_NODE_POOL = "karpenter.sh/nodepool"
 AUTO_MODE = ("eks.amazonaws.com/compute-type", "auto")

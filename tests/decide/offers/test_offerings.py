@@ -67,6 +67,14 @@ def test_one_offering_for_each_zone() -> None:
     assert findings == ()
 
 
+def test_labels_of_feature_discovery_are_known_of_pools_at_zero() -> None:
+    """A product that NVIDIA names tells that a GPU is there, and its memory in MiB; nothing is said of others."""
+    pools = {"t4": PoolPolicy(instance_type="g4dn.xlarge"), "civo": PoolPolicy(instance_type="g4g.kube.small")}
+    known, other = (o.labels for o in offerings(policy(**pools), CATALOG)[0])
+    assert (known["nvidia.com/gpu.present"], known["nvidia.com/gpu.memory"]) == ("true", "15360")
+    assert not other.keys() & {"nvidia.com/gpu.present", "nvidia.com/gpu.memory"}
+
+
 def test_labels_and_taints_of_a_node_to_come() -> None:
     """An offering carries the well-known labels and the pool's own, which win; its name it has not yet."""
     pool = PoolPolicy(
@@ -80,6 +88,8 @@ def test_labels_and_taints_of_a_node_to_come() -> None:
         "node.kubernetes.io/instance-type": "g4dn.xlarge",
         "topology.kubernetes.io/zone": "a",
         "nvidia.com/gpu.product": "Mine",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.memory": "15360",
         "pilotlight.dev/pool": "t4",
         "pilotlight.dev/gpu-model": "T4",
         "karpenter.sh/capacity-type": "on-demand",

@@ -1,8 +1,8 @@
 """Devices that a driver is expected to publish before a node has joined, by what NVIDIA and AMD document.
 
 Names of products and architectures, and compute capabilities, are of NVIDIA's feature discovery and data sheets;
-attributes as the DRA driver for NVIDIA GPUs documents them. The memory is what NVML reports, a little less than the
-data sheet's for most; where it is not known here, it is left out: then a selector of it is a finding.
+attributes as the DRA driver for NVIDIA GPUs documents them. Memory that is not known here is left out: then a
+selector of it is a finding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.labels import GPU_PRODUCT
+from pilotlight.facts.offers.catalog import NVML_MIB
 from pilotlight.facts.workload import AMD, MIG_PREFIX
 
 GPU_DRIVERS = NVIDIA_DRIVER, AMD_DRIVER = "gpu.nvidia.com", "gpu.amd.com"
@@ -20,20 +21,19 @@ class _Product(NamedTuple):
     name: str
     architecture: str
     compute: str
-    memory: str = ""
 
 
 _PRODUCTS: Mapping[str, _Product] = {
-    "Tesla-T4": _Product("Tesla T4", "Turing", "7.5.0", "15360Mi"),
-    "Tesla-V100-SXM2-16GB": _Product("Tesla V100-SXM2-16GB", "Volta", "7.0.0", "16Gi"),
-    "NVIDIA-A10G": _Product("NVIDIA A10G", "Ampere", "8.6.0", "23028Mi"),
-    "NVIDIA-L4": _Product("NVIDIA L4", "Ada Lovelace", "8.9.0", "23034Mi"),
-    "NVIDIA-L40S": _Product("NVIDIA L40S", "Ada Lovelace", "8.9.0", "46068Mi"),
-    "NVIDIA-A100-SXM4-40GB": _Product("NVIDIA A100-SXM4-40GB", "Ampere", "8.0.0", "40Gi"),
-    "NVIDIA-A100-SXM4-80GB": _Product("NVIDIA A100-SXM4-80GB", "Ampere", "8.0.0", "80Gi"),
-    "NVIDIA-A100-80GB-PCIe": _Product("NVIDIA A100 80GB PCIe", "Ampere", "8.0.0", "80Gi"),
-    "NVIDIA-H100-80GB-HBM3": _Product("NVIDIA H100 80GB HBM3", "Hopper", "9.0.0", "81559Mi"),
-    "NVIDIA-H200": _Product("NVIDIA H200", "Hopper", "9.0.0", "143771Mi"),
+    "Tesla-T4": _Product("Tesla T4", "Turing", "7.5.0"),
+    "Tesla-V100-SXM2-16GB": _Product("Tesla V100-SXM2-16GB", "Volta", "7.0.0"),
+    "NVIDIA-A10G": _Product("NVIDIA A10G", "Ampere", "8.6.0"),
+    "NVIDIA-L4": _Product("NVIDIA L4", "Ada Lovelace", "8.9.0"),
+    "NVIDIA-L40S": _Product("NVIDIA L40S", "Ada Lovelace", "8.9.0"),
+    "NVIDIA-A100-SXM4-40GB": _Product("NVIDIA A100-SXM4-40GB", "Ampere", "8.0.0"),
+    "NVIDIA-A100-SXM4-80GB": _Product("NVIDIA A100-SXM4-80GB", "Ampere", "8.0.0"),
+    "NVIDIA-A100-80GB-PCIe": _Product("NVIDIA A100 80GB PCIe", "Ampere", "8.0.0"),
+    "NVIDIA-H100-80GB-HBM3": _Product("NVIDIA H100 80GB HBM3", "Hopper", "9.0.0"),
+    "NVIDIA-H200": _Product("NVIDIA H200", "Hopper", "9.0.0"),
 }
 """By the label that NVIDIA's feature discovery sets."""
 _BY_MODEL: Mapping[str, tuple[str, str]] = {
@@ -70,14 +70,14 @@ def _kind(offering: Offering, resource: str, count: int, kind: str, profile: str
     family = (product.architecture, product.compute) if product else _BY_MODEL.get(offering.gpu_model)
     said = {"type": kind, "profile": profile, "productName": product.name if product else ""}
     said["architecture"] = family[0] if family else ""
-    memory = product.memory if product is not None and kind == "gpu" else ""
+    mib = NVML_MIB.get(offering.labels.get(GPU_PRODUCT, "")) if kind == "gpu" else None
     return DeviceKind(
         driver=NVIDIA_DRIVER,
         resource=resource,
         count=count,
         attributes={f"{NVIDIA_DRIVER}/{name}": value for name, value in said.items() if value},
         versions={f"{NVIDIA_DRIVER}/cudaComputeCapability": family[1]} if family else {},
-        capacity={f"{NVIDIA_DRIVER}/memory": memory} if memory else {},
+        capacity={f"{NVIDIA_DRIVER}/memory": f"{mib}Mi"} if mib else {},
         seen=False,
         plugin=True,
     )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pilotlight.decide.work import Work
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering, Resources
-from pilotlight.facts.offers.catalog import Catalog, InstanceType
+from pilotlight.facts.offers.catalog import NVML_MIB, Catalog, InstanceType
 from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
@@ -208,6 +208,8 @@ def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> di
         labels.OS: "linux",
         labels.ARCH: machine.arch,
         labels.GPU_PRODUCT: machine.gpu_product,
+        labels.GPU_PRESENT: "true" if machine.gpu_product else "",
+        labels.GPU_MEMORY: str(NVML_MIB.get(machine.gpu_product, "")),
         labels.POOL: name,
         labels.GPU_MODEL: machine.gpu_model,
         labels.CAPACITY_TYPE: pool.capacity_type,

@@ -20,6 +20,21 @@ _AMD = re.compile(r"(?:AMD|Instinct|Radeon|MI\d)", re.IGNORECASE)
 """How the names of AMD's models begin."""
 
 
+NVML_MIB: Mapping[str, int] = {
+    "Tesla-T4": 15360,
+    "Tesla-V100-SXM2-16GB": 16384,
+    "NVIDIA-A10G": 23028,
+    "NVIDIA-L4": 23034,
+    "NVIDIA-L40S": 46068,
+    "NVIDIA-A100-SXM4-40GB": 40960,
+    "NVIDIA-A100-SXM4-80GB": 81920,
+    "NVIDIA-A100-80GB-PCIe": 81920,
+    "NVIDIA-H100-80GB-HBM3": 81559,
+    "NVIDIA-H200": 143771,
+}
+"""MiB of a device as NVML reports them, by product: a little less than the data sheet's for most."""
+
+
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Dollars an hour for one node, with where and when they were read."""
 
