@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
-from pilotlight.codec.kubernetes.pods.requests import effective_request, gpu_request, other_resources
-from pilotlight.codec.kubernetes.typed_objects import PodSpec
+from pilotlight.codec.kubernetes.pods.requests import effective_request, gpu_request, other_resources, read_request
+from pilotlight.codec.kubernetes.typed_objects import Pod, PodSpec
 from pilotlight.facts.workload import GpuRequest
 
 GIB = 2**30
@@ -155,3 +155,39 @@ def test_what_is_asked_for_beside_a_gpu_is_part_of_the_demand() -> None:
 def test_a_share_of_a_gpu() -> None:
     """The share annotation asks for thousandths of one device."""
     assert gpu_request({}, "0.25") == GpuRequest(count=1, milli=250)
+
+
+def test_a_share_of_a_device_that_is_asked_for_whole() -> None:
+    """The scheduler gives a pod that asks for a device the whole of it, whatever the annotation says."""
+    assert gpu_request({"nvidia.com/gpu": Decimal(1)}, "0.5") == GpuRequest(count=1)
+
+
+RESIZED: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "a shrink that its kubelet has not made": ("1", {"resources": {"requests": {"cpu": "3"}}}, "", "3"),
+    "a shrink that was made": ("1", {"resources": {"requests": {"cpu": "1"}}}, "", "1"),
+    "a shrink that was let, not made": (
+        "1",
+        {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "2"}},
+        "",
+        "2",
+    ),
+    "a growth that waits": ("4", {"resources": {"requests": {"cpu": "3"}}}, "Deferred", "4"),
+    "a growth that its node cannot give": ("9", {"resources": {"requests": {"cpu": "3"}}}, "Infeasible", "3"),
+    "a kubelet that says nothing": ("2", {}, "", "2"),
+}
+
+
+@pytest.mark.parametrize(("asked", "has", "pending", "cores"), RESIZED.values(), ids=RESIZED.keys())
+def test_a_pod_that_is_resized_where_it_runs(asked: str, has: dict[str, Any], pending: str, cores: str) -> None:
+    """The larger of what it asks for and what it has counts, and what it has where it gets no more; its GPU stays."""
+    limits = {"requests": {"cpu": asked, "nvidia.com/gpu": 1}}
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": pending}] if pending else []
+    found = msgspec.convert(
+        {
+            "metadata": {"name": "p"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "resources": limits}]},
+            "status": {"conditions": conditions, "containerStatuses": [{"name": "c", **has}]},
+        },
+        Pod,
+    )
+    assert read_request(found).request == {"cpu": Decimal(cores), "nvidia.com/gpu": Decimal(1)}

@@ -240,9 +240,12 @@ class ContainerState(Wire, frozen=True):
 
 
 class ContainerStatus(Wire, frozen=True):
-    """Only the state is read."""
+    """State of a container, and what its kubelet has given it."""
 
+    name: str = ""
     state: ContainerState = ContainerState()
+    resources: ResourceLists | None = None  # What it has.
+    allocated_resources: dict[str, str | int | float] = {}  # What its kubelet let it have.
 
 
 class PodStatus(Wire, frozen=True):

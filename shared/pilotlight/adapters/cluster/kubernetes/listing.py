@@ -11,6 +11,7 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, TooLarge
 from pilotlight.codec.kubernetes.pages import ListOf
+from pilotlight.codec.kubernetes.pods.requests import RESIZE
 from pilotlight.codec.kubernetes.typed_objects import Pod, PodSpec
 from pilotlight.facts.workload import Finding
 
@@ -95,7 +96,7 @@ def pod_path(namespace: str, name: str) -> str:
 class SharedTemplates:
     """Pods of one owner are alike: what its template gives to all of them is kept once, whatever their number.
 
-    Of a pod on a node its conditions go too: they only tell why a pod waits.
+    Of a pod on a node its conditions go too, but that of a resize: they only tell why a pod waits.
     """
 
     def __init__(self) -> None:
@@ -105,7 +106,8 @@ class SharedTemplates:
         """The same pod, in less room."""
         spec, status, owner = pod.spec, pod.status, pod.metadata.owner
         if spec.node_name:
-            status = msgspec.structs.replace(status, conditions=())
+            kept = tuple(c for c in status.conditions if c.type == RESIZE)
+            status = msgspec.structs.replace(status, conditions=kept)
         if owner is not None:
             like = self._seen.setdefault((pod.metadata.namespace, owner.kind, owner.name), spec)
             if like is not spec:

@@ -2,7 +2,8 @@
 
 Effective request, as the scheduler counts it (KEP-753 sidecars, KEP-2837 pod-level resources): the larger of all
 containers with all sidecars, and of each init container with the sidecars declared before it; plus overhead.
-Limits stand in for absent requests. Pod-level requests replace the sum of the containers.
+Limits stand in for absent requests. A container that is resized where it runs takes the larger of what it asks for and
+what it has; where its node cannot do it, what it has. Pod-level requests replace the sum of the containers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,11 @@ UNREAD = "unreadable-object"
 
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """A resource of this name, less this, is a DeviceClass by which a container asks for devices."""
+
+
+NOTHING_HELD: Mapping[str, Request] = {}
+RESIZE = "PodResizePending"
+"""A condition of a pod on a node: it asks for other amounts than it has."""
 
 
 class Asked(NamedTuple):
@@ -62,14 +68,18 @@ def read_request(pod: Pod) -> Asked:
     if pod.unread:
         return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
     try:
-        request = effective_request(pod.spec)
+        stuck = any(c.type == RESIZE and c.reason == "Infeasible" for c in pod.status.conditions)
+        request = effective_request(pod.spec, _held(pod), stuck=stuck)
         return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))
     except Unreadable as problem:
         return Asked(pod, request, None, problem)
 
 
-def effective_request(spec: PodSpec) -> Request:
-    """Effective request of a pod, as the scheduler counts it. Raises Unreadable("bad-quantity") naming the path."""
+def effective_request(spec: PodSpec, held: Mapping[str, Request] = NOTHING_HELD, *, stuck: bool = False) -> Request:
+    """Effective request of a pod, as the scheduler counts it. Raises Unreadable("bad-quantity") naming the path.
+
+    ``held`` is by name of a container what it has on its node; ``stuck``: that node cannot give it what it asks for.
+    """
     sidecars: Request = {}
     largest_init: Request = {}
     for i, container in enumerate(spec.init_containers):
@@ -80,11 +90,23 @@ def effective_request(spec: PodSpec) -> Request:
             largest_init = _max(largest_init, sum_requests(sidecars, own))
     running = sidecars
     for i, container in enumerate(spec.containers):
-        running = sum_requests(running, _own(container, f"spec.containers[{i}]"))
+        own = _own(container, f"spec.containers[{i}]")
+        has = held.get(container.name, {})
+        running = sum_requests(running, own | has if stuck else _max(own, has))
     total = _max(running, largest_init)
     pod_level = _amounts(spec.resources, "spec.resources")
     total |= {name: amount for name, amount in pod_level.items() if name in POD_LEVEL or name.startswith(HUGE_PAGES)}
     return sum_requests(total, _read(spec.overhead, "spec.overhead"))
+
+
+def _held(pod: Pod) -> Mapping[str, Request]:
+    """What the containers of a pod have on their node."""
+    found = [(s.name, s.resources, s.allocated_resources) for s in pod.status.container_statuses if pod.spec.node_name]
+    return {
+        name: _max(_read(has.requests, "status.resources"), _read(let, "status.allocatedResources"))
+        for name, has, let in found
+        if has is not None
+    }
 
 
 def resource_names(spec: PodSpec) -> set[str]:
@@ -96,7 +118,8 @@ def resource_names(spec: PodSpec) -> set[str]:
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
     """The GPUs in a request, or None when it has none.
 
-    ``share`` is the gpu-share annotation: a part of one device. Raises Unreadable for accelerators that are unknown,
+    ``share`` is the gpu-share annotation: a part of one device; of a pod that asks for one the scheduler counts it
+    whole. Raises Unreadable for accelerators that are unknown,
     devices that are mixed or not whole. What is asked for beside a GPU is ``other_resources``'s.
     """
     asked = {name: amount for name, amount in request.items() if amount and _is_device(name)}
@@ -156,7 +179,8 @@ def _shared(share: str, asked: Request) -> GpuRequest:
         is_gpu(name) and name not in WHOLE_DEVICES for name in asked
     ):
         raise Unreadable("bad-quantity", "gpu-share goes with at most one whole GPU")
-    return GpuRequest(count=1, milli=part, resource=next((name for name in asked if is_gpu(name)), NVIDIA))
+    whole = next((name for name in asked if is_gpu(name)), "")
+    return GpuRequest(count=1, milli=MILLI_PER_GPU if whole else part, resource=whole or NVIDIA)
 
 
 def _own(container: Container, path: str) -> Request:
