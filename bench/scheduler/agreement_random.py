@@ -1,0 +1,245 @@
+"""Random shapes against the real scheduler: pods, nodes, claims and rules, drawn by hypothesis, many at a time.
+
+``KUBECONFIG=... python bench/scheduler/agreement_random.py --count 1000`` draws shapes (``agreement_drawn.py``), plans
+for each of them alone, makes the nodes as they would be bought, and looks where the scheduler binds. What a
+disagreement is stands in ``agreement.py``. Each is shrunk: parts of its shape are left out, one after the other, as
+long as it stays one. ``--case JSON`` tries one shape again; ``--batch`` is how many are tried at a time.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from agreement import PLACED, UNTOLD, _costs, _named, _put
+from agreement_bed import ANY, CATALOG, MARK, POOLS, Bed, api_of, offered
+from agreement_claims import slices_of
+from agreement_drawn import Case, drawn, shape_of, smaller
+from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
+from pilotlight.codec.kubernetes.view import view_of
+from pilotlight.codec.policy_file import read_policy
+from pilotlight.decide.demand.classify import classify
+from pilotlight.decide.plan import plan_cluster
+from pilotlight.decide.work import Look
+from pilotlight.errors import PilotlightError
+from pilotlight.facts.decisions import Plan
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.policy import Policy
+
+T = TypeVar("T")
+ROUNDS, ABREAST = 3, 8
+STILL_S, LONGEST_S = 12.0, 45.0
+SHRINKS = 12
+"""So many steps a disagreement is shrunk by at most."""
+
+
+class Trial:
+    """One drawn shape on the cluster."""
+
+    def __init__(self, case: Case, kubeconfig: str, name: str, folder: Path) -> None:
+        self.case, self.shape = case, shape_of(case)
+        self.bed = Bed(api_of(kubeconfig), kubeconfig, name, folder)
+        self.names = [pod["metadata"]["name"] for pod in self.shape.pods]
+        self.publish = slices_of if self.shape.claims else None
+        self.told: dict[str, str] = {}
+        self.bought: list[str] = []
+        self.where: dict[str, str] = {}
+        self.costs: list[str] = []
+        self.policy: Policy
+        self.new = True
+
+    def begin(self) -> None:
+        """Make its objects, and its pods last."""
+        self.bed.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.bed.space}})
+        _, self.policy = self.bed.policy(self.shape.pools)
+        for found in self.shape.there:
+            _put(self.bed, _named(found, self.bed))
+        self.bed.claims_bound()
+        for pod in self.shape.pods:
+            waiting = _named(pod, self.bed)
+            waiting["spec"].setdefault("nodeSelector", {})[MARK] = self.bed.name
+            self.bed.make(waiting)
+
+    def plan(self, found: Found) -> None:
+        """Buy what a plan of its pods alone would."""
+        pods = [p for p in found.pods if p.node or p.metadata.namespace == self.bed.space]
+        now = datetime.now(UTC)
+        view = view_of(pods, found.nodes, found.objects, policy=self.policy, classify=classify, now=now)
+        sold = offered(self.policy)
+        plan = plan_cluster(Look(view, (), tuple(sold.values()), self.policy, Memory(), now, throughput={}))
+        self.told |= _told(plan, self.bed.space)
+        self.new = bool(plan.buys)
+        for buy in plan.buys:
+            self.bought += [self.bed.buy(sold[buy.offering], self.policy, self.publish) for _ in range(buy.count)]
+
+    @property
+    def placed(self) -> list[str]:
+        """Pods that were told of a place."""
+        return [name for name in self.names if self.told.get(name, "").startswith(PLACED)]
+
+    def judge(self) -> bool:
+        """Count the costs; true where refused pods are left to be tried."""
+        self.costs = _costs(self.names, self.told, self.where, self.bought)
+        return not self.costs and any(not self.where.get(name) for name in self.names)
+
+    def buy_all(self) -> None:
+        """One of all that could be bought, for pods that were refused."""
+        for offering in offered(self.policy).values():
+            self.bed.buy(offering, self.policy, self.publish)
+
+    def judge_refused(self, before: dict[str, str]) -> None:
+        """Pods that were refused and bind after all."""
+        told = [name for name in self.names if not self.told.get(name, "").startswith(UNTOLD)]
+        self.costs += [
+            f"{name} was refused ({self.told.get(name, 'nothing')}) and binds to {self.where[name]}"
+            for name in told
+            if self.where.get(name) and not before.get(name)
+        ]
+
+
+def _told(plan: Plan, space: str) -> dict[str, str]:
+    told = {
+        f.subject.partition("/")[2]: f"{f.code}: {f.message}"
+        for f in plan.findings
+        if f.subject.startswith(f"{space}/")
+    }
+    for group in plan.pods:
+        for name in group.pods:
+            if name.startswith(f"{space}/"):
+                told.setdefault(name.partition("/")[2], f"{group.verdict} {group.code}: {group.why}")
+    return told
+
+
+def tried(cases: Sequence[Case], kubeconfig: str, first: int) -> list[Trial]:
+    """The cases tried together, each among its own nodes."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(ABREAST) as crowd:
+        (Path(folder) / "catalog.yaml").write_text(CATALOG)
+        trials = [Trial(case, kubeconfig, f"r{first + n}", Path(folder)) for n, case in enumerate(cases)]
+        try:
+            made = [trial for trial, fine in zip(trials, crowd.map(_made(Trial.begin), trials), strict=True) if fine]
+            _looked_at(made)
+            reads = Reads(api_of(kubeconfig), read_policy(json.dumps({"version": 1, "pools": POOLS}).encode(), "pools"))
+            for _ in range(ROUNDS):
+                found, buying = reads.look(), [trial for trial in made if trial.new]
+                list(crowd.map(lambda trial: trial.plan(found), buying))  # noqa: B023 - it is used at once
+                if not buying:
+                    break
+                _settled(made, lambda trial: trial.placed)
+            left = [trial for trial in made if trial.judge()]
+            before = {id(trial): dict(trial.where) for trial in left}
+            list(crowd.map(Trial.buy_all, left))
+            _settled(left, lambda trial: trial.names, 6.0)
+            for trial in left:
+                trial.judge_refused(before[id(trial)])
+            return made
+        finally:
+            list(crowd.map(lambda trial: _made(Bed.clear)(trial.bed), trials))
+
+
+def _made(call: Callable[[T], object]) -> Callable[[T], bool]:
+    """A call that tells whether the API server took all of it."""
+
+    def made(one: T) -> bool:
+        try:
+            call(one)
+        except PilotlightError as problem:
+            print(f"\nnot tried: {problem}", file=sys.stderr)
+            return False
+        return True
+
+    return made
+
+
+def _pods(trials: Sequence[Trial]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {trial.bed.space: {} for trial in trials}
+    for pod in trials[0].bed.api.get("/api/v1/pods", ANY)["items"] if trials else ():
+        if pod["metadata"]["namespace"] in found:
+            found[pod["metadata"]["namespace"]][pod["metadata"]["name"]] = pod
+    return found
+
+
+def _looked_at(trials: Sequence[Trial], longest_s: float = 40.0) -> None:
+    """Wait until the scheduler has said something of every pod."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < longest_s:
+        pods = [p for of in _pods(trials).values() for p in of.values() if not p["spec"].get("nodeName")]
+        if all(any(c["type"] == "PodScheduled" for c in p["status"].get("conditions", ())) for p in pods):
+            return
+        time.sleep(0.5)
+
+
+def _settled(trials: Sequence[Trial], of: Callable[[Trial], Sequence[str]], still_s: float = STILL_S) -> None:
+    """Wait until these pods are bound, or nothing moves any more."""
+    begun = changed = time.monotonic()
+    last: object = None
+    while time.monotonic() - begun < LONGEST_S and time.monotonic() - changed < still_s:
+        pods = _pods(trials)
+        for trial in trials:
+            trial.where = {name: p["spec"].get("nodeName", "") for name, p in pods[trial.bed.space].items()}
+        if all(trial.where.get(name) for trial in trials for name in of(trial)):
+            break
+        if (now := [trial.where for trial in trials]) != last:
+            last, changed = now, time.monotonic()
+        time.sleep(0.5)
+
+
+def shrunk(trial: Trial, kubeconfig: str, first: int) -> Trial:
+    """The smallest disagreement that leaving out parts of this one leads to."""
+    for step in range(SHRINKS):
+        candidates = smaller(trial.case)
+        found = [one for one in tried(candidates, kubeconfig, first + 100 * step) if one.costs] if candidates else []
+        if not found:
+            break
+        trial = min(found, key=lambda one: len(json.dumps(one.case)))
+    return trial
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Try drawn shapes; 1 where a disagreement costs a node."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--count", type=int, default=1000, help="shapes drawn")
+    options.add_argument("--batch", type=int, default=50, help="shapes tried at a time")
+    options.add_argument("--seed", type=int, default=0, help="another seed draws other shapes")
+    options.add_argument("--case", default="", help="one shape as JSON, instead of drawn ones")
+    options.add_argument("--keep-going", action="store_true", help="shrink nothing")
+    asked = options.parse_args(words)
+    kubeconfig = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    if not kubeconfig:
+        print("agreement_random: KUBECONFIG names no API server: point it at one that may be filled", file=sys.stderr)
+        return 2
+    cases: list[Case] = [json.loads(asked.case)] if asked.case else drawn(asked.count, asked.seed)
+    apart: list[Trial] = []
+    counts = {"shapes": 0, "pods": 0, "bought": 0, "bound": 0, "refused": 0}
+    for first in range(0, len(cases), asked.batch):
+        found = tried(cases[first : first + asked.batch], kubeconfig, first)
+        apart += [trial for trial in found if trial.costs]
+        counts["shapes"] += len(found)
+        counts["pods"] += sum(len(trial.names) for trial in found)
+        counts["bought"] += sum(len(trial.bought) for trial in found)
+        counts["bound"] += sum(1 for trial in found for name in trial.placed if trial.where.get(name))
+        counts["refused"] += sum(len(trial.names) - len(trial.placed) for trial in found)
+        for trial in (one for one in found if one.costs):
+            print(json.dumps({"costs": trial.costs, "case": trial.case}), flush=True)
+        print(f"{counts}, {len(apart)} apart", file=sys.stderr, flush=True)
+    for n, trial in enumerate(() if asked.keep_going else apart):
+        least = shrunk(trial, kubeconfig, 10_000 + 2_000 * n)
+        print(json.dumps({"shrunk": least.costs, "case": least.case}), flush=True)
+    print(
+        f"{counts['shapes']} shapes drawn with seed {asked.seed}, {len(apart)} disagreements that cost a node: {counts}"
+    )
+    return 1 if apart else 0
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        sys.exit(main())
