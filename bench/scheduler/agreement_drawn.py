@@ -55,17 +55,17 @@ def groups(*, claiming: bool) -> st.SearchStrategy[Case]:
     fields: dict[str, st.SearchStrategy[Any]] = {
         "count": st.integers(1, 4),
         "app": st.sampled_from(APPS),
-        "cpu": st.sampled_from(("100m", "100m", "2", "3500m", "20")),
-        "rules": st.lists(rules(), max_size=2),
+        "cpu": st.sampled_from(("100m", "100m", "100m", "2", "3500m", "20")),
+        "rules": st.one_of(st.just([]), st.lists(rules(), max_size=1), st.lists(rules(), max_size=2)),
     }
     if claiming:
         fields |= {"asks": st.sampled_from(tuple(ASKS)), "gpus": st.just(0), "shared": st.booleans()}
     else:
         fields |= {
-            "gpus": st.sampled_from((1, 1, 1, 2, 4, 5)),
+            "gpus": st.sampled_from((1, 1, 1, 1, 2, 4, 5)),
             "port": st.sampled_from((0, 0, 0, 80)),
             "borne": st.booleans(),
-            "volume": st.sampled_from(("", "", "", "late", "zoned", "chosen", "bound", "roomy", "full")),
+            "volume": st.sampled_from((*[""] * 6, "late", "zoned", "chosen", "bound", "roomy", "full")),
             "share": st.sampled_from(("", "", "", "0.5")),
         }
     return st.fixed_dictionaries(fields)

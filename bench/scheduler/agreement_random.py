@@ -4,6 +4,7 @@
 for each of them alone, makes the nodes as they would be bought, and looks where the scheduler binds. What a
 disagreement is stands in ``agreement.py``. Each is shrunk: parts of its shape are left out, one after the other, as
 long as it stays one. ``--case JSON`` tries one shape again; ``--batch`` is how many are tried at a time.
+``AGREEMENT_THROWAWAY=1`` is for a cluster that goes afterwards: only what binds is taken away between batches.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from agreement import PLACED, UNTOLD, _costs, _named, _put
 from agreement_bed import ANY, CATALOG, MARK, POOLS, Bed, api_of, offered
 from agreement_claims import slices_of
 from agreement_drawn import Case, drawn, shape_of, smaller
+from agreement_objects import ZONE
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.codec.policy_file import read_policy
@@ -39,8 +41,30 @@ from pilotlight.facts.policy import Policy
 T = TypeVar("T")
 ROUNDS, ABREAST = 3, 8
 STILL_S, LONGEST_S = 12.0, 45.0
+THROWAWAY = bool(os.environ.get("AGREEMENT_THROWAWAY"))
+"""The cluster is thrown away afterwards: little is taken away between batches."""
 SHRINKS = 12
 """So many steps a disagreement is shrunk by at most."""
+
+
+class Part(Bed):
+    """A shape's part of a cluster that is thrown away: what goes again is pods, DaemonSets and nodes."""
+
+    def _daemons_there(self, node: str) -> None:
+        zone = next(found["metadata"]["labels"].get(ZONE) for path, found in self.made if path.endswith(f"/{node}"))
+        sets = (found["spec"]["template"]["spec"] for _, found in self.made if found["kind"] == "DaemonSet")
+        if any(spec.get("nodeSelector", {}).get(ZONE, zone) == zone for spec in sets):
+            super()._daemons_there(node)
+
+    def clear(self) -> None:
+        """Take away what binds, and what is bound to."""
+        sets = any(found["kind"] == "DaemonSet" for _, found in self.made)
+        where = f"{{}}/namespaces/{self.space}/{{}}"
+        for path in (where.format("/apis/apps/v1", "daemonsets"), where.format("/api/v1", "pods"))[not sets :]:
+            self._delete(path)
+        for path, found in self.made:
+            if found["kind"] in ("Node", "ResourceSlice"):
+                self._delete(path)
 
 
 class Trial:
@@ -48,7 +72,7 @@ class Trial:
 
     def __init__(self, case: Case, kubeconfig: str, name: str, folder: Path) -> None:
         self.case, self.shape = case, shape_of(case)
-        self.bed = Bed(api_of(kubeconfig), kubeconfig, name, folder)
+        self.bed = (Part if THROWAWAY else Bed)(api_of(kubeconfig), kubeconfig, name, folder)
         self.names = [pod["metadata"]["name"] for pod in self.shape.pods]
         self.publish = slices_of if self.shape.claims else None
         self.told: dict[str, str] = {}
@@ -143,7 +167,7 @@ def tried(cases: Sequence[Case], kubeconfig: str, first: int) -> list[Trial]:
                 trial.judge_refused(before[id(trial)])
             return made
         finally:
-            list(crowd.map(lambda trial: _made(Bed.clear)(trial.bed), trials))
+            list(crowd.map(_made(lambda trial: trial.bed.clear()), trials))
 
 
 def _made(call: Callable[[T], object]) -> Callable[[T], bool]:
