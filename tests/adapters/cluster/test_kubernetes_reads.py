@@ -399,3 +399,37 @@ def test_devices_by_claim_are_read_where_they_matter(server: ApiServer, cluster:
     (waiting,) = cluster.observe().pending
     assert waiting.shape.claimed is not None
     assert len(server.lines("resource.k8s.io")) == 4
+    slice_ = {"driver": "gpu.nvidia.com", "nodeName": "bare", "pool": {"name": "bare"}, "devices": [{"name": "gpu-0"}]}
+    server.add(
+        {"kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "bare"}, "spec": slice_}
+    )
+    server.add(node("bare", 0))
+    server.add({**pod, "metadata": {**meta, "name": "r", "uid": "r"}, "spec": {**wants, "nodeName": "bare"}})
+    assert names(cluster.observe())[1] == {"bare": ["r"]}, "a node of no pool, known by its slice alone"
+
+
+def test_room_for_volumes_is_read_where_a_driver_tells_it(server: ApiServer, cluster: KubernetesCluster) -> None:
+    """Without a driver that tells its room nobody asks for it; an account that may not read it knows of none."""
+    claiming = pod("a")
+    claiming["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    storage, late = "storage.k8s.io/v1", {"provisioner": "disk", "volumeBindingMode": "WaitForFirstConsumer"}
+    spec = {"storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}}
+    for one in (
+        claiming,
+        {"kind": "StorageClass", "apiVersion": storage, "metadata": {"name": "late"}, **late},
+        {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "metadata": {"name": "data", "namespace": "ml"},
+            "spec": spec,
+        },
+    ):
+        server.add(one)
+    assert [p.name for p in cluster.observe().pending] == ["a"]
+    assert server.lines("csistoragecapacities") == []
+    told = {"metadata": {"name": "disk"}, "spec": {"storageCapacity": True}}
+    server.add({"kind": "CSIDriver", "apiVersion": storage, **told})
+    assert [f.code for f in cluster.observe().findings] == ["pvc-no-capacity"]
+    room = {"metadata": {"name": "r", "namespace": "ml"}, "storageClassName": "late", "nodeTopology": {}}
+    server.add({"kind": "CSIStorageCapacity", "apiVersion": storage, **room, "capacity": "1Gi"})
+    assert [p.name for p in cluster.observe().pending] == ["a"]

@@ -151,7 +151,8 @@ class Reads(Lists):
         objects = self._objects([*unbound, *mine], groups=_groups_of(waiting) if gangs else (), wanting=bool(wanting))
         pods = [*unbound, *bound]
         devices = self._devices(_specs(pods, objects.workloads), nodes)
-        found = [*pods, *self._holders(pods, objects)]
+        more = self._of_no_pool(devices, nodes, ours, {pod.metadata.uid for pod in pods}) if devices else []
+        found = [*pods, *more, *self._holders([*pods, *more], objects)]
         strange = tuple(dict.fromkeys(self._unread))
         return Found(found, nodes, msgspec.structs.replace(objects, devices=devices, strange=strange))
 
@@ -162,6 +163,12 @@ class Reads(Lists):
             return nodes, {node.metadata.name for node in nodes}
         nodes = self.all(NODES, _NODE_LIST)
         return nodes, {node.metadata.name for node in nodes if is_gpu_node(node, self._policy)}
+
+    def _of_no_pool(self, devices: "Devices", nodes: Sequence[KubeNode], ours: set[str], seen: set[str]) -> list[Pod]:
+        """The pods on nodes that only a driver's slices tell to have devices."""
+        told = {one.spec.node_name for one in devices.slices.values()} - ours
+        apart = told & {node.metadata.name for node in nodes}
+        return [pod for pod in (self._bound(apart, set(), None) if apart else ()) if pod.metadata.uid not in seen]
 
     def _near(self, wanting: Sequence[Pod]) -> Callable[[Pod], bool] | None:
         """Which pods of other nodes matter to these; None: none of them does, and they are not asked for."""
