@@ -105,6 +105,9 @@ STEPS: tuple[Step, ...] = (
     step("node ages", lambda w: w.look.releases and any(
          p.max_age or p.drift == "replace" for p in w.policy.pools.values()), late("nodes.node_age", "renew"),
          "by_pool memory policy reserved standing", "nodes times"),
+    step("vain purchases", lambda w: w.look.releases and any(e.vain_since for e in w.memory.in_flight),
+         late("nodes.failed_capacity", "take_back"),
+         "by_pool failed memory policy reserved run spares standing", "nodes"),
     step("broken gangs", lambda w: bool(w.failed) and not w.look.releases,
          late("nodes.failed_capacity", "give_broken_gangs_back"),
          "failed", "nodes"),

@@ -58,7 +58,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     forced: bool = False  # It goes whatever runs on it: the cloud takes it, or its time is over.
     unless_busy: bool = False  # Forced, unless a GPU pod is bound to it after all.
     taken: bool = False  # Its cloud takes spot back, which counts as the end of its life.
-    flight: str = ""  # Entry in flight that is given back by it ("<decision>.<n>"), of a gang that lacks a part.
+    flight: str = ""  # Entry in flight ("<decision>.<n>") that has one less by it: of a broken gang, or in vain.
     offering: str = ""  # ``Offering.name`` of what it is, where known.
     spent_usd: Usd | None = Decimal(0)  # What one that goes has cost; None where its price is not known.
 

@@ -1,4 +1,8 @@
-"""Capacity that was paid for and did not help: what never became ready, and what a gang waited for in vain."""
+"""Capacity that was paid for and did not help: what never became ready, and what a gang waited for in vain.
+
+A purchase whose pods all ended while it boots is taken back before it joins: by name, as all that goes. It stays where
+another pod is planned on it, where it is a spare that is kept, or where it is paid for some time yet.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.money.economics import billed_cost
+from pilotlight.decide.money.economics import billed_cost, paid_until_s
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
@@ -88,6 +92,45 @@ def give_broken_gangs_back(work: Work) -> None:
     work.nodes = [failed for failed in work.failed if failed.flight]
 
 
+VAIN_S: Seconds = 45.0
+"""A controller makes the next pod in place of one that is gone well within this; looks come every minute."""
+
+PAID_S: Seconds = 120.0
+"""What is paid for so much longer anyhow boots on."""
+
+
+def take_back(work: Work) -> None:
+    """Give back what boots and nobody waits for any more, as far as no pod is planned on it and no spare is wanted."""
+    taken = {failed.instance for failed in work.failed}.union(work.look.leaving)
+    free = Counter(bin_.where for bin_ in work.run.booting if bin_.coming and not bin_.taken)
+    for entry in sorted(work.memory.in_flight, key=lambda e: (e.requested_at, e.decision, e.n), reverse=True):
+        offering, since = work.by_pool.get(entry.pool), entry.vain_since
+        if offering is None or since is None or (work.now - since).total_seconds() < VAIN_S:
+            continue
+        age_s = (work.now - entry.requested_at).total_seconds()
+        if paid_until_s(offering, age_s) - age_s > PAID_S:
+            continue
+        most = min(entry.count, free[entry.offering], _beyond_spares(work, entry.pool))
+        some = msgspec.structs.replace(entry, count=most)
+        for one in _given_back(
+            some, (), work.look.pools, work.by_pool, taken, work.now, "all that it was bought for ended"
+        ):
+            free[entry.offering] -= 1
+            work.nodes = [*work.nodes, msgspec.structs.replace(one, failed=False)]
+
+
+def _beyond_spares(work: Work, pool: str) -> int:
+    """How many of a pool's nodes on their way without pods are neither warm, nor spares that pay, nor its least."""
+    rules, spares = work.policy.pools[pool], work.spares.get(pool)
+    gone = sum(node.pool == pool and node.verdict == "release" for node in work.nodes)
+    lit = [node for node in work.standing if node.pool == pool]
+    idle = sum(node.ready and not node.gpu_pods and node.name not in work.reserved for node in lit)
+    coming = [bin_ for bin_ in work.run.booting if bin_.pool == pool]
+    free = sum(not bin_.taken for bin_ in coming)
+    warm = max(rules.warm, spares.count if spares is not None else 0)
+    return min(idle + free - warm, len(lit) + sum(bin_.coming for bin_ in coming) - rules.min) - gone
+
+
 def _given_back(
     entry: InFlight,
     nodes: Sequence[Node],
@@ -95,8 +138,9 @@ def _given_back(
     offerings: Mapping[str, Offering],
     taken: set[str],
     now: datetime,
+    said: str = "",
 ) -> list[NodeVerdict]:
-    """Nodes that came for a gang that lacks a part: the newest of the pool that began since, without GPU pods."""
+    """Nodes that came for an entry: the newest of the pool that began since, without GPU pods."""
     since = entry.requested_at - CLOUD_SKEW
     booting = [
         b for pool in pools if pool.name == entry.pool for b in pool.booting if b.requested_at >= since and not b.doubt
@@ -111,7 +155,7 @@ def _given_back(
     for begun, _, name, instance, registered in sorted(came, reverse=True):
         if instance not in taken and len(out) < entry.count and entry.pool in offerings:
             taken.add(instance)
-            why = f"gang {', '.join(entry.gangs)}: not all nodes could be had"
+            why = said or f"gang {', '.join(entry.gangs)}: not all nodes could be had"
             verdict = _verdict(offerings[entry.pool], name, instance, begun, now, why, registered)
             out.append(msgspec.structs.replace(verdict, offering="", flight=f"{entry.decision}.{entry.n}"))
     return out

@@ -95,4 +95,5 @@ class InFlight(msgspec.Struct, frozen=True, kw_only=True):
     gangs: tuple[str, ...] = ()  # Keys of the gangs that it was asked for.
     n: int = 0  # Number of its step.
     broken: bool = False  # A part of its gangs could not be had, so all of it goes back.
+    vain_since: datetime | None = None  # Since when none of ``demands`` waits or runs.
     woken: bool = False  # As many nodes stood by in its pool, so all of it was to be started.

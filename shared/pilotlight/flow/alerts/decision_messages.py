@@ -85,7 +85,11 @@ def _news_of(fingerprint: str, held: Held) -> str:
 
 def _of_a_broken_gang(call: Buy | NodeVerdict, step: CallStep) -> bool:
     """True for a node that came for a gang and goes back at once: people hear once that the gang could not be had."""
-    return bool(call.flight) if isinstance(call, NodeVerdict) else bool(call.gangs) and step.state == "denied"
+    return (
+        bool(call.flight and call.failed)
+        if isinstance(call, NodeVerdict)
+        else bool(call.gangs) and step.state == "denied"
+    )
 
 
 def _news(deps: Deps, alert: Alert, id: str) -> list[Outgoing]:

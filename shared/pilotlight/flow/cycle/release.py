@@ -122,7 +122,7 @@ class NodeRelease:
 
     def _released(self) -> None:
         node = self.node
-        if not (node.failed or node.learned or node.forced):
+        if node.registered and not (node.failed or node.learned or node.forced):
             self.memory = memory_updates.note_release(self.memory, node.pool, node.break_even_s, self.now)
         self.sending.end("done")
         if node.registered:
@@ -131,7 +131,7 @@ class NodeRelease:
             self._one_less(f"{self.deps.name}/{node.flight}")
 
     def _one_less(self, name: str) -> None:
-        """A node of a gang that lacks a part went back: its entry in flight has one less."""
+        """What went back was on its way: its entry in flight has one less."""
         entry = ledger.flight(self.deps.state, name)
         if entry is not None and entry.count > 1:
             ledger.write_flight(self.deps.state, name, msgspec.structs.replace(entry, count=entry.count - 1))

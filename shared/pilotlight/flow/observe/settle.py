@@ -59,6 +59,8 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     late = snapshot.now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     odd = of_other_types(snapshot.view.nodes, deps.offerings)
     memory, came = _close_flights(deps, snapshot, memory, late, odd)
+    if snapshot.memory.in_flight:
+        _note_vain(deps, snapshot)
     memory = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
@@ -133,6 +135,17 @@ def _landed(deps: Deps, snapshot: Snapshot) -> list[tuple[str, InFlight]]:
         and entry.decision not in snapshot.unresolved
         and not (entry.broken and snapshot.now < entry.requested_at + _patience(deps))
     ]
+
+
+def _note_vain(deps: Deps, snapshot: Snapshot) -> None:
+    """Note of what is on its way since when none of the pods that it was bought for waits or runs."""
+    nodes = (*snapshot.view.nodes, *snapshot.going)
+    alive = {pod.uid for pod in snapshot.view.pending} | {pod.uid for node in nodes for pod in node.gpu_pods}
+    for key, entry in snapshot.flights:
+        vain = bool(entry.demands) and alive.isdisjoint(entry.demands)
+        if vain != (entry.vain_since is not None) and entry in snapshot.memory.in_flight:
+            since = snapshot.now if vain else None
+            ledger.write_flight(deps.state, key, replace(entry, vain_since=since))
 
 
 def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
