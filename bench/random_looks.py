@@ -18,15 +18,15 @@ from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.labels import GPU_MODEL, INSTANCE_TYPE, POOL
 from pilotlight.facts.limits.brakes import Brakes
-from pilotlight.facts.limits.rule_policy import Rule, RuleTime, RuleWhen, Schedule
+from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWaiting, RuleWhen
 from pilotlight.facts.memory import Backoff, FitMismatch, Memory, Quarantine, Turn
 from pilotlight.facts.money.budgets import Balance, Money, StepInForce
-from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps, Limits
+from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Limits
 from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, TeamPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, SparePolicy, TeamPolicy
 from pilotlight.facts.workload import Due, Gang, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.units import clock_seconds
 
@@ -143,8 +143,13 @@ def _pods(parts: Parts, more: list[PodDemand]) -> None:
 
 
 def _schedule(draw: Any, parts: Parts) -> None:
-    window = Schedule(name="day", start="08:00", end="18:00", warm={"t4": 2}, max={"a100": 1}, renew=("t4", "v100"))
-    _policy(parts, schedules=(window,))
+    when = RuleWhen(time=RuleTime(start="08:00", end="18:00"))
+    day = Rule(name="day", when=when, does=RuleSet(warm={"t4": 2}, max={"a100": 1}))
+    pools = {
+        name: replace(pool, renew=replace(pool.renew, during=("day",))) if name in ("t4", "v100") else pool
+        for name, pool in parts["policy"].pools.items()
+    }
+    _policy(parts, pools=pools, rules=(day, *parts["policy"].rules))
 
 
 def _ahead(draw: Any, parts: Parts) -> None:
@@ -152,11 +157,18 @@ def _ahead(draw: Any, parts: Parts) -> None:
 
 
 def _rules(draw: Any, parts: Parts) -> None:
-    when = draw.choice((RuleWhen(time=RuleTime(start="08:00", end="18:00")), RuleWhen(waiting=1)))
-    for_classes: Parts = {"classes": ("batch", "training")}
+    when = draw.choice((RuleWhen(time=RuleTime(start="08:00", end="18:00")), RuleWhen(waiting=RuleWaiting(pods=1))))
     does = draw.choice(("grow", "keep", "release", "move"))
-    rule = Rule(name="r", when=when, do=does, pools=("t4", "a100"), **(for_classes if does == "move" else {}))
-    _policy(parts, rules=(rule,))
+    classes: Any = ("batch", "training")
+    if does == "move" and when.waiting:
+        when = RuleWhen(waiting=RuleWaiting(pods=1, classes=classes))
+    sets: Parts = {
+        "grow": {"warm": {"t4": 1, "a100": 1}},
+        "keep": {"idle": {"t4": "keep", "a100": "keep"}},
+        "release": {"idle": {"t4": "release", "a100": "release"}},
+        "move": {"avoid": {"t4": classes, "a100": classes}},
+    }
+    _policy(parts, rules=(*parts["policy"].rules, Rule(name="r", when=when, does=RuleSet(**sets[does]))))
 
 
 def _homes(draw: Any, parts: Parts) -> None:
@@ -227,7 +239,7 @@ def _history(draw: Any, parts: Parts) -> None:
 
 
 def _warm(draw: Any, parts: Parts) -> None:
-    _each_pool(parts, lambda pool: replace(pool, warm=draw.randint(0, 2), min=draw.randint(0, 1)))
+    _each_pool(parts, lambda pool: replace(pool, spares=SparePolicy(warm=draw.randint(0, 2)), min=draw.randint(0, 1)))
 
 
 def _standby(draw: Any, parts: Parts) -> None:
@@ -238,7 +250,7 @@ def _standby(draw: Any, parts: Parts) -> None:
 
 
 def _ages(draw: Any, parts: Parts) -> None:
-    _each_pool(parts, lambda pool: replace(pool, max_age=3600.0, drift="replace"))
+    _each_pool(parts, lambda pool: replace(pool, renew=replace(pool.renew, max_age=3600.0, drifted=True)))
     names = tuple(node.instance for node in parts["view"].nodes)
     parts["pools"] = tuple(replace(one, drifted=names[:1]) for one in parts["pools"])
 
@@ -261,10 +273,11 @@ def _unsettled(draw: Any, parts: Parts) -> None:
 def _budgets(draw: Any, parts: Parts) -> None:
     budgets = (
         Budget(name="all", usd=Decimal(draw.choice((20, 400))), period="day", hard=draw.random() < 0.6),
-        Budget(name="red", scope=BudgetScope(team="red"), usd=Decimal(90), usd_per_hour=Decimal(40), period="week"),
+        Budget(name="red", scope=BudgetScope(team="red"), usd=Decimal(90), period="week"),
+        Budget(name="red-rate", scope=BudgetScope(team="red"), usd=Decimal(40), period="hour"),
     )
     if draw.random() < 0.5:
-        stops = {name: replace(rules, at_hard_cap="stop") for name, rules in parts["policy"].classes.items()}
+        stops = {name: replace(rules, may_move=("hard-cap",)) for name, rules in parts["policy"].classes.items()}
         _policy(parts, classes=stops)
     _policy(parts, budgets=budgets, default_team="red")
     used = [Balance(meter=m, total=m.limit * draw.choice((0, 1, 3)) / 4) for m in meters(budgets, NOW)]
@@ -287,15 +300,17 @@ def _brakes(draw: Any, parts: Parts) -> None:
 
 
 def _limits(draw: Any, parts: Parts) -> None:
-    _policy(parts, limits=Limits(nodes_added=draw.randint(0, 3), nodes_removed=draw.randint(0, 2)))
+    limits = Limits(nodes_added=draw.randint(0, 3), nodes_removed=draw.randint(0, 2))
+    _policy(parts, caps=replace(parts["policy"].caps, ten_minutes=limits))
 
 
 def _approval(draw: Any, parts: Parts) -> None:
-    _policy(parts, approve_over=ApproveOver(nodes=draw.randint(0, 2)))
+    _policy(parts, caps=replace(parts["policy"].caps, approve_over=ApproveOver(nodes=draw.randint(0, 2))))
 
 
 def _caps(draw: Any, parts: Parts) -> None:
-    _policy(parts, caps=Caps(nodes=draw.randint(0, 9), gpus=draw.randint(0, 60), usd_per_hour=Decimal(150)))
+    most: Parts = {"nodes": draw.randint(0, 9), "gpus": draw.randint(0, 60), "usd_per_hour": Decimal(150)}
+    _policy(parts, caps=replace(parts["policy"].caps, **most))
 
 
 def _quotas(draw: Any, parts: Parts) -> None:

@@ -239,7 +239,7 @@ def telemetry_at(settings: Settings, policy: "Policy", world: "WorldClient | Non
         from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 
         return PrometheusTelemetry(PrometheusApi(settings.telemetry, settings.environ))
-    asked = any(rules.reclaim is not None for rules in policy.classes.values()) or policy.rules
+    asked = any(rules.reclaim is not None for rules in policy.classes.values()) or policy.asks_for_use
     if world is None or not asked:
         return None
     from pilotlight.adapters.telemetry.world import ServedTelemetry

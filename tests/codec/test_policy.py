@@ -79,13 +79,15 @@ def test_money_is_exact(amount: Decimal) -> None:
 
 def test_times_of_day_need_no_quotes() -> None:
     """18:00 is a time of day, quoted or not."""
-    window = "{name: day, start: 09:00, end: 18:00, timezone: America/New_York, warm: {a: 1}}"
-    policy = read_policy(f"version: 1\npools: {{a: {{instance_type: x}}}}\nschedules: [{window}]", "p")
-    assert (policy.schedules[0].start, policy.schedules[0].end) == ("09:00", "18:00")
+    day = "{name: day, when: {time: {start: 09:00, end: 18:00, timezone: America/New_York}}, set: {warm: {a: 1}}}"
+    policy = read_policy(f"version: 1\npools: {{a: {{instance_type: x}}}}\nrules: [{day}]", "p")
+    window = policy.rules[0].when.time
+    assert window is not None
+    assert (window.start, window.end) == ("09:00", "18:00")
 
 
 POOL = "instance_type: g4dn.xlarge"
-WINDOW = "name: w, start: '09:00', end: '18:00'"
+WINDOW = "name: w, when: {time: {start: '09:00', end: '18:00'}}"
 
 WRONG = {
     "an unknown key with its likely meaning": (
@@ -107,7 +109,7 @@ WRONG = {
         "pools.a.labels.gpu: is read as",
     ),
     "min over max": (f"pools: {{a: {{{POOL}, min: 3, max: 2}}}}", "pools.a.min: 3 is more than max 2"),
-    "warm over max": (f"pools: {{a: {{{POOL}, warm: 3, max: 2}}}}", "pools.a.warm: 3 is more than max 2"),
+    "warm over max": (f"pools: {{a: {{{POOL}, spares: {{warm: 3}}, max: 2}}}}", "pools.a.spares.warm: 3 is more"),
     "a negative min": (f"pools: {{a: {{{POOL}, min: -1}}}}", "pools.a.min: -1 is negative"),
     "a taint of no effect": (
         f"pools: {{a: {{{POOL}, taints: [{{key: k, effect: NoSched}}]}}}}",
@@ -130,8 +132,8 @@ WRONG = {
         "classes.serving.capacity_types: serving never",
     ),
     "serving on spot by night": (
-        f"schedules: [{{{WINDOW}, capacity_types: {{serving: [spot]}}}}]",
-        "schedules[0].capacity_types.serving: serving never runs on spot",
+        f"rules: [{{{WINDOW}, set: {{capacity_types: {{serving: [spot]}}}}}}]",
+        "rules[0].set.capacity_types.serving: serving never runs on spot",
     ),
     "a share over one": (
         "classes: {batch: {capacity_types: [spot, on-demand], max_spot_share: 50}}",
@@ -166,20 +168,20 @@ WRONG = {
     "a price of NaN": ("prices: {overrides: {a/spot: .nan}}", "prices.overrides.a/spot: '.nan' is not a number"),
     "a price of what": ("prices: {overrides: {a: 1}}", "prices.overrides.a: write it as TYPE/"),
     "a zone of Mars": (
-        f"schedules: [{{{WINDOW}, timezone: Mars/Base}}]",
-        "schedules[0].timezone: 'Mars/Base' is no IANA",
+        "rules: [{name: w, when: {time: {start: '09:00', end: '18:00', timezone: Mars/Base}}, set: {caps: {gpus: 1}}}]",
+        "rules[0].when.time.timezone: 'Mars/Base' is no IANA",
     ),
     "25 o'clock": (
-        "schedules: [{name: w, start: '25:00', end: '18:00'}]",
-        "schedules[0].start: '25:00' is no time of day",
+        "rules: [{name: w, when: {time: {start: '25:00', end: '18:00'}}, set: {caps: {nodes: 1}}}]",
+        "rules[0].when.time.start: '25:00' is no time of day",
     ),
     "a warm pool that is not there": (
-        f"pools: {{t4: {{{POOL}}}}}\nschedules: [{{{WINDOW}, warm: {{t5: 1}}}}]",
-        "schedules[0].warm.t5: names no pool (known: t4)",
+        f"pools: {{t4: {{{POOL}}}}}\nrules: [{{{WINDOW}, set: {{warm: {{t5: 1}}}}}}]",
+        "rules[0].set.warm.t5: names no pool (known: t4)",
     ),
     "a window warmer than its pool is large": (
-        f"pools: {{t4: {{{POOL}, max: 2}}}}\nschedules: [{{{WINDOW}, warm: {{t4: 3}}}}]",
-        "schedules[0].warm.t4: 3 is more than max 2",
+        f"pools: {{t4: {{{POOL}, max: 2}}}}\nrules: [{{{WINDOW}, set: {{warm: {{t4: 3}}}}}}]",
+        "rules[0].set.warm.t4: 3 is more than max 2",
     ),
     "a ladder that goes down": (
         "budgets: [{name: a, usd: 1, ladder: [{at: 0.8, do: spot-only}, {at: 0.5, do: notify}]}]",

@@ -15,7 +15,7 @@ from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.nodes.pool_state import InFlight
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
 from pilotlight.facts.workload import Gang, PodDemand
 
 LATER = NOW + timedelta(minutes=1)
@@ -98,7 +98,11 @@ def scenes(draw: st.DrawFn) -> Scene:
     for n in range(draw(st.integers(0, 2))):
         pending += draw(gangs(n))
     pools = {
-        o.pool: PoolPolicy(instance_type=o.instance_type, max=draw(st.integers(0, 8)), warm=draw(st.integers(0, 1)))
+        o.pool: PoolPolicy(
+            instance_type=o.instance_type,
+            max=draw(st.integers(0, 8)),
+            spares=SparePolicy(warm=draw(st.integers(0, 1))),
+        )
         for o in FLEET
     }
     return Scene(

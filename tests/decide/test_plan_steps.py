@@ -23,6 +23,7 @@ from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import RenewPolicy, SparePolicy
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, DECIDE = ROOT / "docs" / "how-it-decides.md", ROOT / "shared" / "pilotlight" / "decide"
@@ -104,7 +105,10 @@ def guarded(look: Look) -> Guarded:
 def looks() -> dict[str, Look]:
     """Looks in which most steps have something to do."""
     rules = policy(FLEET)
-    pools = {name: replace(pool, warm=1, max_age=3600.0) for name, pool in rules.pools.items()}
+    pools = {
+        name: replace(pool, spares=SparePolicy(warm=1), renew=RenewPolicy(max_age=3600.0))
+        for name, pool in rules.pools.items()
+    }
     states = [PoolState(name=offering.pool, desired=1) for offering in FLEET]
     old = node("n1", FLEET[0], created_at=NOW - timedelta(hours=5))
     waiting = ClusterView(pending=(pod("p1"), pod("p2")), nodes=())
@@ -187,7 +191,7 @@ def test_a_feature_is_a_file_and_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     differ = [n for n, (one, other) in enumerate(zip(ages, without, strict=True)) if one != other]
     assert 0 < len(differ) < len(looks)
     for n in differ:
-        assert any(pool.max_age or pool.drift == "replace" for pool in looks[n].policy.pools.values())
+        assert any(pool.renew.asks for pool in looks[n].policy.pools.values())
         assert (ages[n].pods, ages[n].buys) == (without[n].pods, without[n].buys)
 
 

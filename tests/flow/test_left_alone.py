@@ -19,7 +19,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR
 
 WHEN = "2026-11-20T12:00:00Z"
-STOPS = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, at_hard_cap="stop", hold=HOUR)}
+STOPS = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, may_move=("hard-cap",), hold=HOUR)}
 
 
 class Given:
@@ -106,7 +106,7 @@ def test_a_stop_that_had_begun_ends_where_the_pool_is_handed_back() -> None:
 
 
 def test_no_pod_leaves_an_old_node_of_a_pool_that_was_handed_back() -> None:
-    """``at_max_age: move`` is ours to do in our pools alone."""
+    """``may_move: [max-age]`` is ours to do in our pools alone."""
     stage = Aged()
     pools = given(stage)
     pools.given = True

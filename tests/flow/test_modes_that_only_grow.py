@@ -15,7 +15,7 @@ from pilotlight.units import HOUR
 
 def test_no_stop_is_begun_at_a_cap() -> None:
     """The overrun is told as such; no interruption of the node is begun, or told to its pods' owners."""
-    stops = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+    stops = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))
     pools = {"one": PoolPolicy(instance_type="one", mode="scale-up")}
     on = Stage(budgets=(Budget(name="all", usd=Decimal(2), period="day"),), classes={"batch": stops}, pools=pools)
     on.event(on.submit("a", run_s=20 * HOUR))

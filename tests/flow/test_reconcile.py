@@ -10,8 +10,8 @@ from stage import MINUTE, START, Stage
 
 from pilotlight.errors import Retry, Unavailable
 from pilotlight.facts.capacity import BoundPod, Taint
-from pilotlight.facts.limits.rule_policy import Schedule
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.facts.workload import GpuRequest, WorkloadClass
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_cluster import WorldCluster
@@ -167,9 +167,10 @@ def test_a_reclaimed_spot_node_is_bought_anew() -> None:
 
 
 def test_a_warm_node_by_day() -> None:
-    """A schedule keeps one node lit from 13:00 to 15:00: lit once, and out with the window's last minute."""
-    day = Schedule(name="day", start="13:00", end="15:00", warm={"one": 1})
-    stage = Stage(pools=ONE, schedules=(day,))
+    """A rule keeps one node lit from 13:00 to 15:00: lit once, and out with the window's last minute."""
+    when = RuleWhen(time=RuleTime(start="13:00", end="15:00"))
+    day = Rule(name="day", when=when, does=RuleSet(warm={"one": 1}))
+    stage = Stage(pools=ONE, rules=(day,))
     lit = []
     for _ in range(5 * 60):
         stage.minutes(1)
@@ -182,7 +183,7 @@ def test_a_warm_node_by_day() -> None:
 
 def test_a_warm_node_spares_the_wait() -> None:
     """A pod that comes while a node is kept warm starts at once, and the warm node is replaced."""
-    stage = Stage(pools={"one": PoolPolicy(instance_type="one", warm=1)})
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", spares=SparePolicy(warm=1))})
     stage.minutes(5)
     stage.submit("p")
     assert list(stage.world.running) == ["uid-p"]
@@ -190,7 +191,10 @@ def test_a_warm_node_spares_the_wait() -> None:
     assert stage.nodes("one") == 2
 
 
-KEPT_LIT = {"warm": PoolPolicy(instance_type="one", warm=1), "least": PoolPolicy(instance_type="one", min=1)}
+KEPT_LIT = {
+    "warm": PoolPolicy(instance_type="one", spares=SparePolicy(warm=1)),
+    "least": PoolPolicy(instance_type="one", min=1),
+}
 
 
 @pytest.mark.parametrize("pool", KEPT_LIT.values(), ids=KEPT_LIT.keys())

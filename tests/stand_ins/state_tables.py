@@ -7,6 +7,7 @@ what would be otherwise. States are drawn from few values a field, boundaries am
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
@@ -42,3 +43,8 @@ def differing(path: Path, found: Sequence[str]) -> list[str]:
         path.write_text("\n".join(lines) + "\n", "utf-8")
     kept = path.read_text("utf-8").splitlines()
     return [f"{was} BECAME {now}" for was, now in zip_longest(kept, lines) if was != now]
+
+
+def measured(measure: str, limit: Decimal) -> dict[str, Any]:
+    """Fields of a budget that limits a measure: dollars an hour are those of period "hour"."""
+    return {"usd": limit, "period": "hour"} if measure == "usd_per_hour" else {measure: limit}

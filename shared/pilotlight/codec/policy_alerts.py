@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
+from pilotlight.facts.limits.rule_policy import RuleTime
 
 Problem = tuple[str, str]
 
@@ -36,8 +37,6 @@ def alert_problems(alerts: Alerts) -> Iterator[Problem]:
         yield "alerts.page", f"{alerts.page!r} is no web address: write one as https://pilotlight.example.com"
     if alerts.group_after < 0:
         yield "alerts.group_after", "must be 0 or more"
-    if alerts.group_window <= 0:
-        yield "alerts.group_window", "must be more than 0"
 
 
 def _channel(path: str, name: str, channel: Channel) -> Iterator[Problem]:
@@ -50,8 +49,6 @@ def _channel(path: str, name: str, channel: Channel) -> Iterator[Problem]:
     for key, kinds in _TAKES.items():
         if getattr(channel, key) and channel.kind not in kinds:
             yield f"{path}.{key}", f"means nothing to a {channel.kind}: leave it out"
-    if channel.timeout <= 0:
-        yield f"{path}.timeout", "must be more than 0"
     if channel.quiet_hours is not None:
         yield from _quiet(f"{path}.quiet_hours", channel.quiet_hours)
 
@@ -67,15 +64,20 @@ def _others(path: str, name: str, channel: Channel, alerts: Alerts) -> Iterator[
 
 
 def _quiet(path: str, quiet: QuietHours) -> Iterator[Problem]:
-    if not known_zone(quiet.timezone):
-        yield f"{path}.timezone", f"{quiet.timezone!r} is no IANA time zone; write one as America/New_York"
-    for key in ("start", "end"):
-        clock = getattr(quiet, key)
-        if not _CLOCK.fullmatch(clock):
-            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 22:00"
+    yield from window_problems(path, quiet)
     if quiet.start == quiet.end:
         yield f"{path}.end", "equals start: the window would be empty"
-    if not quiet.days:
+
+
+def window_problems(path: str, window: RuleTime) -> Iterator[Problem]:
+    """What is wrong with a window of the week."""
+    if not known_zone(window.timezone):
+        yield f"{path}.timezone", f"{window.timezone!r} is no IANA time zone; write one as America/New_York"
+    for key in ("start", "end"):
+        clock = getattr(window, key)
+        if not _CLOCK.fullmatch(clock):
+            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 22:00"
+    if not window.days:
         yield f"{path}.days", "is empty: name at least one"
 
 

@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 
-from pilotlight.codec.policy_alerts import alert_problems, known_zone
+from pilotlight.codec.policy_alerts import alert_problems, known_zone, window_problems
 from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, quote_text, suggestion
 from pilotlight.facts.demand.worker_queues import QueueRules
-from pilotlight.facts.limits.rule_policy import Rule, RuleWhen, Schedule
-from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, Caps
+from pilotlight.facts.limits.rule_policy import RuleSet, RuleWhen
+from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, LitCaps
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
 
@@ -25,7 +25,6 @@ _QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LETTERS = "write letters, digits, dots, dashes or underscores, at most 63"
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
-_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
 def contradictions(policy: Policy) -> list[Problem]:
@@ -35,16 +34,14 @@ def contradictions(policy: Policy) -> list[Problem]:
         found += _pool(f"pools.{name}", pool)
     found += _shared_cluster_pools(policy)
     found += _canaries(policy)
+    found += _renewals(policy)
     for name, rules in policy.classes.items():
         found += _class(f"classes.{name}", name, rules)
     for name, team in policy.teams.items():
         found += _spot_share(f"teams.{name}", team.max_spot_share)
     found += claim_problems(policy)
     found += _caps("caps", policy.caps)
-    for i, schedule in enumerate(policy.schedules):
-        found += _schedule(f"schedules[{i}]", schedule, policy)
-    for i, rule in enumerate(policy.rules):
-        found += _rule(f"rules[{i}]", rule, policy, {earlier.name for earlier in policy.rules[:i]})
+    found += _rules(policy)
     for i, budget in enumerate(policy.budgets):
         found += _budget(
             f"budgets[{i}]", budget, policy, {n for other in policy.budgets[:i] for n in (other.name, other.account)}
@@ -59,11 +56,11 @@ def contradictions(policy: Policy) -> list[Problem]:
 
 
 def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
-    yield from _least(path, {"min": pool.min, "max": pool.max, "warm": pool.warm})
+    yield from _least(path, {"min": pool.min, "max": pool.max})
     if pool.min > pool.max:
         yield f"{path}.min", f"{pool.min} is more than max {pool.max}"
-    if pool.warm > pool.max:
-        yield f"{path}.warm", f"{pool.warm} is more than max {pool.max}"
+    if pool.spares.warm > pool.max:
+        yield f"{path}.spares.warm", f"{pool.spares.warm} is more than max {pool.max}"
     if not pool.instance_type:
         yield f"{path}.instance_type", "is empty"
     for i, taint in enumerate(pool.taints):
@@ -76,8 +73,8 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
             yield f"{path}.daemonsets.{key}", f"is in no count of a node: list it in {path}.slices, or take it out"
     if pool.paid is not None and pool.capacity_type != "reserved":
         yield f"{path}.paid", "is for capacity_type: reserved; nodes that are paid for want a pool of their own"
-    if pool.max_age is not None and pool.max_age <= 0:
-        yield f"{path}.max_age", "must be more than 0"
+    if pool.renew.max_age is not None and pool.renew.max_age <= 0:
+        yield f"{path}.renew.max_age", "must be more than 0"
     yield from _least(f"{path}.slices", pool.slices)
     if len(set(pool.zones)) < len(pool.zones):
         yield f"{path}.zones", "names a zone twice"
@@ -92,6 +89,15 @@ def _canaries(policy: Policy) -> Iterator[Problem]:
         elif pool.canary is not None and (pool.canary.control == name or pool.canary.control not in policy.pools):
             others = ", ".join(sorted(policy.pools.keys() - {name})) or "none yet"
             yield f"{path}.canary.control", f"{pool.canary.control!r} is no other pool: there are {others}"
+
+
+def _renewals(policy: Policy) -> Iterator[Problem]:
+    """Old nodes are replaced in the time of rules that nothing but the clock decides."""
+    timed = [rule.name for rule in policy.rules if rule.when.is_time_alone]
+    for name, pool in policy.pools.items():
+        for rule in pool.renew.during:
+            if rule not in timed:
+                yield f"pools.{name}.renew.during", f"{rule!r} is no rule of time alone{suggestion(rule, timed)}"
 
 
 def _shared_cluster_pools(policy: Policy) -> Iterator[Problem]:
@@ -138,58 +144,50 @@ def _spot_share(path: str, share: Decimal | None) -> Iterator[Problem]:
         yield f"{path}.max_spot_share", f"{share} is no share: write 0 to 1, as 0.5"
 
 
-def _caps(path: str, caps: Caps) -> Iterator[Problem]:
+def _caps(path: str, caps: LitCaps) -> Iterator[Problem]:
     yield from _least(path, {k: v for k, v in (("nodes", caps.nodes), ("gpus", caps.gpus)) if v is not None})
 
 
-def _schedule(path: str, schedule: Schedule, policy: Policy) -> Iterator[Problem]:
-    if not known_zone(schedule.timezone):
-        yield f"{path}.timezone", f"{schedule.timezone!r} is no IANA time zone; write one as America/New_York"
-    yield from _window(path, schedule.start, schedule.end)
-    if not schedule.days:
-        yield f"{path}.days", "is empty: name at least one"
-    for key, numbers in (("warm", schedule.warm), ("max", schedule.max)):
-        yield from _least(f"{path}.{key}", numbers)
-        yield from _known(f"{path}.{key}", numbers, policy.pools)
-    yield from _known(f"{path}.renew", dict.fromkeys(schedule.renew, 0), policy.pools)
-    for name, warm in schedule.warm.items():
-        most = schedule.max.get(name, policy.pools[name].max if name in policy.pools else warm)
+def _rules(policy: Policy) -> Iterator[Problem]:
+    for i, rule in enumerate(policy.rules):
+        path = f"rules[{i}]"
+        if not _BUDGET_NAME.fullmatch(rule.name) or rule.name in {earlier.name for earlier in policy.rules[:i]}:
+            yield f"{path}.name", f"{rule.name!r} is no name of its own: letters, digits, dots, dashes, underscores"
+        yield from _when(f"{path}.when", rule.when, policy)
+        yield from _set(f"{path}.set", rule.does, policy)
+        if rule.does.evict and not (rule.does.avoid and rule.when.is_time_alone):
+            yield f"{path}.set.evict", "goes with avoid, which says whose pods leave which pools, and with time alone"
+        if rule.does == RuleSet() and not any(rule.name in pool.renew.during for pool in policy.pools.values()):
+            yield f"{path}.set", "sets nothing, and no pool's renew.during names the rule"
+
+
+def _when(path: str, when: RuleWhen, policy: Policy) -> Iterator[Problem]:
+    if when == RuleWhen():
+        yield path, "names no condition: it would always hold"
+    if when.use is not None:
+        yield from _known(f"{path}.use.pools", when.use.pools, policy.pools)
+        if not when.use.pools or (when.use.below, when.use.above) == (None, None):
+            yield f"{path}.use", "asks nothing: name pools, and below or above"
+    if when.budget is not None and when.budget.name not in {budget.name for budget in policy.budgets}:
+        yield f"{path}.budget.name", f"{when.budget.name!r} is no budget of this policy"
+    if when.time is not None:
+        yield from window_problems(f"{path}.time", when.time)
+
+
+def _set(path: str, does: RuleSet, policy: Policy) -> Iterator[Problem]:
+    for key, named in (("warm", does.warm), ("max", does.max), ("idle", does.idle), ("avoid", does.avoid)):
+        yield from _known(f"{path}.{key}", named, policy.pools)
+    for name, warm in does.warm.items():
+        most = does.max.get(name, policy.pools[name].max if name in policy.pools else warm)
         if warm > most:
             yield f"{path}.warm.{name}", f"{warm} is more than max {most}"
-    if "spot" in schedule.capacity_types.get("serving", ()):
+    if "spot" in does.capacity_types.get("serving", ()):
         yield f"{path}.capacity_types.serving", "serving never runs on spot: leave spot out"
-    if schedule.caps is not None:
-        yield from _caps(f"{path}.caps", schedule.caps)
-
-
-def _rule(path: str, rule: Rule, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
-    if not _BUDGET_NAME.fullmatch(rule.name) or rule.name in taken:
-        yield f"{path}.name", f"{rule.name!r} is no name of its own: letters, digits, dots, dashes, underscores"
-    if not rule.pools:
-        yield f"{path}.pools", "is empty: name the pools that it is about"
-    yield from _known(f"{path}.pools", dict.fromkeys(rule.pools, 0), policy.pools)
-    when = rule.when
-    if when == RuleWhen():
-        yield f"{path}.when", "names no condition: it would always hold"
-    if (rule.do == "move") and not rule.classes:
-        yield f"{path}.classes", "is empty: name the classes that are to run elsewhere"
-    if rule.do == "move" and "serving" in rule.classes:
-        yield f"{path}.classes", "serving is never moved by a rule: leave it out"
-    if when.budget is not None and when.budget.name not in {budget.name for budget in policy.budgets}:
-        yield f"{path}.when.budget.name", f"{when.budget.name!r} is no budget of this policy"
-    if when.time is not None:
-        if not known_zone(when.time.timezone):
-            yield f"{path}.when.time.timezone", f"{when.time.timezone!r} is no IANA time zone"
-        yield from _window(f"{path}.when.time", when.time.start, when.time.end)
-
-
-def _window(path: str, start: str, end: str) -> Iterator[Problem]:
-    """A window of the day has two different times of day."""
-    for key, clock in (("start", start), ("end", end)):
-        if not _CLOCK.fullmatch(clock):
-            yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 09:00"
-    if start == end:
-        yield f"{path}.end", "equals start: the window would be empty"
+    for name, kinds in does.avoid.items():
+        if not kinds or "serving" in kinds:
+            yield f"{path}.avoid.{name}", "name the classes that are to run elsewhere; serving is never moved by a rule"
+    if does.caps is not None:
+        yield from _caps(f"{path}.caps", does.caps)
 
 
 def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
@@ -201,9 +199,8 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
         yield f"{path}.id", f"{quote_text(budget.id)} is no id: {_LETTERS}"
     if budget.id and budget.id in taken:
         yield f"{path}.id", f"{budget.id} is what another budget is kept under: what they hold would be mixed up"
-    limits = {"usd": budget.usd, "gpu_hours": budget.gpu_hours, "usd_per_hour": budget.usd_per_hour}
-    if all(limit is None for limit in limits.values()):
-        yield path, "limits nothing: give it usd, gpu_hours or usd_per_hour"
+    if budget.usd is None and (budget.gpu_hours is None or budget.period == "hour"):
+        yield path, "limits nothing: give it usd, or gpu_hours of a day, week or month"
     if not known_zone(budget.timezone):
         yield f"{path}.timezone", f"{budget.timezone!r} is no IANA time zone; write one as America/New_York"
     for i, queue in enumerate(budget.queues):
@@ -231,7 +228,7 @@ def never_ending(policy: Policy) -> Iterator[Problem]:
     hard: dict[WorkloadClass, str] = {}
     for budget in policy.budgets:
         only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
-        if budget.hard and (budget.usd is not None or budget.gpu_hours is not None):
+        if budget.hard and budget.period != "hour":
             for name in [only] if only else DEFAULT_CLASSES:
                 hard.setdefault(name, budget.name)
     for kind, first in hard.items():
@@ -239,7 +236,7 @@ def never_ending(policy: Policy) -> Iterator[Problem]:
             yield (
                 f"classes.{kind}.max_runtime",
                 f"is not written, and hard budget {first} counts this class: write it (all of it is held, and pods end "
-                "there), or at_hard_cap: stop, or hard: false for the budget",
+                "there), or may_move: [hard-cap], or hard: false for the budget",
             )
 
 

@@ -36,13 +36,11 @@ def always(_: Work) -> bool:
 
 # fmt: off
 STEPS: tuple[Step, ...] = (
-    # The policy of this hour and its rules: before anything is sold by it.
-    step("schedules", lambda w: bool(w.policy.schedules), late("limits.policy_schedule", "follow_schedules"),
-         "", "policy"),
-    step("nodes ahead of queues", lambda w: bool(w.look.ahead), late("demand.queue_demand", "keep_nodes_ahead"),
-         "", "policy"),
+    # The policy under its rules, and what queues ask for: before anything is sold by it.
     step("rules", lambda w: bool(w.policy.rules), late("limits.policy_rules", "follow_rules"),
          "memory view", "filters policy ruled"),
+    step("nodes ahead of queues", lambda w: bool(w.look.ahead), late("demand.queue_demand", "keep_nodes_ahead"),
+         "", "policy"),
     step("homed pools", lambda w: bool(w.policy.homed), late("place.homes", "steer_home"),
          "policy view", "steered"),
     # Offerings, as their nodes will be: measured before foretold, daemons before claims, which get what those leave.
@@ -91,7 +89,7 @@ STEPS: tuple[Step, ...] = (
     step("spares", lambda w: any(map(has_learned, w.memory.hits.values())),
          late("nodes.spares.spare_nodes", "price_spares"),
          "memory policy relit ruled", "spares"),
-    step("spare purchases", lambda w: bool(w.spares) or any(p.warm or p.min for p in w.policy.pools.values()),
+    step("spare purchases", lambda w: bool(w.spares) or any(p.spares.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
          "by_pool memory policy spares", "paid run spare_buys"),
     step("purchases", always, lambda: order_purchases,
@@ -102,8 +100,8 @@ STEPS: tuple[Step, ...] = (
     step("standby", lambda w: w.look.releases and any(s.stops for s in w.look.pools),
          late("nodes.spares.standby", "stop_nodes"),
          "by_pool memory policy", "nodes times"),
-    step("node ages", lambda w: w.look.releases and any(
-         p.max_age or p.drift == "replace" for p in w.policy.pools.values()), late("nodes.node_age", "renew"),
+    step("node ages", lambda w: w.look.releases and any(p.renew.asks for p in w.policy.pools.values()),
+         late("nodes.node_age", "renew"),
          "by_pool memory policy reserved standing", "nodes times"),
     step("vain purchases", lambda w: w.look.releases and any(e.vain_since for e in w.memory.in_flight),
          late("nodes.failed_capacity", "take_back"),

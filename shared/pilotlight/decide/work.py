@@ -49,7 +49,7 @@ class Look(msgspec.Struct, frozen=True):
     offerings: Sequence[Offering]
     """Capacity for sale: a type of a pool, in a zone, at a price in dollars an hour."""
     policy: Policy
-    """The policy as its file has it: schedules and rules are applied by the plan."""
+    """The policy as its file has it: rules are applied by the plan."""
     memory: Memory
     """The cluster's memory of earlier looks."""
     now: datetime  # The moment of the look, by the state's clock.
@@ -160,7 +160,8 @@ class Work:
     @property
     def limited(self) -> bool:
         """True where purchases of one plan are limited, or wait for approval."""
-        return self.policy.limits != Limits() or self.policy.approve_over != ApproveOver()
+        caps = self.policy.caps
+        return caps.ten_minutes != Limits() or caps.approve_over != ApproveOver()
 
     def wake_at(self, at: datetime | None) -> None:
         """Note a moment at which the plan may come out otherwise."""

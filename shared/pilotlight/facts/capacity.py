@@ -21,9 +21,9 @@ PoolMode = Literal["observe", "advise", "scale-up", "act", "canary"]
 class Taint(msgspec.Struct, frozen=True, kw_only=True):
     """A taint as nodes carry it."""
 
-    key: str
-    effect: str
-    value: str = ""
+    key: str  # Its key.
+    effect: str  # NoSchedule, PreferNoSchedule or NoExecute.
+    value: str = ""  # Its value; may be empty.
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):

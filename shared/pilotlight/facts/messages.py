@@ -8,6 +8,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+STALE_S = 600.0
+"""Seconds after which an event is only a hint that a cluster should be looked at."""
+
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time with its zone, as RFC 3339 text."""
 

@@ -24,8 +24,8 @@ from pilotlight.facts.limits.policy_terms import (
     WrittenName,
 )
 from pilotlight.facts.limits.pool_handover import OnSilence
-from pilotlight.facts.limits.rule_policy import Rule, Schedule
-from pilotlight.facts.money.money_policy import ApproveOver, BillScope, Budget, BudgetScope, Caps, Limits, Prices
+from pilotlight.facts.limits.rule_policy import Rule
+from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, Caps, Prices
 from pilotlight.facts.place.homes import has_home_taint
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds, UsdPerHour
@@ -35,6 +35,8 @@ Placement = Literal["homes", "none"]
 """Who keeps small work off dear nodes: homes, by which nodes of pools with our birth taint take only the pods that they
 are given, or nobody.
 """
+MoveReason = Literal["hard-cap", "max-age", "sick-gpu", "off-hours"]
+"""Why pods may be stopped or moved: a hard budget without room, an old node, GPUs that are not well, a rule's time."""
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 """Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
 
@@ -42,8 +44,35 @@ HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 class PaidPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Nodes of a reserved pool that are paid for anyhow, as by a commitment, up to a moment: None is for good."""
 
-    nodes: Annotated[int, msgspec.Meta(ge=1)]
-    until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    nodes: Annotated[int, msgspec.Meta(ge=1)]  # Nodes that are paid for.
+    until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None  # When that ends; None: never.
+
+
+class SparePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Spares of a pool: nodes without work that are kept beside those that pay for themselves.
+
+    ``stopped`` is how many of its idle nodes are stopped instead of given back, where its cloud can; "auto": as many
+    as pay for themselves.
+    """
+
+    warm: Annotated[int, msgspec.Meta(ge=0)] = 0  # Idle nodes that stay lit.
+    stopped: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"  # Idle nodes that stand by stopped.
+
+
+class RenewPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which nodes of a pool are replaced, one at a time: idle ones, and those whose pods' classes ``may_move``.
+
+    ``during`` are rules of time alone: outside of their windows none is replaced.
+    """
+
+    max_age: Duration | None = None  # Seconds after which a node is replaced; None: never.
+    drifted: bool = False  # Nodes that an older launch template made are replaced too.
+    during: tuple[str, ...] = ()  # Rules whose time it is done in; none named: any time.
+
+    @property
+    def asks(self) -> bool:
+        """True where any node is ever to be replaced."""
+        return self.drifted or self.max_age is not None
 
 
 class CanaryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,9 +82,10 @@ class CanaryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``max_usd_ratio``: what a GPU-hour that was used may cost, as a multiple of the control's.
     """
 
-    control: str
-    max_wait: Duration = 900
-    max_refusals: Annotated[int, msgspec.Meta(ge=1)] = 3
+    control: str  # Pool that it is compared with.
+    max_wait: Duration = 900  # Seconds that a purchase may be on its way.
+    max_refusals: Annotated[int, msgspec.Meta(ge=1)] = 3  # Refusals in a row.
+    # Dollars of a used GPU-hour, as a multiple of the control's.
     max_usd_ratio: Annotated[float, msgspec.Meta(gt=0)] = 1.2
 
 
@@ -67,12 +97,9 @@ class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``daemonsets`` is what its DaemonSets take from every node, as Kubernetes quantities.
     ``handled_by`` is who answers interruption notices of its nodes; ``relaunches``: its group starts a node by itself
     in the place of one that the cloud took. ``atomic``: the cloud grants a request for several nodes whole or refuses
-    it whole, so that no part of a gang ever has to be given back. ``standby`` is how many of its idle nodes
-    are stopped instead of given back, where its cloud can; "auto": as many as pay for themselves. ``on_silence``
-    "hand-back": when nothing is heard of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again.
-    ``paid`` says what a reserved pool may use, where its cloud tells no reservation. Nodes older than ``max_age``,
-    and with ``drift`` "replace" those that an older launch template made, are replaced one at a time: idle ones, and
-    those whose pods' classes say ``at_max_age`` "move". ``canary`` goes with mode "canary".
+    it whole, so that no part of a gang ever has to be given back. ``on_silence`` "hand-back": when nothing is heard
+    of Pilotlight, whoever kept it before ``pilotlight takeover`` gets it again. ``paid`` says what a reserved pool may
+    use, where its cloud tells no reservation. ``canary`` goes with mode "canary".
     """
 
     cloud: CloudName = "world"  # Cloud that sells its nodes.
@@ -84,7 +111,7 @@ class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     taints: tuple[Taint, ...] = ()  # Taints that its nodes carry.
     min: int = 0  # Nodes that stay lit at least.
     max: int = 10  # Nodes at most.
-    warm: int = 0  # Idle nodes that are kept.
+    spares: SparePolicy = SparePolicy()  # Idle nodes that are kept, lit or stopped.
     mode: PoolMode | None = None  # Mode of its calls; None: the deployment's.
     canary: CanaryPolicy | None = None  # Bounds of mode "canary".
     idle_timeout: Duration | None = None  # Seconds that a node may idle; None: the class's.
@@ -93,11 +120,13 @@ class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     handled_by: HandledBy = "pilotlight"  # Who answers interruption notices of its nodes.
     relaunches: bool = False  # Its group replaces by itself what the cloud took.
     atomic: bool = False  # The cloud grants a request whole or refuses it whole.
-    standby: Annotated[int, msgspec.Meta(ge=0)] | Literal["auto"] = "auto"  # Idle nodes that are stopped.
     on_silence: OnSilence = "keep"  # Who gets it when nothing is heard of Pilotlight.
     paid: PaidPolicy | None = None  # What a reserved pool may use.
-    max_age: Duration | None = None  # Seconds after which a node is replaced; None: never.
-    drift: Literal["keep", "replace"] = "keep"  # What becomes of nodes of an older template.
+    renew: RenewPolicy = RenewPolicy()  # Nodes that are replaced for their age.
+
+    def with_warm(self, nodes: int) -> "PoolPolicy":
+        """The pool with so many idle nodes kept."""
+        return msgspec.structs.replace(self, spares=msgspec.structs.replace(self.spares, warm=nodes))
 
     @property
     def acts_as(self) -> Mode | None:
@@ -113,10 +142,10 @@ class ReclaimPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     annotation ``pilotlight.dev/reclaim: "true"``; "all": those without ``"false"``.
     """
 
-    idle: Duration = 2 * 3600
-    grace: Duration = 3600
-    under: Annotated[float, msgspec.Meta(gt=0, le=0.5)] = 0.05
-    who: Literal["annotated", "all"] = "annotated"
+    idle: Duration = 2 * 3600  # Seconds without use until its owner is told.
+    grace: Duration = 3600  # Seconds from then until it rests.
+    under: Annotated[float, msgspec.Meta(gt=0, le=0.5)] = 0.05  # Share of a GPU's time that counts as no use.
+    who: Literal["annotated", "all"] = "annotated"  # Owners with the annotation, or all without its denial.
 
 
 class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,10 +156,11 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     "any" (whatever is cheapest per throughput), or None: then a pod that names none gets a finding.
     ``wait_scale`` times the policy's ``value_of_wait`` is what an hour of one of its waiting jobs is worth.
     ``require_checkpoint_over``: a longer run may use spot only where its pod tells its checkpoints; None asks nobody.
-    ``max_runtime`` that is written is consent to end there. ``at_hard_cap`` "stop": a hard budget that has no room left
-    may stop its nodes in order; they are then held for in stretches of ``hold``. ``at_max_age`` "move": its pods may be
-    moved off a node that its pool's ``max_age`` or ``drift`` replaces, those that save when asked and serving ones;
-    ``at_sick_gpu`` "move": such ones off a node whose GPUs are not well.
+    ``max_runtime`` that is written is consent to end there. ``may_move`` says what else may end or move its pods.
+    "hard-cap": a hard budget that has no room left may stop its nodes in order; they are then held for in stretches of
+    ``hold``. "max-age": its pods may be moved off a node that its pool's ``renew`` replaces, those that
+    save when asked and serving ones; "sick-gpu": such ones off a node whose GPUs are not well.
+    "off-hours": a rule that says ``evict`` may evict them, as their disruption budgets allow.
     ``max_spot_share``: spot is bought for at most this share of the GPUs that its pods ask for; None is no limit.
     ``reclaim``: what is idle may be put to rest; without it nothing of the class ever is.
     """
@@ -140,9 +170,7 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     idle_timeout: Duration | None = None  # Seconds; None: the break-even.
     max_idle_timeout: Duration = 3600  # Seconds that the break-even may come to.
     max_runtime: Duration | None = None  # Seconds of its longest run; None: not written.
-    at_hard_cap: Literal["keep", "stop"] = "keep"  # What a hard budget may do.
-    at_max_age: Literal["keep", "move"] = "keep"  # What an old node may do.
-    at_sick_gpu: Literal["keep", "move"] = "keep"  # What a sick GPU may do.
+    may_move: tuple[MoveReason, ...] = ()  # What may stop or move its pods; none named: nothing.
     hold: Duration = 4 * 3600  # Seconds of a stretch that is held for.
     gpu_models: tuple[str, ...] | Literal["any"] | None = None  # Models for pods that name none; None: a finding.
     min_gpu_memory: GpuMemory = 0  # GiB of a device at least.
@@ -159,13 +187,13 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def stops(self) -> bool:
         """True where its nodes may be stopped at a hard cap."""
-        return self.at_hard_cap == "stop"
+        return "hard-cap" in self.may_move
 
 
 class TeamPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rules of one team. ``max_spot_share`` is as that of a class: both hold."""
 
-    max_spot_share: ExactNumber | None = None
+    max_spot_share: ExactNumber | None = None  # From 0 to 1; None is no limit.
 
 
 HIGHEST_PRIORITY = 10**9
@@ -181,10 +209,10 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     bought for.
     """
 
-    team: WrittenName = ""
-    teams: tuple[str, ...] = ()
-    classes: tuple[WorkloadClass, ...] | None = None
-    priority: int = 0
+    team: WrittenName = ""  # Whose the pods are.
+    teams: tuple[str, ...] = ()  # Other teams, or patterns, that a pod's label may name.
+    classes: tuple[WorkloadClass, ...] | None = None  # Classes that they may be; None: any.
+    priority: int = 0  # Highest priority that they are bought for by.
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -193,7 +221,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``value_of_wait`` is what one job's waiting is worth, in dollars an hour (a gang is one job; classes scale it): its
     cost and the dollars paid are together what decisions make least. 0 puts no price on waiting.
     Capacity that has not become ready by ``gpu_ready_deadline`` after its request is given back and replaced on
-    another offering. An event older than ``max_event_age`` is only a hint that a cluster should be looked at.
+    another offering.
     ``placement`` "homes": nodes of pools whose ``taints`` list ``pilotlight.dev/home=new:NoSchedule`` take only the
     pods that are planned on them; "none": they are opened.
     ``events`` are the Events written on pods and nodes, where people look with ``kubectl describe``: all, only the
@@ -208,10 +236,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     teams: dict[str, TeamPolicy] = {}  # By the team's name.
     claims: dict[str, Claims] = {}  # By namespace, or pattern of namespaces.
     default_team: WrittenName = ""  # Pays for teams without a budget.
-    caps: Caps = Caps()  # Nodes, GPUs and dollars an hour of the cluster at once.
+    caps: Caps = Caps()  # Nodes, GPUs and dollars an hour of the cluster.
     budgets: tuple[Budget, ...] = ()  # Each is kept.
-    schedules: tuple[Schedule, ...] = ()  # Windows of time; those that hold are applied in order.
-    rules: tuple[Rule, ...] = ()  # Conditions, and what pools keep ready under them.
+    rules: tuple[Rule, ...] = ()  # What is set while something holds; in order.
     queues: dict[str, QueueRules] = {}  # By a name of the policy's own.
     alerts: Alerts = Alerts()  # Channels, and how bursts are told.
     prices: Prices = Prices()  # Where prices come from.
@@ -220,11 +247,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_stranded_gpus: int | None = None  # GPUs of a purchase that nobody asked for; None is no limit.
     cooldown: Duration = 0  # Seconds from a purchase in which its pool gives nothing back.
     gpu_ready_deadline: Duration = 900  # Seconds from a request to GPUs that take pods.
-    max_event_age: Duration = 600  # Seconds; older events are hints.
     placement: Placement = "homes"  # Who keeps small work off dear nodes.
     events: Literal["all", "warnings", "none"] = "all"  # Events that are written on pods and nodes.
-    limits: Limits = Limits()  # Limits of ten minutes on calls.
-    approve_over: ApproveOver = ApproveOver()  # Purchases beyond it wait for a person.
     ignored_drivers: tuple[str, ...] = ()  # Drivers of claims for devices (DRA) that no plan minds.
 
     @cached_property
@@ -232,6 +256,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The pools whose nodes are born closed, and take only the pods that they are given."""
         pools = self.pools.items() if self.placement == "homes" else ()
         return frozenset(name for name, rules in pools if rules.taints and has_home_taint(rules.taints))
+
+    @property
+    def asks_for_use(self) -> bool:
+        """True where a rule goes by the use of GPUs."""
+        return any(rule.when.use is not None for rule in self.rules)
 
     def of_class(self, name: WorkloadClass) -> ClassPolicy:
         """The rules of a class; a class the file does not name has the defaults of its kind."""

@@ -6,7 +6,7 @@ every node that was bought is given its home.
 
 from datetime import datetime, timedelta
 
-from pilotlight.facts.messages import NodeJoined, PodPending, QuotaReserved
+from pilotlight.facts.messages import STALE_S, NodeJoined, PodPending, QuotaReserved
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.records import lease, ledger
 from pilotlight.state_schema.marks import EVENT, Mark
@@ -95,6 +95,6 @@ def _on_its_way(deps: Deps, event: PodPending | QuotaReserved) -> Answer | None:
 def _late(deps: Deps, event: Hint) -> str:
     """The claim of all events that are too old to trust: together they are one hint a minute to look."""
     now = deps.now()
-    if event.at is None or (now - event.at).total_seconds() <= deps.policy.max_event_age:
+    if event.at is None or (now - event.at).total_seconds() <= STALE_S:
         return ""
     return f"{deps.name}/late-{now:%Y%m%d%H%M}"

@@ -3,7 +3,7 @@
 import logging
 
 from pilotlight.errors import Busy
-from pilotlight.facts.messages import CapacityFailed, Tick
+from pilotlight.facts.messages import STALE_S, CapacityFailed, Tick
 from pilotlight.facts.nodes.instance_groups import pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
@@ -46,7 +46,7 @@ def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
     if not pool:
         return f"no pool of the policy is called {failed.group} at its cloud"
     age_s = (deps.now() - failed.at).total_seconds() if failed.at else 0.0
-    if age_s > deps.policy.max_event_age:
+    if age_s > STALE_S:
         return f"pool {pool} was refused {human(age_s)} ago: too long to still hold"
     return ""
 

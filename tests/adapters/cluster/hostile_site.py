@@ -32,7 +32,7 @@ from pilotlight.units import HOUR
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.world_pools import WorldPools
 
-RULES = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+RULES = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))
 POOLS = (WorldPool(name="one", instance_type="one"), WorldPool(name="spot", instance_type="one", capacity_type="spot"))
 KUEUE = "kueue.x-k8s.io/v1beta2"
 MORE = (

@@ -28,6 +28,7 @@ from pilotlight.adapters.aws_api import services
 from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
+from pilotlight.facts.policy import SparePolicy
 from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
@@ -256,7 +257,10 @@ def _is_silence(fault: Luckless) -> bool:
 def _standing_by(rng: Random, jobs: int, over_s: Seconds) -> Scene:
     """As any seed's, with one node of each pool that may stand by."""
     scene = draw(rng, jobs, over_s)
-    pools = {name: msgspec.structs.replace(rules, standby=1) for name, rules in scene.policy.pools.items()}
+    pools = {
+        name: msgspec.structs.replace(rules, spares=SparePolicy(stopped=1))
+        for name, rules in scene.policy.pools.items()
+    }
     policy = msgspec.structs.replace(scene.policy, pools=pools)
     return scene._replace(policy=policy, pools=tuple(WorldPool.from_policy(name, pool) for name, pool in pools.items()))
 

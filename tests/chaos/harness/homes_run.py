@@ -299,12 +299,14 @@ def _scene(rng: Random) -> Scene:
     for name in rng.choice((("four",), ("eight",), ("four", "eight"))):
         pools[name] = PoolPolicy(instance_type=name, max=rng.randint(1, 4), taints=(BIRTH_TAINT,))
     either = ClassPolicy(gpu_models="any", idle_timeout=rng.choice((30.0, 120.0, 600.0)), max_runtime=4 * 3600)
+    nodes, usd = rng.choice((None, None, 2, 4)), rng.choice((None, None, Decimal(36)))
+    over = ApproveOver(nodes=rng.choice((None, None, 1)))
+    caps = Caps(nodes=nodes, usd_per_hour=usd, approve_over=over)
     policy = Policy(
         version=1,
         pools=pools,
-        caps=Caps(nodes=rng.choice((None, None, 2, 4)), usd_per_hour=rng.choice((None, None, Decimal(36)))),
+        caps=caps,
         classes={"batch": either, "training": either},
-        approve_over=ApproveOver(nodes=rng.choice((None, None, 1))),
         alerts=ALERTS,
     )
     faults = Faults(

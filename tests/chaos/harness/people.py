@@ -158,7 +158,9 @@ def with_people(scene: Scene, rng: Random) -> Scene:
     A pod that binds to a node which a budget keeps closed passes that budget, and nothing can stop it.
     """
     nodes = rng.choice((None, None, 1, 3))
-    policy = msgspec.structs.replace(scene.policy, approve_over=ApproveOver(nodes=nodes))
+    policy = msgspec.structs.replace(
+        scene.policy, caps=msgspec.structs.replace(scene.policy.caps, approve_over=ApproveOver(nodes=nodes))
+    )
     if policy.budgets:
         return scene._replace(policy=policy)
     jobs = tuple(

@@ -157,7 +157,7 @@ def _policy(rng: Random) -> Policy:
         gpu_models="any",
         idle_timeout=idle_s,
         max_runtime=4 * 3600,
-        at_hard_cap="stop" if stops else "keep",
+        may_move=("hard-cap",) if stops else (),
         hold=rng.choice((1800.0, 3600.0)),
     )
     classes: dict[WorkloadClass, ClassPolicy] = {"batch": either, "training": either}
@@ -182,12 +182,12 @@ def _budget(rng: Random, name: str, pool: str) -> Budget:
         (
             {"usd": rng.choice((Decimal(3), Decimal(15), Decimal(60)))},
             {"gpu_hours": rng.choice((Decimal(2), Decimal(12), Decimal(50)))},
-            {"usd_per_hour": rng.choice((Decimal(3), Decimal(24), Decimal(48)))},
+            {"usd": rng.choice((Decimal(3), Decimal(24), Decimal(48))), "period": "hour"},
         )
     )
     zone = rng.choice(("UTC", MIDNIGHT))
     limits["ladder_dry_run"] = rng.random() < 0.5
-    return Budget(name=name, scope=scope(pool) if scope else "all", period="day", timezone=zone, **limits)
+    return Budget(name=name, scope=scope(pool) if scope else "all", timezone=zone, **{"period": "day", **limits})
 
 
 def _likely(rng: Random, policy: Policy, n: int, at_s: Seconds) -> Job:
@@ -243,10 +243,10 @@ def _pays(budget: Budget, pool: str, pod: PodShape, usd_per_hour: Decimal, gpus:
     if not counts(budget, pool, pod.team, pod.workload_class):
         return True
     hours = Decimal((BOOT_S + pod.max_run_s + TAIL_S) / HOUR)
-    return (
-        (budget.usd is None or usd_per_hour * hours <= budget.usd)
-        and (budget.gpu_hours is None or gpus * hours <= budget.gpu_hours)
-        and (budget.usd_per_hour is None or usd_per_hour <= budget.usd_per_hour)
+    if budget.period == "hour":
+        return usd_per_hour <= (budget.usd or 0)
+    return (budget.usd is None or usd_per_hour * hours <= budget.usd) and (
+        budget.gpu_hours is None or gpus * hours <= budget.gpu_hours
     )
 
 

@@ -206,7 +206,7 @@ def _cap_end() -> Scene:
     return Scene(
         name="cap-end",
         about="what a hard budget holds for a node ends: the tick that stops it, and a look at rescues",
-        policy=_policy({"four": FOUR}, [budget], at_hard_cap="stop", hold=600),
+        policy=_policy({"four": FOUR}, [budget], may_move=("hard-cap",), hold=600),
         jobs=((_pod("p0", run_s=3000),),),
         setup=(("world", "submit", 0), *minutes),
         scripts=(tick("tick"), rescues("rescues")),

@@ -10,7 +10,7 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import Offering, Resources
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
 from pilotlight.facts.workload import GpuRequest
 
 NVIDIA, AMD, SHARED = "nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpu.shared"
@@ -155,7 +155,9 @@ def test_a_daemonset_takes_its_gpu_off_every_node() -> None:
 def test_a_pool_of_slices_keeps_its_warm_node_and_buys_no_second() -> None:
     """An idle node of MIG slices counts as warm: it is not bought for again at every look."""
     base = rules(mig_h100={MIG: 56})
-    made = replace_pools(base, {"mig_h100": PoolPolicy(instance_type="h100", slices={MIG: 56}, warm=1)})
+    made = replace_pools(
+        base, {"mig_h100": PoolPolicy(instance_type="h100", slices={MIG: 56}, spares=SparePolicy(warm=1))}
+    )
     (sold,) = offered(made)
     assert bought(plan(offerings=[sold], rules=made)) == {"mig_h100": 1}
     lit = node("n", sold, devices=(), slices={MIG: 56})

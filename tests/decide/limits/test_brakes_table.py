@@ -11,7 +11,7 @@ from pilotlight.decide.limits.plan_brakes import apply_brakes, remember_call
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory, Turn
-from pilotlight.facts.money.money_policy import ApproveOver, Limits
+from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy
 
@@ -93,7 +93,7 @@ def test_what_brakes_leave_of_a_plan_is_that_of_the_table() -> None:
         )
         usd = state["over usd"]
         over = ApproveOver(nodes=state["over nodes"], usd_per_hour=None if usd is None else Decimal(usd))
-        brakes, rules = _brakes(state), Policy(version=1, limits=limits, approve_over=over)
+        brakes, rules = _brakes(state), Policy(version=1, caps=Caps(ten_minutes=limits, approve_over=over))
         unsettled = {state["unsettled"]: "an earlier call may land"} if state["unsettled"] else {}
         made = apply_brakes(_plan(state), brakes, unsettled, rules, state["lit"], NOW)
         buys = [f"{one.pool} {one.count} {one.approval}" for one in made.buys]

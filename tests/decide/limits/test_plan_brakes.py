@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Turn
-from pilotlight.facts.money.money_policy import ApproveOver, Limits
+from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy
 
@@ -57,7 +57,7 @@ def plan(*calls: Buy | NodeVerdict, before: int = 0) -> Plan:
 
 def policy(limits: Limits | None = None, over: ApproveOver | None = None) -> Policy:
     """A policy with such limits."""
-    return Policy(version=1, pools={}, limits=limits or Limits(), approve_over=over or ApproveOver())
+    return Policy(version=1, pools={}, caps=Caps(ten_minutes=limits or Limits(), approve_over=over or ApproveOver()))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The policy's rules: when each holds, what it changes, what it says; without one that holds all is as it was."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,7 +15,7 @@ from pilotlight.decide.limits.policy_rules import holds
 from pilotlight.decide.utilisation.cluster_use import measure_pool_use
 from pilotlight.errors import BadPolicy
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.limits.rule_policy import Rule, RuleBudget, RuleTime, RuleWhen
+from pilotlight.facts.limits.rule_policy import Rule, RuleBudget, RuleSet, RuleTime, RuleUse, RuleWaiting, RuleWhen
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.money.money_policy import Budget
@@ -27,10 +26,17 @@ NIGHT = RuleTime(start="20:00", end="06:00")
 NOON = RuleTime(start="11:00", end="13:00")
 
 
-def rule(do: Any = "release", pools: Sequence[str] = ("t4",), **fields: Any) -> Rule:
-    """A rule about pool t4, or others."""
-    more = {name: fields.pop(name) for name in ("nodes", "classes", "cooldown") if name in fields}
-    return Rule(name="r", do=do, pools=tuple(pools), when=RuleWhen(**fields), **more)
+RELEASE = {"idle": {"t4": "release"}}
+
+
+def rule(does: dict[str, Any] = RELEASE, cooldown: float = 600, **fields: Any) -> Rule:
+    """A rule that releases idle nodes of pool t4, or does something else."""
+    return Rule(name="r", when=RuleWhen(**fields), does=RuleSet(**does), cooldown=cooldown)
+
+
+def use(*pools: str, **bounds: float) -> RuleUse:
+    """Use of t4, or of other pools."""
+    return RuleUse(pools=pools or ("t4",), **bounds)
 
 
 def money(total: str) -> Money:
@@ -47,25 +53,29 @@ BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
 @pytest.mark.parametrize(
     ("asked", "nodes", "waiting", "spent", "figures"),
     [
-        (rule(waiting=3), (), 3, "0", "3 pods wait, the first for 0 s"),
-        (rule(waiting=3), (), 2, "0", None),
-        (rule(waited=60), (), 1, "0", None),
-        (rule(waiting=1, classes=("training",)), (), 3, "0", None),
-        (rule(utilisation_below=0.6), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
-        (rule(utilisation_below=0.5), (BUSY, IDLE), 0, "0", None),
-        (rule(utilisation_above=0.4), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
-        (rule(utilisation_above=0.5), (BUSY, IDLE), 0, "0", None),
-        (rule(utilisation_below=0.9), (), 0, "0", None),
-        (rule(utilisation_below=0.9, pools=("a100",)), (BUSY,), 0, "0", None),
-        (rule(node_age=3600), (BUSY,), 0, "0", "the oldest node is 60 min old"),
-        (rule(node_age=3601), (BUSY,), 0, "0", None),
+        (rule(waiting=RuleWaiting(pods=3)), (), 3, "0", "3 pods wait, the first for 0 s"),
+        (rule(waiting=RuleWaiting(pods=3)), (), 2, "0", None),
+        (rule(waiting=RuleWaiting(since=60)), (), 1, "0", None),
+        (rule(waiting=RuleWaiting(classes=("training",))), (), 3, "0", None),
+        (rule(use=use(below=0.6)), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
+        (rule(use=use(below=0.5)), (BUSY, IDLE), 0, "0", None),
+        (rule(use=use(above=0.4)), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
+        (rule(use=use(above=0.5)), (BUSY, IDLE), 0, "0", None),
+        (rule(use=use(below=0.9)), (), 0, "0", None),
+        (rule(use=use("a100", below=0.9)), (BUSY,), 0, "0", None),
         (rule(budget=RuleBudget(name="research", at=0.8)), (), 0, "80", "80% of budget research is spent or held"),
         (rule(budget=RuleBudget(name="research", at=0.8)), (), 0, "79", None),
         (rule(budget=RuleBudget(name="other", at=0.1)), (), 0, "99", None),
         (rule(time=NOON), (), 0, "0", "it is between 11:00 to 13:00 UTC"),
         (rule(time=NIGHT), (), 0, "0", None),
-        (rule(time=NOON, waiting=1), (), 0, "0", None),
-        (rule(time=NOON, waiting=1), (), 1, "0", "1 pods wait, the first for 0 s, it is between 11:00 to 13:00 UTC"),
+        (rule(time=NOON, waiting=RuleWaiting()), (), 0, "0", None),
+        (
+            rule(time=NOON, waiting=RuleWaiting()),
+            (),
+            1,
+            "0",
+            "1 pods wait, the first for 0 s, it is between 11:00 to 13:00 UTC",
+        ),
     ],
 )
 def test_a_rule_holds_when_all_that_it_names_does(
@@ -90,8 +100,8 @@ def test_utilisation_is_as_measured_else_what_pods_hold(activity: list[float], f
     series = (GpuSeries(pod="ml/on-busy", activity=activity, memory=activity),)
     read = Telemetry(start_s=0, step_s=60, metric="UTIL", series=series)
     nodes = (BUSY, IDLE)
-    use = measure_pool_use(read, nodes, NOW)
-    assert holds(rule(utilisation_below=0.6), ClusterView(nodes=nodes), money("0"), use, NOW) == figures
+    measured = measure_pool_use(read, nodes, NOW)
+    assert holds(rule(use=use(below=0.6)), ClusterView(nodes=nodes), money("0"), measured, NOW) == figures
 
 
 def verdict(*rules: Rule, idle_s: float = 30, memory: Memory | None = None) -> tuple[str, str]:
@@ -105,7 +115,7 @@ def verdict(*rules: Rule, idle_s: float = 30, memory: Memory | None = None) -> t
 def test_release_puts_out_what_is_idle_and_names_rule_and_figures() -> None:
     """At once; without the rule the node has four and a half minutes left."""
     assert verdict()[0] == "keep"
-    what, why = verdict(rule(utilisation_below=0.1))
+    what, why = verdict(rule(use=use(below=0.1)))
     assert what == "release"
     assert why.endswith("; rule r: 0% of 1 GPUs are held by pods (telemetry: absent)")
 
@@ -121,7 +131,7 @@ def test_release_leaves_work_and_the_pools_least_alone() -> None:
 
 def test_a_kept_pool_is_kept_whatever_else_would_release_it() -> None:
     """When two rules disagree nothing is taken away."""
-    what, why = verdict(rule(time=NOON), rule("keep", time=NOON), idle_s=90_000)
+    what, why = verdict(rule(time=NOON), rule({"idle": {"t4": "keep"}}, time=NOON), idle_s=90_000)
     assert what == "keep"
     assert why.endswith("; rule r: it is between 11:00 to 13:00 UTC")
     assert verdict(idle_s=90_000)[0] == "release"
@@ -129,7 +139,7 @@ def test_a_kept_pool_is_kept_whatever_else_would_release_it() -> None:
 
 def test_grow_keeps_nodes_ready_for_those_who_wait() -> None:
     """Two without work, within the pool's most, and the purchase says why."""
-    ruled = policy(rules=(rule("grow", waiting=2, nodes=2),))
+    ruled = policy(rules=(rule({"warm": {"t4": 2}}, waiting=RuleWaiting(pods=2)),))
     made = plan(pods(2), rules=ruled)
     assert sum(buy.count for buy in made.buys if buy.pool == "t4") == 4
     [warm] = [buy for buy in made.buys if not buy.demands]
@@ -137,15 +147,17 @@ def test_grow_keeps_nodes_ready_for_those_who_wait() -> None:
 
 
 def test_within_the_cooldown_a_pool_is_neither_grown_nor_released() -> None:
-    """Ten minutes from its last purchase, where the rule does not say otherwise."""
+    """Ten minutes from its last purchase, where the rule does not say otherwise; the clock alone waits for nothing."""
     bought = Memory(last_buy={"t4": NOW - timedelta(minutes=9)})
-    assert verdict(rule(time=NOON), memory=bought)[0] == "keep"
-    assert verdict(rule(time=NOON, cooldown=60), memory=bought)[0] == "release"
+    unused = use(below=0.9)
+    assert verdict(rule(use=unused), memory=bought)[0] == "keep"
+    assert verdict(rule(use=unused, cooldown=60), memory=bought)[0] == "release"
+    assert verdict(rule(time=NOON), memory=bought)[0] == "release"
 
 
 def test_move_buys_elsewhere_for_its_classes_alone() -> None:
     """The cheap pool is left to others; the choice names the rule among what it rejected."""
-    moved = rule("move", time=NOON, classes=("notebook",))
+    moved = rule({"avoid": {"t4": ("notebook",)}}, time=NOON)
     made = plan((pod("dev", workload_class="notebook"),), rules=policy(rules=(moved,)))
     assert [buy.pool for buy in made.buys] == ["v100x4"]
     [group] = made.pods
@@ -158,13 +170,13 @@ def test_move_buys_elsewhere_for_its_classes_alone() -> None:
 @given(
     st.integers(0, 4),
     st.lists(st.tuples(st.sampled_from([T4, A100]), st.booleans(), st.integers(0, 20_000)), max_size=4),
-    st.sampled_from(["grow", "keep", "release", "move"]),
+    st.sampled_from([{"warm": {"t4": 1}}, {"idle": {"t4": "keep"}}, RELEASE, {"avoid": {"a100": ("batch",)}}]),
 )
 def test_without_a_rule_that_holds_the_plan_is_as_it_was(count: int, lit: list[Any], do: Any) -> None:
     """Whatever the cluster: no rules, and rules that do not hold, come to the same plan."""
     nodes = tuple(node(f"n{n}", of, used=int(used), idle_s=idle_s) for n, (of, used, idle_s) in enumerate(lit))
     waits = pods(count) if count else ()
-    never = rule(do, ("t4", "a100"), time=NIGHT, classes=("batch", "notebook"))
+    never = rule(do, time=NIGHT)
     before = plan(waits, rules=policy(), nodes=nodes)
     assert plan(waits, rules=policy(rules=(never,)), nodes=nodes) == before
 
@@ -172,18 +184,23 @@ def test_without_a_rule_that_holds_the_plan_is_as_it_was(count: int, lit: list[A
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"pools": ["t9"]}, "rules[0].pools"),
-        ({"pools": []}, "rules[0].pools: is empty"),
+        ({"set": {"idle": {"t9": "keep"}}}, "rules[0].set.idle.t9: names no pool"),
+        ({"set": {}}, "rules[0].set: sets nothing"),
+        ({"set": {"warm": {"t4": 11}}}, "rules[0].set.warm.t4: 11 is more than max 10"),
+        ({"set": {"warm": {"t4": -1}}}, "rules[0].set.warm"),
+        ({"when": {"use": {"pools": ["t4"]}}}, "rules[0].when.use: asks nothing"),
+        ({"when": {"use": {"pools": ["t9"], "below": 0.5}}}, "rules[0].when.use.pools.t9: names no pool"),
         ({"when": {}}, "rules[0].when: names no condition"),
         ({"when": {"budget": {"name": "x", "at": 0.5}}}, "'x' is no budget of this policy"),
         ({"when": {"time": {"start": "9", "end": "10:00"}}}, "rules[0].when.time.start: '9' is no time of day"),
-        ({"do": "move"}, "rules[0].classes: is empty"),
-        ({"do": "move", "classes": ["serving"]}, "serving is never moved by a rule"),
+        ({"set": {"avoid": {"t4": []}}}, "rules[0].set.avoid.t4: name the classes"),
+        ({"set": {"avoid": {"t4": ["serving"]}}}, "serving is never moved by a rule"),
+        ({"set": {"capacity_types": {"serving": ["spot"]}}}, "serving never runs on spot"),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_by_its_path(changed: dict[str, Any], says: str) -> None:
     """Each problem in one line."""
-    good = {"name": "r", "do": "release", "pools": ["t4"], "when": {"waiting": 1}}
+    good = {"name": "r", "set": {"idle": {"t4": "release"}}, "when": {"waiting": {"pods": 1}}}
     made = {"version": 1, "pools": {"t4": {"instance_type": "x"}}, "rules": [good | changed]}
     with pytest.raises(BadPolicy) as refused:
         read_policy(msgspec.json.encode(made), "p")

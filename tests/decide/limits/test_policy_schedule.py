@@ -8,17 +8,21 @@ import pytest
 from small_fleet import A100, T4, bought, offering, plan, pod, policy
 
 from pilotlight.decide.limits.policy_schedule import effective, in_window
-from pilotlight.facts.limits.rule_policy import Schedule
-from pilotlight.facts.money.money_policy import Caps
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
+from pilotlight.facts.money.money_policy import Caps, LitCaps
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
 
 
-def window(**fields: Any) -> Schedule:
+def window(**fields: Any) -> RuleTime:
     """Office hours in New York, as article S1's cron has them."""
-    given = {"name": "office", "timezone": "America/New_York", "start": "09:00", "end": "18:00"}
-    return Schedule(**{**given, **fields})
+    return RuleTime(**{"timezone": "America/New_York", "start": "09:00", "end": "18:00", **fields})
+
+
+def by_day(when: RuleTime | None = None, **sets: Any) -> Rule:
+    """A rule of time alone, of office hours if no other window is given."""
+    return Rule(name="office", when=RuleWhen(time=when or window()), does=RuleSet(**sets))
 
 
 def at(text: str) -> datetime:
@@ -75,35 +79,36 @@ INSIDE, OUTSIDE = at("2026-11-20T15:00"), at("2026-11-21T03:00")
 
 
 def test_warm_nodes_by_day_and_none_by_night() -> None:
-    """A schedule's warm minimum is lit when its window opens; after it nothing is."""
-    rules = policy([T4], schedules=(window(warm={"t4": 2}),))
+    """A rule's warm minimum is lit when its window opens; after it nothing is."""
+    rules = policy([T4], rules=(by_day(warm={"t4": 2}),))
     assert bought(plan(offerings=[T4], rules=rules, now=INSIDE)) == {"t4": 2}
     assert bought(plan(offerings=[T4], rules=rules, now=OUTSIDE)) == {}
 
 
 def test_warm_nodes_are_bought_once() -> None:
     """Those that boot already count; those a waiting pod will take do not."""
-    rules = policy([T4], schedules=(window(warm={"t4": 2}),))
+    rules = policy([T4], rules=(by_day(warm={"t4": 2}),))
     assert bought(plan(offerings=[T4], rules=rules, now=INSIDE, booting={"t4": 2})) == {}
     assert bought(plan([pod("p")], offerings=[T4], rules=rules, now=INSIDE, booting={"t4": 2})) == {"t4": 1}
 
 
 def test_warm_nodes_stay_under_the_caps() -> None:
     """A warm minimum is no reason to pass a cap."""
-    rules = policy([T4], schedules=(window(warm={"t4": 5}),), caps=Caps(usd_per_hour=Decimal(3)))
+    rules = policy([T4], rules=(by_day(warm={"t4": 5}),), caps=Caps(usd_per_hour=Decimal(3)))
     assert bought(plan(offerings=[T4], rules=rules, now=INSIDE)) == {"t4": 3}
 
 
 def test_caps_and_class_rules_of_a_window() -> None:
     """Off-peak (article S1): spot for batch and more nodes at night; by day the file's own rules."""
     spot = offering("a100-spot", "A100", 8, "12", capacity_type="spot")
-    night = window(start="18:00", end="09:00", caps=Caps(nodes=4), capacity_types={"batch": ("spot",)})
+    off_peak = window(start="18:00", end="09:00")
+    night = by_day(off_peak, caps=LitCaps(nodes=4), capacity_types={"batch": ("spot",)})
     rules = policy(
-        (A100, spot), caps=Caps(nodes=1, gpus=64), schedules=(night,), classes={"batch": ClassPolicy(gpu_models="any")}
+        (A100, spot), caps=Caps(nodes=1, gpus=64), rules=(night,), classes={"batch": ClassPolicy(gpu_models="any")}
     )
     many = [pod(f"p{n}", 8, gpu_models=("any",)) for n in range(6)]
-    by_day, by_night = (plan(many, offerings=(A100, spot), rules=rules, now=now) for now in (INSIDE, OUTSIDE))
-    assert bought(by_day) == {"a100": 1}
+    in_office, by_night = (plan(many, offerings=(A100, spot), rules=rules, now=now) for now in (INSIDE, OUTSIDE))
+    assert bought(in_office) == {"a100": 1}
     assert bought(by_night) == {"a100-spot": 4}
 
 
@@ -111,17 +116,17 @@ def test_what_a_window_does_not_name_stays() -> None:
     """A window replaces the caps, most nodes and warm numbers it names, and no others."""
     rules = policy(
         [T4, A100],
-        pools={"t4": PoolPolicy(instance_type="T4x1", max=9, warm=1)},
+        pools={"t4": PoolPolicy(instance_type="T4x1", max=9, spares=SparePolicy(warm=1))},
         caps=Caps(nodes=5, gpus=40),
-        schedules=(window(max={"t4": 2}, caps=Caps(gpus=8)),),
+        rules=(by_day(max={"t4": 2}, caps=LitCaps(gpus=8)),),
     )
     now = effective(rules, INSIDE)
-    assert (now.pools["t4"].max, now.pools["t4"].warm, now.pools["a100"].max) == (2, 1, 20)
+    assert (now.pools["t4"].max, now.pools["t4"].spares.warm, now.pools["a100"].max) == (2, 1, 20)
     assert now.caps == Caps(nodes=5, gpus=8)
     assert effective(rules, OUTSIDE) is rules
 
 
 def test_the_later_of_two_windows_wins() -> None:
     """Where windows overlap they are applied in the file's order."""
-    rules = policy([T4], schedules=(window(max={"t4": 2}), window(max={"t4": 7})))
+    rules = policy([T4], rules=(by_day(max={"t4": 2}), by_day(max={"t4": 7})))
     assert effective(rules, INSIDE).pools["t4"].max == 7

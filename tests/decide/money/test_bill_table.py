@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from state_tables import differing, line, minutes, states
+from state_tables import differing, line, measured, minutes, states
 
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.decide.money.budget_ladder import barring_step, climb_ladder, refuses
@@ -278,10 +278,8 @@ def test_ladders_are_climbed_as_in_the_table() -> None:
         ladder: Any = tuple(
             LadderStep(at=Decimal(at), do=do) for at, do in (each.split(" ") for each in state["steps"])
         )
-        limits: Any = {state["measure"]: Decimal(100)}
-        budget = Budget(
-            name="b", scope=_scoped(state["scope"]), period="day", ladder=ladder, ladder_dry_run=state["dry"], **limits
-        )
+        limits: Any = {"period": "day", **measured(state["measure"], Decimal(100))}
+        budget = Budget(name="b", scope=_scoped(state["scope"]), ladder=ladder, ladder_dry_run=state["dry"], **limits)
         (meter,) = meters([budget], NOW)
         spent = Spent(
             meter=meter, billed=Decimal(state["share"]) * 100, metered=Decimal(0), forecast=Forecast(likely=Decimal(0))
@@ -320,7 +318,7 @@ def test_steps_of_many_budgets_rule_out_the_most() -> None:
 def test_what_a_passed_limit_comes_to_is_told_by_node() -> None:
     """Up to five nodes by name, the first to end first, what is settled, and by when; nothing of a rate or no nodes."""
     (day,) = meters([Budget(name="b", usd=Decimal(10), period="day")], NOW)
-    (rate,) = meters([Budget(name="r", usd_per_hour=Decimal(10))], NOW)
+    (rate,) = meters([Budget(name="r", usd=Decimal(10), period="hour")], NOW)
     found = []
     for count in (0, 1, 5, 6, 8):
         own = [HeldNode(f"n{n}", Decimal(n + 1) / 2, NOW + timedelta(hours=n * 2)) for n in range(count, 0, -1)]

@@ -14,7 +14,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Forecast, Money, Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 
 EITHER = ClassPolicy(gpu_models="any", capacity_types=("spot", "on-demand"))
 WHY = "team research: $82.00 of $100.00 a day is spent: only spot is bought from 80 % on"
@@ -136,6 +136,6 @@ def test_gangs_obey_steps() -> None:
 
 def test_warm_nodes_are_not_bought_under_no_new_buys_but_for_serving() -> None:
     """A warm pool that serves stays warm."""
-    warm = {"pools": {"t4": PoolPolicy(instance_type=T4.instance_type, warm=1)}}
+    warm = {"pools": {"t4": PoolPolicy(instance_type=T4.instance_type, spares=SparePolicy(warm=1))}}
     assert bought(made(step("no-new-buys"), of=warm)) == {}
     assert bought(made(step("no-new-buys"), of=warm, memory=Memory(pool_class={"t4": "serving"}))) == {"t4": 1}

@@ -110,7 +110,7 @@ HELD = {
     "cut at the end of the period": (meter(), {"run_s": 30 * HOUR}, 2 * Decimal(12)),
     "a soft budget holds the typical run": (meter(hard=False), {}, 2 * Decimal("1.25")),
     "GPU-hours": (meter(gpu_hours=Decimal(100)), {}, 2 * Decimal("2.25")),
-    "dollars an hour are the price": (meter(usd_per_hour=Decimal(9)), {"run_s": 30 * HOUR}, Decimal(2)),
+    "dollars an hour are the price": (meter(usd=Decimal(9), period="hour"), {"run_s": 30 * HOUR}, Decimal(2)),
     "a node billed by the hour holds whole hours": (meter(), {"increment_s": HOUR}, 2 * Decimal(3)),
 }
 
@@ -126,7 +126,7 @@ def test_a_refusal_gives_the_figures() -> None:
     assert refusal(meter(), Decimal("412.104"), terms()) == (
         "team research: $412.10 of $400.00 a day would be held (a run may take 2 h: classes.batch.max_runtime)"
     )
-    assert refusal(meter(usd_per_hour=Decimal(9)), Decimal(10), terms()) == (
+    assert refusal(meter(usd=Decimal(9), period="hour"), Decimal(10), terms()) == (
         "team research: $10.00 of $9.00 an hour would be held"
     )
     whole = meter(gpu_hours=Decimal(100), period="week", scope="all", name="everyone", hard=False)
@@ -261,7 +261,7 @@ def test_no_hold_and_no_instance_is_matched_twice(
 
 BUDGETS = (
     Budget(name="all", usd=Decimal(150), period="day"),
-    Budget(name="now", usd_per_hour=Decimal(40)),
+    Budget(name="now", usd=Decimal(40), period="hour"),
     Budget(name="red", scope=BudgetScope(team="red"), gpu_hours=Decimal(60), period="week"),
     Budget(name="soft", scope=BudgetScope(workload_class="training"), usd=Decimal(20), hard=False),
 )
@@ -304,7 +304,7 @@ def test_the_order_of_pods_changes_nothing(waiting: list[PodDemand]) -> None:
 
 def test_a_gang_is_held_for_whole_or_refused() -> None:
     """A gang whose nodes do not all fit a budget gets none, and the refusal gives the figures."""
-    budget = Budget(name="all", usd_per_hour=Decimal(40))
+    budget = Budget(name="all", usd=Decimal(40), period="hour")
     made = plan(gang("g", 2), rules=policy(budgets=(budget,)), money=unused_balances([budget], NOW))
     assert made.buys == ()
     assert "budget all: $64.00 of $40.00 an hour would be held" in made.pods[0].why

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from small_fleet import NOW, T4, node, offering, policy
-from state_tables import differing, line, minutes, states
+from state_tables import differing, line, measured, minutes, states
 
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_limits import (
@@ -57,12 +57,12 @@ from pilotlight.units import HOUR
 
 HERE = Path(__file__).parent
 CLASSES: dict[Any, ClassPolicy] = {
-    "training": ClassPolicy(gpu_models="any", at_hard_cap="stop", hold=2 * HOUR, max_runtime=5 * HOUR),
-    "batch": ClassPolicy(gpu_models="any", at_hard_cap="stop", hold=600, idle_timeout=900),
+    "training": ClassPolicy(gpu_models="any", may_move=("hard-cap",), hold=2 * HOUR, max_runtime=5 * HOUR),
+    "batch": ClassPolicy(gpu_models="any", may_move=("hard-cap",), hold=600, idle_timeout=900),
     "serving": ClassPolicy(gpu_models="any", max_runtime=3 * HOUR),
     "notebook": ClassPolicy(gpu_models="any", max_idle_timeout=60),
 }
-STOPPING = {name: ClassPolicy(gpu_models="any", at_hard_cap="stop", hold=HOUR) for name in CLASSES}
+STOPPING = {name: ClassPolicy(gpu_models="any", may_move=("hard-cap",), hold=HOUR) for name in CLASSES}
 RULES: dict[str, Policy] = {
     "kept": policy(value_of_wait=Decimal(3)),
     "mixed": policy(classes=CLASSES, value_of_wait=Decimal(3)),
@@ -155,8 +155,8 @@ def _budget(state: dict[str, Any]) -> Budget:
     kind, _, name = state["scope"].partition(" ")
     own: Any = {"class": "workload_class"}.get(kind, kind)
     scope: Any = BudgetScope(**{own: name}) if name else "all"
-    limits: Any = {state["measure"]: Decimal(state["limit"])}
-    return Budget(name="b", scope=scope, period=state["period"], hard=state["hard"], **limits)
+    limits: Any = {"period": state["period"], **measured(state["measure"], Decimal(state["limit"]))}
+    return Budget(name="b", scope=scope, hard=state["hard"], **limits)
 
 
 def test_what_a_node_takes_of_a_limit_is_that_of_the_table() -> None:

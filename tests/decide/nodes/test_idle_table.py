@@ -13,7 +13,7 @@ from pilotlight.decide.nodes.spares.demand_rates import add_demand
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.units import clock_seconds
 
 HOURLY = offering("t4", "T4", 1, "6", minimum_s=3600, increment_s=3600)
@@ -100,7 +100,11 @@ def test_which_idle_nodes_go_is_that_of_the_table() -> None:
     for state in states(420, CHOICES):
         of = SOLD[state["sold"]]
         pool = PoolPolicy(
-            instance_type="T4x1", max=20, warm=state["warm"], min=state["min"], idle_timeout=state["timeout"]
+            instance_type="T4x1",
+            max=20,
+            spares=SparePolicy(warm=state["warm"]),
+            min=state["min"],
+            idle_timeout=state["timeout"],
         )
         sold = [of] if state["of policy"] == "yes" else [offering("other", "T4", 1, "1")]
         rules = policy(

@@ -9,7 +9,7 @@ from small_fleet import A100, NOW, T4, bought, fate, gang, node, offering, plan,
 
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.facts.workload import GpuRequest, WorkloadClass
 from pilotlight.units import human
 
@@ -126,20 +126,20 @@ def test_a_node_whose_price_is_not_known_costs_no_zero_dollars() -> None:
 
 LEAST = {
     "no minimum": ({}, 3),
-    "one warm": ({"warm": 1}, 2),
+    "one warm": ({"spares": SparePolicy(warm=1)}, 2),
     "two at least": ({"min": 2}, 1),
-    "four warm": ({"warm": 4}, 0),
+    "four warm": ({"spares": SparePolicy(warm=4)}, 0),
 }
 
 
 @pytest.mark.parametrize(("least", "gone"), LEAST.values(), ids=LEAST.keys())
-def test_warm_and_least_numbers_stay(least: dict[str, int], gone: int) -> None:
+def test_warm_and_least_numbers_stay(least: dict[str, Any], gone: int) -> None:
     """Of three idle nodes those above the pool's warm and least numbers go, the longest idle first."""
     pools = {"t4": PoolPolicy(instance_type="T4x1", idle_timeout=300, **least)}  # type: ignore[arg-type]
     lit = [node(f"n{i}", idle_s=1000 + i) for i in range(3)]
     made = plan(nodes=lit, offerings=[T4], rules=policy([T4], pools=pools))
     assert [n.node for n in made.releases] == [f"n{2 - i}" for i in range(gone)]
-    assert bought(made) == ({"t4": 1} if least.get("warm") == 4 else {})
+    assert bought(made) == ({"t4": 1} if least.get("spares") == SparePolicy(warm=4) else {})
 
 
 @pytest.mark.parametrize(

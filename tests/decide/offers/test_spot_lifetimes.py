@@ -25,7 +25,7 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.offers.spot_history import Lives
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.units import clock_seconds
 
 
@@ -120,7 +120,7 @@ def test_the_zone_whose_nodes_live_longer_is_bought_at_one_price() -> None:
 
 def test_nodes_kept_warm_are_bought_where_they_live_longest() -> None:
     """Not in the zone that is first by name; and where that one rests, in the other."""
-    pools = {"t4": PoolPolicy(instance_type="T4x1", capacity_type="spot", warm=1)}
+    pools = {"t4": PoolPolicy(instance_type="T4x1", capacity_type="spot", spares=SparePolicy(warm=1))}
     short = Backoff(offering=B.name, until=NOW + timedelta(minutes=2), why="out of stock")
     memory = Memory(lives=seen((0, 1), (1, 0)))
     resting = msgspec.structs.replace(memory, backoffs=(short,))

@@ -49,7 +49,7 @@ def test_a_refused_pod_is_told_why_with_figures_and_the_next_try() -> None:
 
 def test_a_pod_that_a_brake_holds_is_told_which() -> None:
     """No node is bought for it by the limit of ten minutes: the limit is named, once."""
-    stage = Stage(limits=Limits(nodes_added=1))
+    stage = Stage(caps=Caps(ten_minutes=Limits(nodes_added=1)))
     for name in ("a", "b"):
         stage.event(stage.submit(name))
     stage.minutes(3)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from stage import Stage
 
 from pilotlight.errors import Unavailable
-from pilotlight.facts.limits.rule_policy import Rule, RuleWhen
+from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleUse, RuleWhen
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.utilisation.telemetry import Telemetry
@@ -30,7 +30,12 @@ class Read:
 
 def test_a_rule_goes_by_what_was_measured_and_says_when_nothing_was() -> None:
     """Two nodes are held and do nothing: a third that idles goes by the rule; in an outage pods count."""
-    quiet = Rule(name="quiet", when=RuleWhen(utilisation_below=0.3), do="release", pools=("one",), cooldown=0)
+    quiet = Rule(
+        name="quiet",
+        when=RuleWhen(use=RuleUse(pools=("one",), below=0.3)),
+        does=RuleSet(idle={"one": "release"}),
+        cooldown=0,
+    )
     stage = Stage(rules=(quiet,), classes={"batch": ClassPolicy(gpu_models="any", idle_timeout=3600)})
     read = Read(stage)
     stage.deps = replace(stage.deps, telemetry=read)

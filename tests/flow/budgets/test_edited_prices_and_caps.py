@@ -14,7 +14,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))
 
 
 def stage(usd: str) -> Stage:

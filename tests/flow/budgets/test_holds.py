@@ -147,7 +147,7 @@ OF_SIX = EACH + Decimal(5 * 20) / 3600
 """Of six that are wanted together each is held for the calls of the five others too."""
 
 LIMITS: dict[str, tuple[Budget, int]] = {
-    "dollars an hour": (Budget(name="b", usd_per_hour=Decimal(3)), 3),
+    "dollars an hour": (Budget(name="b", usd=Decimal(3), period="hour"), 3),
     "GPU-hours a week": (Budget(name="b", gpu_hours=2 * OF_SIX, period="week"), 2),
     "dollars a month": (Budget(name="b", usd=4 * OF_SIX), 4),
     "dollars a month, not hard": (Budget(name="b", usd=EACH, hard=False), 1),
@@ -361,7 +361,7 @@ BACKENDS: dict[str, Callable[[Stage, Path], State]] = {
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
 def test_parallel_reserves_never_pass_a_cap(backend: Callable[[Stage, Path], State], tmp_path: Path) -> None:
     """However many reserve at once, what is held stays under every hard cap, and what is refused holds nothing."""
-    on = stage(day("20"), Budget(name="now", usd_per_hour=Decimal(7)))
+    on = stage(day("20"), Budget(name="now", usd=Decimal(7), period="hour"))
     deps = replace(on.deps, state=backend(on, tmp_path))
     node = terms(deps.offerings[0], deps.policy, workload_class="batch", team="")
     node = type(node)(**{**{f: getattr(node, f) for f in node.__struct_fields__}, "usd_per_hour": Decimal(1)})
@@ -438,7 +438,7 @@ def _dies_after(on: Stage, writes: int, act: Callable[[], object]) -> None:
 
 
 def _bought() -> Stage:
-    return stage(day("8"), Budget(name="now", usd_per_hour=Decimal(2)))
+    return stage(day("8"), Budget(name="now", usd=Decimal(2), period="hour"))
 
 
 def _about_to_stop() -> Stage:
@@ -499,7 +499,7 @@ def test_a_worker_that_lost_its_lease_changes_no_cost() -> None:
 
 def test_settling_from_any_half_done_step_charges_the_same() -> None:
     """Wherever the store goes away while a hold is settled, doing it again ends in the same accounts."""
-    on = stage(day("100", timezone="Etc/GMT+1"), Budget(name="now", usd_per_hour=Decimal(5)))
+    on = stage(day("100", timezone="Etc/GMT+1"), Budget(name="now", usd=Decimal(5), period="hour"))
     now = on.deps.clock.now()
     own = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
     ended = now + timedelta(hours=20, seconds=7)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from stage import Stage
-from state_tables import differing, line, minutes, states
+from state_tables import differing, line, measured, minutes, states
 
 from pilotlight.decide.money.budget_limits import meters, terms
 from pilotlight.decide.money.holds import Lit
@@ -84,12 +84,12 @@ def test_what_becomes_of_holds_that_are_set_apart_is_that_of_the_table() -> None
         for table in (RESCUE, HOLD, CAP):
             for entry in list(table.scan(store, "c/")):
                 table.delete(store, entry.name)  # type: ignore[attr-defined]
-        limits: Any = {state["measure"]: Decimal(state["limit"])}
+        limits: Any = {"period": "day", **measured(state["measure"], Decimal(state["limit"]))}
         policy = Policy(
             version=1,
             pools={"one": PoolPolicy(instance_type="one", max=5, mode=state["mode"])},
             classes={
-                "batch": ClassPolicy(gpu_models="any", at_hard_cap="stop", hold=1800, max_runtime=3600),
+                "batch": ClassPolicy(gpu_models="any", may_move=("hard-cap",), hold=1800, max_runtime=3600),
                 "serving": ClassPolicy(gpu_models="any", max_runtime=7200),
                 "training": ClassPolicy(gpu_models="any"),
             },

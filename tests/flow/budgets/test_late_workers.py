@@ -29,9 +29,9 @@ from pilotlight.units import HOUR
 
 BUDGETS = (
     Budget(name="day", usd=Decimal(40), period="day", timezone="America/New_York"),
-    Budget(name="now", usd_per_hour=Decimal(9)),
+    Budget(name="now", usd=Decimal(9), period="hour"),
 )
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, may_move=("hard-cap",))
 
 
 class Books(RuleBasedStateMachine):

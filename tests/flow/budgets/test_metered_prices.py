@@ -25,7 +25,7 @@ from pilotlight.state_schema.billing_records import CAP, HELD_PRICE, HOLD
 from pilotlight.units import HOUR
 
 CENT = Decimal("0.01")
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=48 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=48 * HOUR, may_move=("hard-cap",))
 HARD = (Budget(name="all", usd=Decimal(200), period="day"),)
 
 Step = tuple[datetime, Decimal]

@@ -18,7 +18,7 @@ from pilotlight.state_schema.billing_records import CAP
 from pilotlight.units import HOUR
 
 DAY = Budget(name="all", usd=Decimal(20), period="day")
-RATE = Budget(name="all", usd_per_hour=Decimal(1))
+RATE = Budget(name="all", usd=Decimal(1), period="hour")
 EACH = Decimal(180 + 300 + 7200) / 3600
 """Dollars held for one node at $1: its boot, one idle timeout and the longest run of class batch."""
 

@@ -12,7 +12,7 @@ from pilotlight.facts.money.money_policy import Budget, Prices
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.units import HOUR
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=72 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=72 * HOUR, may_move=("hard-cap",))
 
 
 def _cost_by_date(on: Stage, zone: str) -> dict[date, Decimal]:

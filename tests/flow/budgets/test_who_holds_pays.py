@@ -21,7 +21,7 @@ from pilotlight.units import HOUR
 
 TWO_HOURS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=2 * HOUR)
 ROOMY = PoolPolicy(instance_type="one", max=4)
-STOPS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=12 * HOUR, at_hard_cap="stop", hold=HOUR)
+STOPS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=12 * HOUR, may_move=("hard-cap",), hold=HOUR)
 
 
 def stage(batch: ClassPolicy = TWO_HOURS, poor: str = "0.50", rich: str = "500", pool: str = "one") -> Stage:

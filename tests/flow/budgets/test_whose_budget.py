@@ -255,7 +255,7 @@ def test_a_label_that_changes_on_a_node_moves_no_bill(server: ApiServer) -> None
 def test_a_class_that_changes_on_a_node_escapes_no_stop(server: ApiServer) -> None:
     """A pod of a class that a hard cap stops is stopped in time, though it names another once it runs."""
     kept = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=30 * 86_400)
-    stops = ClassPolicy(gpu_models="any", idle_timeout=300, at_hard_cap="stop", hold=3600)
+    stops = ClassPolicy(gpu_models="any", idle_timeout=300, may_move=("hard-cap",), hold=3600)
     site = Site(server, classes={"batch": stops, "serving": kept})
     by_hand(server)
     site.pod("sits", node="by-hand", labels={"workload-type": "batch"})

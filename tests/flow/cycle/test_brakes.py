@@ -119,7 +119,7 @@ def test_a_paused_pool_keeps_its_idle_nodes() -> None:
 )
 def test_limits_hold_for_ten_minutes(limits: Limits, pods: int, launched: int) -> None:
     """What is over a limit waits until the window has moved on."""
-    stage = Stage(limits=limits)
+    stage = Stage(caps=Caps(ten_minutes=limits))
     for n in range(pods):
         stage.pod(f"p{n}", run_s=7200)
     stage.pass_(300)
@@ -130,7 +130,7 @@ def test_limits_hold_for_ten_minutes(limits: Limits, pods: int, launched: int) -
 
 def test_no_more_nodes_go_than_the_limit_within_ten_minutes() -> None:
     """Releases over the limit wait."""
-    stage = Stage(limits=Limits(nodes_removed=1))
+    stage = Stage(caps=Caps(ten_minutes=Limits(nodes_removed=1)))
     stage.pod("a")
     stage.pod("b")
     stage.pass_(480)
@@ -145,7 +145,7 @@ def _waiting(stage: Stage) -> Record:
 
 def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
     """Approval lets exactly the waiting purchase through; the next one asks again, and people are told how."""
-    stage = Stage(approve_over=ApproveOver(nodes=1))
+    stage = Stage(caps=Caps(approve_over=ApproveOver(nodes=1)))
     stage.pod("a", run_s=7200)
     stage.pod("b", run_s=7200)
     stage.pass_(120)
@@ -170,7 +170,7 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
 
 def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
     """What a person allowed an hour ago is asked again, at once and once."""
-    stage = Stage(approve_over=ApproveOver(nodes=1))
+    stage = Stage(caps=Caps(approve_over=ApproveOver(nodes=1)))
     stage.pod("a", run_s=7200)
     stage.pod("b", run_s=7200)
     brake_records.approve(stage.app.state, "local", _waiting(stage).id, {T4: 1}, stage.app.clock.now())
@@ -183,7 +183,7 @@ def test_an_approval_that_is_not_used_within_the_hour_allows_nothing() -> None:
 
 def test_another_count_is_asked_for_at_once() -> None:
     """The approval of one node does not let two through, so people hear that it takes another."""
-    stage = Stage(approve_over=ApproveOver(nodes=1))
+    stage = Stage(caps=Caps(approve_over=ApproveOver(nodes=1)))
     stage.pod("a", run_s=7200)
     stage.pod("b", run_s=7200)
     (one,) = _asked(stage)

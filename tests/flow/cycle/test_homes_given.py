@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import GPU_MODEL, KARPENTER_NODE_POOL, NEW_HOME
 from pilotlight.facts.money.money_policy import ApproveOver, Caps
 from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.policy import PoolPolicy, SparePolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import brake_records
 from pilotlight.world.faults import Faults
@@ -240,7 +240,7 @@ def test_a_gang_is_given_its_nodes() -> None:
 def test_a_node_that_is_started_after_a_stop_takes_its_new_pod(anew: bool) -> None:
     """A stopped node comes back with an earlier purchase's home, or new: the pod that it was started for runs there."""
     pools = {"one": PoolPolicy(instance_type="one", max=20)}
-    pools["eight"] = PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,), standby=1)
+    pools["eight"] = PoolPolicy(instance_type="eight", max=20, taints=(BIRTH_TAINT,), spares=SparePolicy(stopped=1))
     faults = Faults(registers_anew=anew)
     stage = Stage(placement="homes", pools=pools, on_cloud={}, faults=faults, wake_s=40.0)
     stage.event(stage.submit("first", gpus=8, run_s=600))
@@ -321,7 +321,7 @@ def test_a_pause_between_a_purchase_and_its_node_lets_waiting_pods_in() -> None:
 
 def test_pods_whose_purchase_waits_for_a_person_get_free_room() -> None:
     """Nothing is bought for them after all: they are given what they fit and nobody else is planned on."""
-    stage = homed(approve_over=ApproveOver(nodes=1))
+    stage = homed(caps=Caps(approve_over=ApproveOver(nodes=1)))
     stage.event(stage.submit("large", gpus=4, terms=A100))
     stage.minutes(5)
     stage.submit("small-0", run_s=7200)

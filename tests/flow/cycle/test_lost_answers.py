@@ -10,7 +10,7 @@ from test_call_steps import Cloud, on_cloud
 from test_interrupt import SAVES, Doomed
 
 from pilotlight.errors import Retry, Unsure
-from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.money.money_policy import Caps, Limits
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.records import ledger
 
@@ -49,7 +49,7 @@ def test_a_lost_release_is_not_sent_again_where_a_person_has_opened_the_node() -
 def test_a_purchase_whose_answer_is_lost_counts_against_the_limits_of_ten_minutes() -> None:
     """It came: no more nodes than the limit are added in ten minutes, whatever the cloud answers."""
     stage, cloud = on_cloud(made=True)
-    policy = msgspec.structs.replace(stage.deps.policy, limits=Limits(nodes_added=2))
+    policy = msgspec.structs.replace(stage.deps.policy, caps=Caps(ten_minutes=Limits(nodes_added=2)))
     stage.deps = replace(stage.deps, policy=policy)
     cloud.grows = 1000
     for n in range(8):

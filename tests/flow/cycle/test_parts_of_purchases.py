@@ -11,7 +11,7 @@ from test_call_steps import Cloud, on_cloud, states
 
 from pilotlight.errors import Denied, NoCapacity, Unsure
 from pilotlight.facts.labels import ZONE
-from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.money.money_policy import Caps, Limits
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
@@ -93,7 +93,7 @@ def test_what_is_left_of_a_broken_purchase_is_forgotten_after_its_deadline() -> 
 def limited(limits: Limits) -> tuple[Stage, Cloud]:
     """A stage on a cloud that loses answers, with limits of what may change within ten minutes."""
     stage, cloud = on_cloud(made=True)
-    policy = replace(stage.deps.policy, limits=limits)
+    policy = replace(stage.deps.policy, caps=Caps(ten_minutes=limits))
     stage.deps = dataclasses.replace(stage.deps, policy=policy)
     return stage, cloud
 
@@ -132,7 +132,7 @@ def test_a_purchase_that_never_came_counts_against_no_limit() -> None:
 
 def test_a_purchase_that_may_still_land_counts_against_the_limits() -> None:
     """Seconds after its answer was lost a pod for another pool comes: its node would be one too many."""
-    stage = Stage(limits=Limits(nodes_added=1))
+    stage = Stage(caps=Caps(ten_minutes=Limits(nodes_added=1)))
     cloud = Cloud(stage)
     stage.deps = dataclasses.replace(stage.deps, pools=cloud)
     cloud.made, cloud.grows = False, 1

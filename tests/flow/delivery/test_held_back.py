@@ -96,18 +96,6 @@ def test_quiet_hours_hold_back_all_but_the_critical(night: VirtualClock) -> None
     assert [told.fingerprint for told in wall.told] == ["fire", "quota/t4"]
 
 
-def test_quiet_hours_may_drop_infos(night: VirtualClock) -> None:
-    """With drop_info an info of the night never comes; a warning does."""
-    wall = Wall()
-    rules = {"quiet_hours": QuietHours(timezone="America/New_York", start="22:00", end="07:00", drop_info=True)}
-    desk = desk_of(night, {"a": wall}, a=rules)
-    assert fan_out(desk, alert("i", severity="info")).did == ("a: dropped: quiet hours",)
-    fan_out(desk, alert("w"))
-    later(night, 8 * 3600)
-    flush(desk)
-    assert [told.fingerprint for told in wall.told] == ["w"]
-
-
 def test_what_is_over_is_told_once_and_may_begin_again(clock: VirtualClock) -> None:
     """A resolved alert follows its beginning once; after it the same fingerprint is news at once."""
     wall = Wall()

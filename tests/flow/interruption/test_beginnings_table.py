@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.budgets import NO_BUDGETS
-from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy, RenewPolicy
 from pilotlight.flow.cycle import gpu_health as doors
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption import own_moves
@@ -59,8 +59,10 @@ def _stage() -> tuple[Stage, Showing]:
 
 
 def _deps(stage: Stage, cluster: Showing, state: dict[str, Any]) -> Deps:
-    rules = ClassPolicy(gpu_models="any", at_sick_gpu=state["says"], at_max_age=state["says"])
-    pool = PoolPolicy(instance_type="one", max=5, max_age=3600, mode=state["mode"], handled_by=state["handled by"])
+    rules = ClassPolicy(gpu_models="any", may_move=("sick-gpu", "max-age") if state["says"] == "move" else ())
+    pool = PoolPolicy(
+        instance_type="one", max=5, renew=RenewPolicy(max_age=3600), mode=state["mode"], handled_by=state["handled by"]
+    )
     policy = Policy(version=1, pools={"one": pool}, classes={"batch": rules})
     offerings = stage.deps.offerings if state["sold"] else ()
     return replace(stage.deps, policy=policy, offerings=offerings, cluster=cluster)

@@ -8,9 +8,9 @@ from stage import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.facts.limits.rule_policy import Schedule
+from pilotlight.facts.limits.rule_policy import Rule, RuleTime, RuleWhen
 from pilotlight.facts.messages import InterruptionNotice
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, RenewPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.interruption import own_moves
 from pilotlight.flow.interruption.drain_all import carry_on
@@ -18,17 +18,18 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
-NIGHT = Schedule(name="night", start="02:00", end="03:00", renew=("one",))
+NIGHT = Rule(name="night", when=RuleWhen(time=RuleTime(start="02:00", end="03:00")))
 
 
 class Aged(Stage):
     """A pool whose nodes may be two hours old, with a node on which a pod works that saves when it is asked."""
 
     def __init__(self, *, moves: bool = True, pods: int = 1, pool: dict[str, Any] | None = None, **rules: Any) -> None:
-        batch = ClassPolicy(gpu_models="any", idle_timeout=300, at_max_age="move" if moves else "keep")
+        batch = ClassPolicy(gpu_models="any", idle_timeout=300, may_move=("max-age",) if moves else ())
         saves_s = rules.pop("saves_s", 20.0)
+        renew = RenewPolicy(max_age=2 * HOUR, during=tuple(rule.name for rule in rules.get("rules", ())))
         super().__init__(
-            pools={"one": PoolPolicy(instance_type="one", max=5, max_age=2 * HOUR, **(pool or {}))},
+            pools={"one": PoolPolicy(instance_type="one", max=5, renew=renew, **(pool or {}))},
             classes={"batch": batch},
             **rules,
         )
@@ -67,7 +68,7 @@ def test_a_pod_is_asked_to_save_moves_to_a_new_node_and_the_old_one_goes() -> No
 STAYS: dict[str, dict[str, Any]] = {
     "its class does not say so": {"moves": False},
     "it cannot save when it is asked": {"saves_s": 0.0},
-    "no window is open": {"schedules": (NIGHT,)},
+    "no window is open": {"rules": (NIGHT,)},
     "its pool only buys": {"pool": {"mode": "scale-up"}},
     "its interruptions are another's": {"pool": {"handled_by": "karpenter"}},
 }

@@ -72,7 +72,7 @@ def _look(state: dict[str, Any]) -> str:
     )
     if state["guarded"] is not None:
         stage.world.residents.put(node.name, Resident("web", "local storage", guarded=state["guarded"], takes_s=5.0))
-    rules = ClassPolicy(gpu_models="any", max_runtime=7200, at_hard_cap="stop", hold=1800)
+    rules = ClassPolicy(gpu_models="any", max_runtime=7200, may_move=("hard-cap",), hold=1800)
     policy = Policy(
         version=1,
         pools={"one": PoolPolicy(instance_type="one", max=4, mode=state["mode"])},

@@ -34,8 +34,8 @@ def posted(at: datetime, name: str = "GpuXid", *, over: bool = False, **labels: 
 class Told(Stage):
     """A node of one GPU on which a job works for five hours, and that monitoring speaks of."""
 
-    def __init__(self, moves: str = "keep", saves_s: float = 20.0, gang: Gang | None = None, **pool: Any) -> None:
-        batch = ClassPolicy(gpu_models="any", idle_timeout=300, at_sick_gpu=moves)  # type: ignore[arg-type]
+    def __init__(self, moves: bool = False, saves_s: float = 20.0, gang: Gang | None = None, **pool: Any) -> None:
+        batch = ClassPolicy(gpu_models="any", idle_timeout=300, may_move=("sick-gpu",) if moves else ())
         super().__init__(pools={"one": PoolPolicy(instance_type="one", **{"max": 3, **pool})}, classes={"batch": batch})
         made = shape(gpu=GpuRequest(count=1), workload_class="batch", checkpoint_s=600.0, gang=gang)
         pod = PodDemand(
@@ -110,7 +110,7 @@ def test_a_node_whose_alert_is_over_opens_and_old_news_do_not_close_it_again() -
 
 def test_a_class_that_says_so_has_its_pod_saved_and_moved() -> None:
     """Another node first, then the checkpoint and the eviction; the sick one is given back."""
-    stage = Told("move")
+    stage = Told(moves=True)
     stage.hears()
     stage.hours(0.5)
     assert (list(stage.world.nodes), len(stage.world.running)) == (["n2"], 1)
@@ -121,7 +121,7 @@ def test_a_class_that_says_so_has_its_pod_saved_and_moved() -> None:
 
 
 STAYS: dict[str, dict[str, Any]] = {
-    "its class does not say so": {"moves": "keep"},
+    "its class does not say so": {"moves": False},
     "it cannot save when it is asked": {"saves_s": 0.0},
     "it is one of a gang": {"gang": Gang(key="g", size=1)},
     "there is no second node to be had": {"max": 1},
@@ -132,7 +132,7 @@ STAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("rules", STAYS.values(), ids=STAYS)
 def test_a_pod_works_on_where(rules: dict[str, Any]) -> None:
     """Nobody is evicted for a GPU that may be another's."""
-    stage = Told(**{"moves": "move", **rules})
+    stage = Told(**{"moves": True, **rules})
     stage.hears()
     stage.hours(2)
     assert (list(stage.world.nodes), stage.events("stop")) == (["n1"], [])

@@ -27,7 +27,7 @@ pytestmark = [
 ]
 TEAMS = {"one": "12", "two": "6", "three": "0.50"}
 QUOTA, MINUTES, RUNS = 24, 60, 5
-STOPS = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, at_hard_cap="stop", hold=HOUR)
+STOPS = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, may_move=("hard-cap",), hold=HOUR)
 """Of a class that may not be stopped, a pod that the scheduler puts on another's node may pass its team's cap."""
 
 

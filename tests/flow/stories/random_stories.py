@@ -29,7 +29,7 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps, LadderStep, Limits
 from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, RenewPolicy, SparePolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Answer
@@ -196,30 +196,38 @@ def _rules(draw: Random) -> Rules:
     if draw.random() < 0.2:
         pools["one"] = msgspec.structs.replace(pools["one"], mode=draw.choice(("advise", "scale-up", "observe")))
     if draw.random() < 0.2:
-        pools = {n: msgspec.structs.replace(p, max_age=draw.choice((1800.0, 5400.0))) for n, p in pools.items()}
+        pools = {
+            n: msgspec.structs.replace(p, renew=RenewPolicy(max_age=draw.choice((1800.0, 5400.0))))
+            for n, p in pools.items()
+        }
     if draw.random() < 0.2:
-        pools["one"] = msgspec.structs.replace(pools["one"], min=draw.randint(0, 1), warm=draw.randint(0, 1))
+        pools["one"] = msgspec.structs.replace(
+            pools["one"], min=draw.randint(0, 1), spares=SparePolicy(warm=draw.randint(0, 1))
+        )
     stops = draw.random() < 0.6
     either = ClassPolicy(
         gpu_models="any",
         capacity_types=kinds,
         idle_timeout=draw.choice((120.0, 300.0, 900.0)),
         max_runtime=draw.choice((HOUR, 2 * HOUR, None)) if not stops else 2 * HOUR,
-        at_hard_cap="stop" if stops else "keep",
         hold=draw.choice((900.0, 1800.0, HOUR)),
-        at_max_age=draw.choice(("keep", "move")),
+        may_move=(*(("hard-cap",) if stops else ()), *draw.choice(((), ("max-age",)))),
     )
-    keeps = msgspec.structs.replace(either, at_hard_cap="keep", capacity_types=("on-demand",), max_runtime=HOUR)
+    moves = tuple(why for why in either.may_move if why != "hard-cap")
+    keeps = msgspec.structs.replace(either, may_move=moves, capacity_types=("on-demand",), max_runtime=HOUR)
     rules: Rules = {"pools": pools, "classes": {"batch": either, "training": either, "serving": keeps}}
     if draw.random() < 0.75:
         rules["budgets"] = _budgets(draw)
         rules["default_team"] = draw.choice(("", "blue"))
     if draw.random() < 0.3:
-        rules["limits"] = Limits(nodes_added=draw.randint(1, 3), nodes_removed=draw.randint(1, 2))
+        limits = Limits(nodes_added=draw.randint(1, 3), nodes_removed=draw.randint(1, 2))
+        rules["caps"] = Caps(ten_minutes=limits)
     if draw.random() < 0.2:
-        rules["approve_over"] = ApproveOver(nodes=draw.randint(0, 2))
+        over = ApproveOver(nodes=draw.randint(0, 2))
+        rules["caps"] = msgspec.structs.replace(rules.get("caps", Caps()), approve_over=over)
     if draw.random() < 0.3:
-        rules["caps"] = Caps(nodes=draw.choice((None, 3)), gpus=draw.choice((None, 9)))
+        most: Rules = {"nodes": draw.choice((None, 3)), "gpus": draw.choice((None, 9))}
+        rules["caps"] = msgspec.structs.replace(rules.get("caps", Caps()), **most)
     if draw.random() < 0.2:
         rules["placement"] = "taint"
     rules["cooldown"] = draw.choice((0.0, 0.0, 300.0))
@@ -235,7 +243,7 @@ def _with_homes(draw: Random, pools: Rules) -> Rules:
         own: Rules = {"taints": (BIRTH_TAINT,)} if draw.random() < 0.8 else {}
         own |= {"standby": draw.choice((0, 1, "auto"))}
         own |= {"zones": ("a", "b")} if draw.random() < 0.2 else {}
-        own |= {"drift": "replace", "max_age": 5400.0} if draw.random() < 0.1 else {}
+        own |= {"renew": RenewPolicy(drifted=True, max_age=5400.0)} if draw.random() < 0.1 else {}
         own |= {"idle_timeout": draw.choice((60.0, 600.0))} if draw.random() < 0.3 else {}
         said[name] = msgspec.structs.replace(pool, **own)
     return {"pools": said, "value_of_wait": Decimal(draw.choice((0, 3, 30))), "placement": "homes"}
@@ -250,11 +258,14 @@ def _budgets(draw: Random) -> tuple[Budget, ...]:
         scope: Any = draw.choice(("all", "all", BudgetScope(team="red"), BudgetScope(pool="one")))
         hard, dry = draw.random() < 0.75, draw.random() < 0.5
         zone = draw.choice(("UTC", "UTC", "America/New_York"))
+        period: Any = draw.choice(("day", "day", "week"))
+        if measure == "usd_per_hour":
+            own, period = {"usd": own[measure]}, "hour"
         made.append(
             Budget(
                 name=f"b{n}",
                 scope=scope,
-                period=draw.choice(("day", "day", "week")),
+                period=period,
                 hard=hard,
                 timezone=zone,
                 ladder=ladder,

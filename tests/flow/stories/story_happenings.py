@@ -26,7 +26,6 @@ from pilotlight.errors import (
 )
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.messages import CapacityFailed, InterruptionNotice
-from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
@@ -231,17 +230,21 @@ def _edit(on: Any) -> None:
         pools = policy.pools | {name: msgspec.structs.replace(policy.pools[name], mode=mode)}
         policy = msgspec.structs.replace(policy, pools=pools)
     elif what == "caps":
-        policy = msgspec.structs.replace(policy, caps=Caps(nodes=on.draw.choice((1, 5, None))))
+        policy = msgspec.structs.replace(
+            policy,
+            caps=msgspec.structs.replace(policy.caps, nodes=on.draw.choice((1, 5, None)), gpus=None, usd_per_hour=None),
+        )
     elif budgets:
         n = on.draw.randrange(len(budgets))
         if what == "limit":
-            names = ("usd", "gpu_hours", "usd_per_hour")
+            names = ("usd", "gpu_hours")
             own = {m: getattr(budgets[n], m) * on.draw.choice((Decimal("0.3"), Decimal(2)))
                    for m in names if getattr(budgets[n], m) is not None}  # fmt: skip
             budgets[n] = msgspec.structs.replace(budgets[n], **own)
         elif what == "period":
             period: Any = on.draw.choice(("day", "week", "month"))
-            budgets[n] = msgspec.structs.replace(budgets[n], period=period)
+            if budgets[n].period != "hour":
+                budgets[n] = msgspec.structs.replace(budgets[n], period=period)
         else:
             budgets.pop(n)
         policy = msgspec.structs.replace(policy, budgets=tuple(budgets))

@@ -27,7 +27,7 @@ from pilotlight.state_schema.cluster_records import ISOLATED
 from pilotlight.units import HOUR
 from pilotlight.wiring import App
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))
 
 
 class OddError(RuntimeError):

@@ -156,13 +156,13 @@ def test_a_hold_that_cannot_be_moved_on_stays_held(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "at_hard_cap", ["stop", "keep"], ids=["a class that a cap stops", "a class with a max_runtime"]
+    "may_move", [("hard-cap",), ()], ids=["a class that a cap stops", "a class with a max_runtime"]
 )
 @pytest.mark.parametrize("blocked", [True, False], ids=["idle, with a pod that blocks", "with a pod that runs on"])
-def test_the_node_of_a_hold_that_cannot_be_judged_ends_with_it(at_hard_cap: Any, blocked: bool) -> None:
+def test_the_node_of_a_hold_that_cannot_be_judged_ends_with_it(may_move: Any, blocked: bool) -> None:
     """At the end of what is held the node is stopped in order, also where nothing but a pod without a GPU is on it."""
-    hours = 24 if at_hard_cap == "stop" else 1
-    rules = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=hours * HOUR, at_hard_cap=at_hard_cap)
+    hours = 24 if may_move else 1
+    rules = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=hours * HOUR, may_move=may_move)
     on = DoorStage("3", classes={"batch": rules})
     on.pod("odd", run_s=900 if blocked else 90 * HOUR)
     on.play(5)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
 from pilotlight.tools.checkup.pool_rules import rule_checks
 from pilotlight.tools.install.handover import GroupState
 
@@ -80,9 +80,9 @@ def test_zones_that_are_named_are_the_groups_own() -> None:
 
 def test_a_warm_pool_that_nobody_asked_for_is_told() -> None:
     """Its disks cost."""
-    fix = "remove the warm pool of gpu-asg, or set pools.gpu.standby to 2"
+    fix = "remove the warm pool of gpu-asg, or set pools.gpu.spares.stopped to 2"
     assert said(standby=2) == [("pool-standby", "warning", fix)]
-    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="x", max=4, standby=2)})
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="x", max=4, spares=SparePolicy(stopped=2))})
     state = PoolState(name="gpu", desired=0, standby=2, rules=PoolRules(group="gpu-asg", most=4))
     assert [check.code for check in rule_checks(policy, {"gpu": state})] == ["pool-rules"]
 

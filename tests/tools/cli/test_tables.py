@@ -30,7 +30,7 @@ version: 1
 pools: {t4: {instance_type: g4dn.xlarge}}
 budgets:
   - {name: everything-that-the-research-teams-do, scope: {team: research}, usd: 2345678.90, period: month}
-  - {name: rate, usd_per_hour: 1234567.89}
+  - {name: rate, usd: 1234567.89, period: hour}
 alerts: {channels: {the-channel-of-the-people-on-call: {kind: console}}}
 """
 TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na,0,60,1,1000,,team,,\n"

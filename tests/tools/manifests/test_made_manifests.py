@@ -22,9 +22,9 @@ version: 1
 pools:
   t4: {instance_type: g4dn.xlarge, max: 6, cloud: eks, zones: [us-east-1a], labels: &l {gpu: on-demand}, taints: &t
     [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]}
-  a100: {instance_type: p4d.24xlarge, max: 1, cloud: eks, labels: *l, taints: *t, max_age: 14d}
+  a100: {instance_type: p4d.24xlarge, max: 1, cloud: eks, labels: *l, taints: *t, renew: {max_age: 14d}}
 budgets:
-  - {name: research, scope: {team: research}, usd_per_hour: 4}
+  - {name: research, scope: {team: research}, usd: 4, period: hour}
   - {name: apps, scope: {team: apps}, gpu_hours: 400}
 """
 COMMANDS = {

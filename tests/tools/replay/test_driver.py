@@ -17,7 +17,7 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.facts.offers.catalog import Catalog
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
 from pilotlight.tools.replay import run as replay_run
 from pilotlight.tools.replay.driver import Driver
 from pilotlight.tools.replay.lower_bounds import bounds
@@ -302,7 +302,7 @@ def test_nodes_that_stand_by_are_judged_from_the_log(
 
 def test_the_run_ends_a_day_after_the_last_job(catalog: Catalog) -> None:
     """A policy that keeps a node warm for ever is paid for 24 hours more, and no longer."""
-    policy = with_pools(t4=PoolPolicy(instance_type="g4dn.xlarge", warm=1, max=9))
+    policy = with_pools(t4=PoolPolicy(instance_type="g4dn.xlarge", spares=SparePolicy(warm=1), max=9))
     log: list[dict[str, Any]] = []
     result = replayed([job(1, 0)], catalog, policy=policy, log=log).outcome.result
     done_s = next(r["t"] for r in log if r["event"] == "stop")

@@ -7,7 +7,7 @@ from stage import Stage
 
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.messages import Tick
-from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope
+from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope, Caps
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
@@ -54,7 +54,7 @@ def stage() -> Stage:
         Budget(name="all", usd=Decimal(3000)),
         Budget(name="research", usd=Decimal(150), period="day", scope=BudgetScope(team="research")),
     )
-    on = Stage(pools=pools, budgets=budgets, approve_over=ApproveOver(usd_per_hour=Decimal(50)))
+    on = Stage(pools=pools, budgets=budgets, caps=Caps(approve_over=ApproveOver(usd_per_hour=Decimal(50))))
     for n in range(4):
         on.event(on.submit(f"sweep-{n}", run_s=9000, team="research"))
     on.event(on.submit("finetune", gpus=6, gpu_models=("A100",), run_s=9000, team="vision"))

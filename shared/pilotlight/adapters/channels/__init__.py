@@ -12,6 +12,9 @@ from pilotlight.ports.delivery import AlertChannel
 from pilotlight.ports.state import Clock, State
 from pilotlight.units import Seconds
 
+POST_S: Seconds = 10.0
+"""Seconds that a post may take."""
+
 
 class _Limits(TypedDict):
     """Limits of every channel that is reached over the network."""
@@ -22,7 +25,7 @@ class _Limits(TypedDict):
 
 def channel_of(rules: Rules, secret: Callable[[str], str], clock: Clock, state: State) -> AlertChannel:
     """The channel that a policy's rules describe. ``secret`` reads what they name. Raises ``BadInput``."""
-    limits = _Limits(timeout_s=rules.timeout, allow_private=rules.allow_private)
+    limits = _Limits(timeout_s=POST_S, allow_private=rules.allow_private)
 
     def server(public: str) -> str:
         return secret(rules.url_env) if rules.url_env else public

@@ -134,5 +134,5 @@ def keep_nodes_ahead(work: Work) -> None:
     pools = dict(work.policy.pools)
     for name, asked in work.look.ahead.items():
         pool = pools[name]
-        pools[name] = replace(pool, warm=max(pool.warm, min(asked.nodes, pool.max)))
+        pools[name] = pool.with_warm(max(pool.spares.warm, min(asked.nodes, pool.max)))
     work.policy = replace(work.policy, pools=pools)

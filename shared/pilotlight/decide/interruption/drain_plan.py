@@ -17,6 +17,7 @@ from pilotlight.decide.interruption.verify_notice import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.interruption.interruption import BACK, LEAD_S, NOTICE_S, STOP_KINDS, Interruption, Lost, Move
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.policy import MoveReason, Policy
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
 MARGIN_S: Seconds = 10.0
@@ -236,10 +237,11 @@ def assumed_saved(pod: BoundPod, asked: Mapping[str, datetime], now: datetime) -
     return pod.checkpointed_at
 
 
-def moves_on(pod: BoundPod, says: str) -> bool:
-    """True for a pod whose class moves, and that loses nothing: it saves when asked, or serves; no gang's."""
+def moves_on(pod: BoundPod, policy: Policy, why: MoveReason) -> bool:
+    """True for a pod whose class moves for that, and that loses nothing: it saves when asked, or serves; no gang's."""
     serves = pod.workload_class == "serving"
-    return says == "move" and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
+    rules = policy.of_class(pod.workload_class or "batch")  # type: ignore[arg-type]
+    return why in rules.may_move and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
 
 
 def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:

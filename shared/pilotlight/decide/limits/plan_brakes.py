@@ -103,7 +103,7 @@ class _Hand:
         now: datetime,
     ) -> None:
         self.unsettled = unsettled
-        self.brakes, self.limits, self.over, self.now = brakes, policy.limits, policy.approve_over, now
+        self.brakes, self.limits, self.over, self.now = brakes, policy.caps.ten_minutes, policy.caps.approve_over, now
         self.turns = recent(brakes.turns, now)
         self.nodes, self.usd_per_hour = lit_nodes, usd_per_hour
         self.approved = dict(brakes.approvals)

@@ -13,13 +13,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from pilotlight.decide.limits.policy_schedule import in_window
+from pilotlight.decide.limits.policy_schedule import apply_set, in_window
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
-from pilotlight.facts.limits.rule_policy import Rule
+from pilotlight.facts.limits.rule_policy import Rule, RuleUse, RuleWaiting
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
 from pilotlight.facts.place.pod_verdicts import Rejected
@@ -67,31 +67,26 @@ def ruled_by(
     kept: dict[str, str] = {}
     released: dict[str, str] = {}
     away: dict[tuple[str, str], str] = {}
-    pools = dict(policy.pools)
     for rule in policy.rules:
         figures = holds(rule, view, money, use, now)
         if figures is None:
             continue
-        by = f"rule {rule.name}: {figures}"
-        for name in rule.pools:
-            cooling = _cooling(rule, memory, name, now)
-            match rule.do:
-                case "grow" if not cooling and pools[name].warm < rule.nodes:
-                    pools[name] = replace(pools[name], warm=min(rule.nodes, pools[name].max))
-                    grown[name] = by
-                case "keep":
-                    kept[name] = by
-                case "release" if not cooling:
-                    released[name] = by
-                case "move":
-                    away |= {(str(one), name): by for one in rule.classes}
+        by, does = f"rule {rule.name}: {figures}", rule.does
+        cooling = {name for name in (*does.warm, *does.idle) if _cooling(rule, memory, name, now)}
+        warm = {name: nodes for name, nodes in does.warm.items() if name not in cooling}
+        grown |= {name: by for name, nodes in warm.items() if nodes > policy.pools[name].spares.warm}
+        kept |= {name: by for name, idle in does.idle.items() if idle == "keep"}
+        released |= {name: by for name, idle in does.idle.items() if idle == "release" and name not in cooling}
+        away |= {(str(kind), name): by for name, kinds in does.avoid.items() for kind in kinds}
+        policy = apply_set(policy, replace(does, warm=warm))
     released = {name: by for name, by in released.items() if name not in kept and name not in grown}
+    pools = dict(policy.pools)
     for name in kept:
         pools[name] = replace(pools[name], idle_timeout=FOR_EVER)
     for name in released:
-        pools[name] = replace(pools[name], idle_timeout=0, warm=0)
+        pools[name] = replace(pools[name].with_warm(0), idle_timeout=0)
     made = Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
-    return (replace(policy, pools=pools) if grown or kept or released else policy), made
+    return (replace(policy, pools=pools) if kept or released else policy), made
 
 
 def follow_rules(work: Work) -> None:
@@ -110,47 +105,44 @@ def name_rules(work: Work) -> None:
 
 
 def _cooling(rule: Rule, memory: Memory, pool: str, now: datetime) -> bool:
+    """True so soon after a pool's purchase, where more than the clock decides: what that does is not judged yet."""
     bought = memory.last_buy.get(pool)
-    return bought is not None and now - bought < timedelta(seconds=rule.cooldown)
+    soon = bought is not None and now - bought < timedelta(seconds=rule.cooldown)
+    return soon and not rule.when.is_time_alone
 
 
 def holds(rule: Rule, view: ClusterView, money: Money, use: PoolUse | None, now: datetime) -> str | None:
     """The figures by which a rule holds now; None where it does not."""
     when, figures = rule.when, list[str | None]()
-    if when.waiting is not None or when.waited is not None:
-        figures.append(_waiting(rule, view, now))
-    if when.utilisation_below is not None or when.utilisation_above is not None or when.node_age is not None:
-        nodes = [node for node in view.nodes if node.pool in rule.pools and node.ready]
-        figures += [_utilisation(rule, nodes, use), _age(rule, nodes, now)]
+    if when.waiting is not None:
+        figures.append(_waiting(when.waiting, view, now))
+    if when.use is not None:
+        figures.append(_utilisation(when.use, view.nodes, use))
     if when.budget is not None:
         figures.append(_spent(when.budget.name, when.budget.at, money, now))
     if when.time is not None:
         window = f"{when.time.start} to {when.time.end} {when.time.timezone}"
         figures.append(f"it is between {window}" if in_window(when.time, now) else None)
-    if not figures or None in figures:
-        return None
-    return ", ".join(text for text in figures if text)
+    known = [text for text in figures if text is not None]
+    return ", ".join(known) if known and len(known) == len(figures) else None
 
 
-def _waiting(rule: Rule, view: ClusterView, now: datetime) -> str | None:
-    pods = [pod for pod in view.pending if not rule.classes or pod.shape.workload_class in rule.classes]
-    if not pods or len(pods) < (rule.when.waiting or 1):
+def _waiting(asked: RuleWaiting, view: ClusterView, now: datetime) -> str | None:
+    pods = [pod for pod in view.pending if not asked.classes or pod.shape.workload_class in asked.classes]
+    if len(pods) < asked.pods:
         return None
     oldest = max((now - pod.created_at).total_seconds() for pod in pods)
-    if rule.when.waited is not None and oldest < rule.when.waited:
-        return None
-    return f"{len(pods)} pods wait, the first for {human(max(0, oldest))}"
+    return f"{len(pods)} pods wait, the first for {human(max(0, oldest))}" if oldest >= asked.since else None
 
 
-def _utilisation(rule: Rule, nodes: Sequence[Node], use: PoolUse | None) -> str | None:
-    """As it was measured, else by the GPUs that pods hold a part of: empty text where nothing is asked."""
-    below, above = rule.when.utilisation_below, rule.when.utilisation_above
-    if below is None and above is None:
-        return ""
+def _utilisation(asked: RuleUse, lit: Sequence[Node], use: PoolUse | None) -> str | None:
+    """As it was measured, else by the GPUs that pods hold a part of."""
+    nodes = [node for node in lit if node.pool in asked.pools and node.ready]
     whole = sum(node.gpus for node in nodes)
     if not whole:
         return None
     used, by = _used(nodes, use)
+    below, above = asked.below, asked.above
     if (below is not None and used / whole >= below) or (above is not None and used / whole <= above):
         return None
     return f"{used / whole:.0%} of {whole} GPUs are {by}"
@@ -162,13 +154,6 @@ def _used(nodes: Sequence[Node], use: PoolUse | None) -> tuple[float, str]:
         return sum(use.pools[node.pool] * node.gpus for node in nodes), f"used by {use.metric}"
     held = sum(free < MILLI_PER_GPU for node in nodes for free in node.devices)
     return held, "held by pods (telemetry: absent)"
-
-
-def _age(rule: Rule, nodes: Sequence[Node], now: datetime) -> str | None:
-    if rule.when.node_age is None:
-        return ""
-    oldest = max(((now - node.created_at).total_seconds() for node in nodes), default=-1.0)
-    return f"the oldest node is {human(oldest)} old" if oldest >= rule.when.node_age else None
 
 
 def _spent(name: str, at: float, money: Money, now: datetime) -> str | None:

@@ -1,69 +1,47 @@
-"""Windows of a policy: at a moment, the policy as its schedules make it."""
+"""Times of a policy: windows of the week, and at a moment the policy as rules of time alone make it."""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import asdict, replace
 
-from pilotlight.facts.alerts.channel_policy import QuietHours
-from pilotlight.facts.limits.rule_policy import RuleTime, Schedule
-from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.limits.rule_policy import RuleSet, RuleTime
 from pilotlight.facts.policy import Policy
-
-if TYPE_CHECKING:
-    from pilotlight.decide.work import Work
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-def in_window(schedule: Schedule | QuietHours | RuleTime, now: datetime) -> bool:
-    """True where a schedule holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
+def in_window(window: RuleTime, now: datetime) -> bool:
+    """True where a window holds at an aware moment. Local wall-clock time decides, so daylight saving is followed.
 
     A window over midnight belongs to the day it begins on.
     """
     from zoneinfo import ZoneInfo
 
-    local = now.astimezone(ZoneInfo(schedule.timezone))
+    local = now.astimezone(ZoneInfo(window.timezone))
     clock, today = local.strftime("%H:%M"), _DAYS[local.weekday()]
-    if schedule.start < schedule.end:
-        return today in schedule.days and schedule.start <= clock < schedule.end
+    if window.start < window.end:
+        return today in window.days and window.start <= clock < window.end
     yesterday = _DAYS[(local - timedelta(days=1)).weekday()]
-    return (today in schedule.days and clock >= schedule.start) or (yesterday in schedule.days and clock < schedule.end)
+    return (today in window.days and clock >= window.start) or (yesterday in window.days and clock < window.end)
 
 
 def effective(policy: Policy, now: datetime) -> Policy:
-    """The policy with every schedule that holds now applied in order; the same object when none does."""
-    for schedule in policy.schedules:
-        if in_window(schedule, now):
-            policy = _apply(policy, schedule)
+    """The policy with every rule of time alone that holds now, in order; the same object when none does."""
+    for rule in policy.rules:
+        if rule.when.time is not None and rule.when.is_time_alone and in_window(rule.when.time, now):
+            policy = apply_set(policy, rule.does)
     return policy
 
 
-def follow_schedules(work: "Work") -> None:
-    """Go by the policy of this hour."""
-    work.policy = effective(work.policy, work.now)
-
-
-def _apply(policy: Policy, schedule: Schedule) -> Policy:
-    pools = {
-        name: msgspec.structs.replace(
-            pool, warm=schedule.warm.get(name, pool.warm), max=schedule.max.get(name, pool.max)
-        )
-        for name, pool in policy.pools.items()
-    }
-    classes = dict(policy.classes)
-    for name, types in schedule.capacity_types.items():
-        classes[name] = msgspec.structs.replace(policy.of_class(name), capacity_types=types)
-    return msgspec.structs.replace(
-        policy, pools=pools, classes=classes, caps=_merged(policy.caps, schedule.caps), schedules=policy.schedules
-    )
-
-
-def _merged(caps: Caps, window: Caps | None) -> Caps:
-    if window is None:
-        return caps
-    return Caps(
-        nodes=caps.nodes if window.nodes is None else window.nodes,
-        gpus=caps.gpus if window.gpus is None else window.gpus,
-        usd_per_hour=caps.usd_per_hour if window.usd_per_hour is None else window.usd_per_hour,
-    )
+def apply_set(policy: Policy, does: RuleSet) -> Policy:
+    """The policy with what a rule sets of pools' sizes, caps and classes."""
+    pools, classes = dict(policy.pools), dict(policy.classes)
+    for name in {**does.max, **does.warm}:
+        pool = pools[name]
+        most = does.max.get(name, pool.max)
+        warm = min(does.warm[name], most) if name in does.warm else pool.spares.warm
+        pools[name] = replace(pool.with_warm(warm), max=most)
+    for kind, types in does.capacity_types.items():
+        classes[kind] = replace(policy.of_class(kind), capacity_types=types)
+    caps = {key: cap for key, cap in asdict(does.caps).items() if cap is not None} if does.caps else {}
+    return replace(policy, pools=pools, classes=classes, caps=replace(policy.caps, **caps))

@@ -22,7 +22,7 @@ from pilotlight.decide.money.economics import (
 )
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.bill import CostLine
-from pilotlight.facts.money.budgets import Hold, Meter, Priced, Terms
+from pilotlight.facts.money.budgets import Hold, Measure, Meter, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
@@ -49,7 +49,7 @@ def window(budget: Budget, at: datetime) -> tuple[datetime, datetime]:
         case "week":
             first = day - timedelta(days=day.weekday())
             then = first + timedelta(days=7)
-        case "month":
+        case _:
             first = day.replace(day=1)
             then = (first + timedelta(days=31)).replace(day=1)
     return _midnight(first, zone), _midnight(then, zone)
@@ -65,13 +65,13 @@ def meters(budgets: Sequence[Budget], at: datetime) -> tuple[Meter, ...]:
 
 
 def _meters(budget: Budget, at: datetime) -> Iterator[Meter]:
-    start, end = window(budget, at)
+    at_once = budget.period == "hour"
+    start, end = (EPOCH, None) if at_once else window(budget, at)
     if budget.usd is not None:
-        yield Meter(budget=budget, measure="usd", limit=budget.usd, start=start, end=end)
-    if budget.gpu_hours is not None:
+        measure: Measure = "usd_per_hour" if at_once else "usd"
+        yield Meter(budget=budget, measure=measure, limit=budget.usd, start=start, end=end)
+    if budget.gpu_hours is not None and not at_once:
         yield Meter(budget=budget, measure="gpu_hours", limit=budget.gpu_hours, start=start, end=end)
-    if budget.usd_per_hour is not None:
-        yield Meter(budget=budget, measure="usd_per_hour", limit=budget.usd_per_hour, start=EPOCH)
 
 
 MOST_WINDOWS = 400

@@ -1,6 +1,6 @@
 """Nodes whose GPUs are not well: no room for new pods, given back once no GPU pod is on them, and told.
 
-A pod runs as long as it can, or its own rules end it: only a class that says so (``at_sick_gpu``) has its pods moved.
+A pod runs as long as it can, or its own rules end it: only a class that says so (``may_move``) has its pods moved.
 What replaces the node is bought as any other.
 """
 
@@ -105,7 +105,7 @@ def _verdict(node: Node, offering: Offering, why: str, now: datetime) -> NodeVer
 
 
 def _told(node: Node, why: str) -> Finding:
-    then = f"{len(node.gpu_pods)} pod(s) run on it; it goes once they are done, or moved by their class's at_sick_gpu"
+    then = f"{len(node.gpu_pods)} pod(s) run on it; it goes once they are done, or moved by their class's may_move"
     message = f"{why}: it takes no new pods; {then if node.gpu_pods else 'it is given back'}"
     return Finding(subject=f"node {node.name}", code=SICK_GPU, message=message)
 

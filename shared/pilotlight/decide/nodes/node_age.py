@@ -15,7 +15,7 @@ from pilotlight.decide.interruption.drain_plan import moves_on
 from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -38,8 +38,8 @@ class _Pool(NamedTuple):
 def renew(work: Work) -> None:
     """Replace nodes that are too old, one of a pool at a time; wake when the next comes of age.
 
-    Nothing goes beside another of its pool that goes, is asked for or boots, nor outside of the windows that name the
-    pool; ``reserved`` nodes take pods that wait. A node that is too old is given back, not stopped to stand by.
+    Nothing goes beside another of its pool that goes, is asked for or boots, nor outside of the windows that the
+    pool names; ``reserved`` nodes take pods that wait. A node that is too old is given back, not stopped to stand by.
     """
     nodes = [node for node in work.standing if node.name not in work.look.leaving]
     for pool in _pools(nodes, work.look.pools, work.policy, work.now):
@@ -78,7 +78,7 @@ def movable(nodes: Sequence[Node], pools: Iterable[PoolState], policy: Policy, n
         free = (
             n
             for n in aged
-            if n.schedulable and not n.marked and all(moves_on(p, _consent(p, policy)) for p in n.gpu_pods)
+            if n.schedulable and not n.marked and all(moves_on(p, policy, "max-age") for p in n.gpu_pods)
         )
         found += [(node, pool.old[node.name]) for node in islice(free, 1)]
     return found
@@ -96,34 +96,31 @@ def _pools(nodes: Iterable[Node], pools: Iterable[PoolState], policy: Policy, no
         yield _Pool(name, its, old if _open(policy, name, now) else {}, ages, _moves(its, state))
 
 
-def _consent(pod: BoundPod, policy: Policy) -> str:
-    return policy.of_class(pod.workload_class or "batch").at_max_age  # type: ignore[arg-type]
-
-
 def _old(
     nodes: Iterable[Node], pool: PoolPolicy, state: PoolState | None, now: datetime
 ) -> tuple[dict[str, str], list[datetime]]:
     """Why nodes should be replaced, by name; and when those that are not too old will be."""
     why: dict[str, str] = {}
     ages: list[datetime] = []
-    drifted = frozenset(state.drifted) if state is not None and pool.drift == "replace" else frozenset()
+    drifted = frozenset(state.drifted) if state is not None and pool.renew.drifted else frozenset()
     for node in nodes:
         if node.instance in drifted:
             why[node.name] = DRIFTED
-        if pool.max_age is not None:
-            ends = node.created_at + timedelta(seconds=pool.max_age)
+        if pool.renew.max_age is not None:
+            ends = node.created_at + timedelta(seconds=pool.renew.max_age)
             if ends <= now:
                 age = human((now - node.created_at).total_seconds())
-                why[node.name] = f"{age} old, over pools.{node.pool}.max_age {human(pool.max_age)}"
+                why[node.name] = f"{age} old, over pools.{node.pool}.renew.max_age {human(pool.renew.max_age)}"
             else:
                 ages.append(ends)
     return why, ages
 
 
 def _open(policy: Policy, pool: str, now: datetime) -> bool:
-    """True where the policy's windows let nodes of a pool be replaced now: any time, where none names it."""
-    windows = [schedule for schedule in policy.schedules if pool in schedule.renew]
-    return not windows or any(in_window(schedule, now) for schedule in windows)
+    """True where nodes of a pool may be replaced now: any time, where it names no rule."""
+    during = policy.pools[pool].renew.during
+    windows = [rule.when.time for rule in policy.rules if rule.name in during]
+    return not during or any(in_window(window, now) for window in windows if window is not None)
 
 
 def _moves(nodes: Sequence[Node], state: PoolState | None) -> bool:

@@ -108,7 +108,7 @@ class _Judge:
         self.may, self.lit = may, lit
         self.fades: datetime | None = None
         pool = policy.pools.get(offering.pool)
-        self.least, self.warm = (pool.min, pool.warm) if pool is not None else (0, 0)
+        self.least, self.warm = (pool.min, pool.spares.warm) if pool is not None else (0, 0)
         bought = work.memory.last_buy.get(offering.pool)
         real = bought is not None and bought - work.now < CLOCKS
         self.cool = bought + timedelta(seconds=policy.cooldown) if bought is not None and real else None

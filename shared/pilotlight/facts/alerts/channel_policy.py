@@ -5,24 +5,15 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.limits.policy_terms import Duration
+from pilotlight.facts.limits.rule_policy import RuleTime
 
 Severity = Literal["info", "warning", "critical"]
 
 
-class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a channel stays quiet: what is less severe than ``let_through`` waits for the end, or infos are dropped.
+class QuietHours(RuleTime, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a channel stays quiet: what is less severe than ``let_through`` waits for the end. A window as a rule's."""
 
-    A window as a schedule's: local "HH:MM" in ``timezone``, over midnight where its end is not after its start.
-    """
-
-    timezone: str = "UTC"
-    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
-        "mon", "tue", "wed", "thu", "fri", "sat", "sun",
-    )  # fmt: skip
-    start: str
-    end: str
-    let_through: Severity = "critical"
-    drop_info: bool = False
+    let_through: Severity = "critical"  # What is told all the same.
 
 
 class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,15 +44,13 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     escalate_after: Duration = 600  # Seconds until then.
     fallback: str = ""  # Channel for what cannot be told here.
     direct: bool = True  # False: it gets only what other channels hand on.
-    timeout: Duration = 10  # Seconds that a post may take.
     allow_private: bool = False  # The URL may lead to private addresses.
 
 
 class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Channels by name. More than ``group_after`` alerts of one kind within ``group_window`` are told as one, with
+    """Channels by name. More than ``group_after`` alerts of one kind within a minute are told as one, with
     their count, when the window ends; 0 tells each. ``page`` is the address of the home's page, which alerts link."""
 
-    channels: dict[str, Channel] = {}
-    page: str = ""
-    group_after: int = 10
-    group_window: Duration = 60
+    channels: dict[str, Channel] = {}  # By the names that the policy gives them.
+    page: str = ""  # Address of the home's page, which alerts link.
+    group_after: int = 10  # Alerts of one kind within a minute that are told one by one.

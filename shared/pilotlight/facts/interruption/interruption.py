@@ -25,9 +25,11 @@ BACK: Literal["back-to-spot"] = "back-to-spot"
 """A move of our own to spot: a job with a deadline runs on demand, and would cost less there and be in time."""
 SICK: Literal["sick-gpu"] = "sick-gpu"
 """A move of our own: the node's GPUs are not well, and the classes of its pods say that they move then."""
+OFF_HOURS: Literal["off-hours"] = "off-hours"
+"""An end of our own: a rule's time has come, in which pods of some classes leave a pool, and nothing replaces it."""
 AT_LEISURE: tuple[Literal["node-age", "back-to-spot", "sick-gpu"], ...] = (RENEW, BACK, SICK)
 """Nothing ends these: who has no ready room elsewhere goes on working."""
-OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, *AT_LEISURE)
+OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, OFF_HOURS, *AT_LEISURE)
 """Nobody takes the instance: we began these ourselves."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
@@ -84,7 +86,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str  # Its name.
     instance: str  # The cloud's id.
     # A notice's kind, or a stop or move of our own.
-    kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot", "sick-gpu"]
+    kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot", "sick-gpu", "off-hours"]
     cloud: str = ""  # Who is said to take it.
     received_at: datetime  # When its notice came in.
     said_at: datetime | None = None  # The notice's own time.

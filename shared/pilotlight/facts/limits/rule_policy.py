@@ -1,4 +1,4 @@
-"""Windows and rules in the policy file: schedules of the week, and rules that hold while something is so."""
+"""Rules in the policy file: what is set while something holds, a time of the week among it."""
 
 from typing import Annotated, Literal
 
@@ -6,84 +6,87 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.limits.policy_terms import Duration
-from pilotlight.facts.money.money_policy import Caps
+from pilotlight.facts.money.money_policy import LitCaps
 from pilotlight.facts.workload import WorkloadClass
-
-
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A window in which rules change. ``days`` as "mon".."sun"; ``start``/``end`` local "HH:MM" in ``timezone``.
-
-    A window whose end is not after its start runs over midnight. ``warm`` sets warm minimums by pool, ``max`` the
-    pools' most nodes, ``caps`` the caps, ``capacity_types`` a class's; each only tightens or replaces inside it. Old
-    nodes of a pool that ``renew`` of any schedule names are replaced only inside such a window.
-    """
-
-    name: str
-    timezone: str = "UTC"
-    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
-        "mon", "tue", "wed", "thu", "fri", "sat", "sun",
-    )  # fmt: skip
-    start: str
-    end: str
-    warm: dict[str, int] = {}
-    max: dict[str, int] = {}
-    caps: Caps | None = None
-    capacity_types: dict[WorkloadClass, tuple[CapacityType, ...]] = {}
-    renew: tuple[str, ...] = ()
-
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class RuleTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A window of the day, as a schedule's: over midnight where its end is not after its start."""
+    """A window of the week by the clocks of ``timezone``: over midnight where its end is not after its start."""
 
-    start: str
-    end: str
-    timezone: str = "UTC"
+    start: str  # Local "HH:MM".
+    end: str  # Local "HH:MM".
+    timezone: str = "UTC"  # Zone of these clocks.
+    # Days that it begins on.
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = (
         "mon", "tue", "wed", "thu", "fri", "sat", "sun",
     )  # fmt: skip
 
 
+class RuleUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Use of the GPUs of some pools' ready nodes: measured over half an hour, else the share that pods hold."""
+
+    pools: tuple[str, ...]  # Pools whose ready nodes count.
+    below: Share | None = None  # Less than this share is used.
+    above: Share | None = None  # More than this share is used.
+
+
+class RuleWaiting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pods that wait for a GPU: so many, the first of them for so long."""
+
+    pods: Annotated[int, msgspec.Meta(ge=1)] = 1  # Pods at least.
+    since: Duration = msgspec.field(default=0, name="for")  # Seconds that the first of them waits at least.
+    classes: tuple[WorkloadClass, ...] = ()  # Classes that count; none named: all.
+
+
 class RuleBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A budget of the policy, and the share of it, settled and held, from which on the rule holds."""
 
-    name: str
-    at: Share
+    name: str  # The budget's name.
+    at: Share  # Share of it, from 0 to 1.
 
 
 class RuleWhen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a rule holds: all that is written must, and at least one thing is. What is not known does not hold.
+    """When a rule holds: all that is written must, and at least one thing is. What is not known does not hold."""
 
-    ``waiting``: so many pods wait for a GPU, of the rule's ``classes`` where it has some; ``waited``: the oldest of
-    them for so long. Of the ready nodes of the rule's pools: ``utilisation_below`` and ``utilisation_above`` of their
-    GPUs (measured over half an hour, else the share that pods hold), and ``node_age``: the oldest is so old.
-    ``budget`` is spent so far, and ``time`` is the time of day.
+    time: RuleTime | None = None  # Window of the week.
+    use: RuleUse | None = None  # Use of GPUs.
+    waiting: RuleWaiting | None = None  # Pods that wait.
+    budget: RuleBudget | None = None  # Share of a budget that is spent or held.
+
+    @property
+    def is_time_alone(self) -> bool:
+        """True where nothing but the clock decides."""
+        return self == RuleWhen(time=self.time)
+
+
+class RuleSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is set while a rule holds, in the file's order; what it does not name stays as it is.
+
+    ``idle`` "keep": idle nodes stay. "release": they go at once, beyond the pool's ``min``; where another rule keeps or
+    warms the pool they stay. ``avoid``: for pods of these classes nothing is bought there, so that they run elsewhere.
+    ``evict``: those that run there, and whose class's ``may_move`` says "off-hours", are evicted as the time begins; it
+    is told half an hour before.
     """
 
-    waiting: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    waited: Duration | None = None
-    utilisation_below: Share | None = None
-    utilisation_above: Share | None = None
-    node_age: Duration | None = None
-    budget: RuleBudget | None = None
-    time: RuleTime | None = None
+    warm: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}  # Idle nodes that are kept, by pool.
+    max: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}  # Nodes at most, by pool.
+    caps: LitCaps | None = None  # Caps on what is lit at once.
+    capacity_types: dict[WorkloadClass, tuple[CapacityType, ...]] = {}  # Those allowed, by class.
+    idle: dict[str, Literal["keep", "release"]] = {}  # What becomes of idle nodes, by pool.
+    avoid: dict[str, tuple[WorkloadClass, ...]] = {}  # Classes for which nothing is bought, by pool.
+    evict: bool = False  # Running pods of these classes leave these pools too.
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rule: what is done with pools while something holds.
+    """A rule: what is set while something holds.
 
-    ``grow``: so many ``nodes`` without work are kept ready in each. ``keep``: idle nodes stay. ``release``: idle nodes
-    go at once, beyond the pool's ``min``; where another rule keeps a pool it is kept. ``move``: for pods of ``classes``
-    nothing is bought there, so that they run elsewhere. Neither growth nor release comes within ``cooldown`` of the
-    pool's last purchase.
+    Where more than the clock decides, idle nodes are neither warmed nor released within ``cooldown`` of the pool's last
+    purchase.
     """
 
-    name: str
-    when: RuleWhen
-    do: Literal["grow", "keep", "release", "move"]
-    pools: tuple[str, ...]
-    classes: tuple[WorkloadClass, ...] = ()
-    nodes: Annotated[int, msgspec.Meta(ge=1)] = 1
-    cooldown: Duration = 600
+    name: str  # Its own; decisions that it made say it.
+    when: RuleWhen  # When it holds.
+    does: RuleSet = msgspec.field(default=RuleSet(), name="set")  # What is set then.
+    cooldown: Duration = 600  # Seconds from a purchase.

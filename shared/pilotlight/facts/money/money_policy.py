@@ -9,35 +9,42 @@ from pilotlight.facts.limits.policy_terms import Dollars, ExactNumber, WrittenNa
 from pilotlight.facts.workload import WorkloadClass
 
 
-class Caps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LitCaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Caps on what is lit at once over all pools. None is no cap."""
 
-    nodes: int | None = None
-    gpus: int | None = None
-    usd_per_hour: Dollars | None = None
+    nodes: int | None = None  # Nodes lit at once.
+    gpus: int | None = None  # GPUs lit at once.
+    usd_per_hour: Dollars | None = None  # Dollars an hour of all that is lit at once.
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits on change within ten minutes: nodes and dollars an hour added, nodes removed. None is no limit."""
 
-    nodes_added: int | None = None
-    usd_per_hour_added: Dollars | None = None
-    nodes_removed: int | None = None
+    nodes_added: int | None = None  # Nodes added within ten minutes.
+    usd_per_hour_added: Dollars | None = None  # Dollars an hour added within ten minutes.
+    nodes_removed: int | None = None  # Nodes removed within ten minutes.
 
 
 class ApproveOver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A purchase that would light more than this in all waits for a person. None asks nobody."""
 
-    nodes: int | None = None
-    usd_per_hour: Dollars | None = None
+    nodes: int | None = None  # Nodes lit at once.
+    usd_per_hour: Dollars | None = None  # Dollars an hour lit at once.
+
+
+class Caps(LitCaps, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Caps of the cluster: on what is lit at once, what changes within ten minutes, and what nobody is asked for."""
+
+    ten_minutes: Limits = Limits()  # On what changes within ten minutes.
+    approve_over: ApproveOver = ApproveOver()  # Purchases beyond it wait for a person.
 
 
 class BudgetScope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whose spending a budget counts: that of one team, one class or one pool. Exactly one of them."""
 
-    team: str | None = None
-    workload_class: WorkloadClass | None = msgspec.field(default=None, name="class")
-    pool: str | None = None
+    team: str | None = None  # Work of this team.
+    workload_class: WorkloadClass | None = msgspec.field(default=None, name="class")  # Work of this class.
+    pool: str | None = None  # Nodes of this pool.
 
     def __str__(self) -> str:
         """As people say it: "team research"."""
@@ -51,15 +58,15 @@ StepDoes = Literal["notify", "spot-only", "no-new-buys"]
 class LadderStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step of a budget's ladder: what is done once a share ``at`` of it is spent (1 is all of it)."""
 
-    at: ExactNumber
-    do: StepDoes
+    at: ExactNumber  # Share of the budget; 1 is all of it.
+    do: StepDoes  # What is done from there on.
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cap on spending: dollars held before each purchase, never above the limit.
 
-    ``usd`` and ``gpu_hours`` count over a ``period`` of the calendar in ``timezone`` (weeks begin on Monday);
-    ``usd_per_hour`` is what may be lit at once. ``hard`` is never passed: nodes of classes that may be stopped are
+    ``usd`` and ``gpu_hours`` count over a ``period`` of the calendar in ``timezone`` (weeks begin on Monday); dollars
+    of period "hour" are what may be lit at once. ``hard`` is never passed: nodes of classes that may be stopped are
     held for in stretches, the others for their longest run; without it the typical run is held, and what goes beyond
     is reported. The steps of ``ladder`` are taken as spending goes on; in a dry run they are only announced. None
     touches serving. ``queues`` of Kueue admit no more while nothing more is bought: "name" is a ClusterQueue,
@@ -72,8 +79,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     scope: BudgetScope | Literal["all"] = "all"  # Work that it counts.
     usd: Dollars | None = None  # Dollars over a period; None for no such cap.
     gpu_hours: ExactNumber | None = None  # Hours of one GPU over a period; None for no such cap.
-    usd_per_hour: Dollars | None = None  # Dollars an hour that may be lit at once; None for no such cap.
-    period: Literal["day", "week", "month"] = "month"  # Of the calendar; weeks begin on Monday.
+    period: Literal["hour", "day", "week", "month"] = "month"  # Of the calendar; "hour": what is lit at once.
     timezone: str = "UTC"  # Zone of that calendar.
     hard: bool = True  # It is never passed.
     # What is done at which share of it; an unwritten ladder is this one.
@@ -97,19 +103,19 @@ class BillScope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ``shared`` is this cluster's part; 0 leaves them out.
     """
 
-    accounts: tuple[str, ...] = ()
-    services: tuple[str, ...] = ()
-    tags: dict[str, str] = {}
-    shared: ExactNumber = Decimal(0)
+    accounts: tuple[str, ...] = ()  # Accounts; none named: all.
+    services: tuple[str, ...] = ()  # Services; none named: all.
+    tags: dict[str, str] = {}  # Tags that a line has.
+    shared: ExactNumber = Decimal(0)  # Part of lines without these tags.
 
 
 class CurrencyRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Worth of one unit of a currency in dollars from a day (yyyy-mm-dd) on, and who says so."""
 
-    currency: str
-    usd: Dollars
-    date: str
-    source: str
+    currency: str  # Its code.
+    usd: Dollars  # Dollars that one unit is worth.
+    date: str  # Day from which on, as 2026-11-01.
+    source: str  # Who says so.
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,9 +126,9 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     and replaces those that it names, on the same scale.
     """
 
-    files: tuple[str, ...] = ()
-    charges: tuple[str, ...] = ()
-    overrides: dict[str, Dollars] = {}
-    currencies: tuple[CurrencyRate, ...] = ()
-    max_age_days: int = 30
-    throughput: dict[str, dict[str, float]] = {}
+    files: tuple[str, ...] = ()  # Catalogue files, beside the policy.
+    charges: tuple[str, ...] = ()  # Files of what a bill's codes cost.
+    overrides: dict[str, Dollars] = {}  # Dollars an hour by "TYPE/CAPACITY".
+    currencies: tuple[CurrencyRate, ...] = ()  # Rates of other currencies.
+    max_age_days: int = 30  # Days after which a price is told as old.
+    throughput: dict[str, dict[str, float]] = {}  # Speed by class and GPU model.

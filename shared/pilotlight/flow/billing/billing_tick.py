@@ -78,8 +78,8 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     did += ladder_steps.climb(deps, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
         did += stop_queues(deps)
-    if deps.policy.rules:
-        did += pool_readings.measure(deps, now) if pool_readings.asks_for_utilisation(deps.policy.rules) else ()
+    if deps.policy.asks_for_use:
+        did += pool_readings.measure(deps, now)
     if any(rules.reclaim is not None for rules in deps.policy.classes.values()):
         from pilotlight.flow.reclaim import reclaim_owners
 

@@ -5,13 +5,11 @@ rules: read by looks, gone when old. Unused capacity is for the month's report: 
 first tick, up to then nothing of it is counted.
 """
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.errors import BadInput, Denied, Retry
-from pilotlight.facts.limits.rule_policy import Rule
 from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import PAID_IDLE, POOL_USE, PRICES
@@ -25,11 +23,6 @@ AGAIN_S = HOUR
 """After they could not be read they are asked for again in so long."""
 
 WEEK = timedelta(days=7)
-
-
-def asks_for_utilisation(rules: Iterable[Rule]) -> bool:
-    """True where a rule asks for utilisation."""
-    return any(r.when.utilisation_below is not None or r.when.utilisation_above is not None for r in rules)
 
 
 def measure(deps: Deps, now: datetime) -> tuple[str, ...]:

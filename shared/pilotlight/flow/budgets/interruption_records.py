@@ -199,13 +199,15 @@ _WHEN = {
     "node-age": "when its pods have moved",
     "back-to-spot": "when its pod has moved",
     "sick-gpu": "when its pods have moved",
+    "off-hours": "when its pods have left",
 }
 
-_NEXT: dict[StopKind, str] = {
+_NEXT: dict[str, str] = {
     "hard-cap": "saved, drained and released before that; nothing new is bought for it",
     "max-runtime": "saved, drained and released before that; nothing new is bought for it",
+    "off-hours": "saved, evicted as their disruption budgets allow, and released; nothing is bought there meanwhile",
 }
-"""What is done next at a stop of our own: no cloud takes anything, and nothing takes its place."""
+"""What is done next at an end of our own: no cloud takes anything, and nothing takes its place."""
 
 _STOPPED: dict[StopKind, str] = {
     "hard-cap": "it was released before what its budget holds for it ended",
@@ -242,8 +244,7 @@ def _stop(found: Interruption) -> StopKind | None:
 
 
 def _next(found: Interruption) -> str:
-    stop = _stop(found)
-    return _COMES[found.truth] if stop is None else _NEXT[stop]
+    return _NEXT.get(found.kind, _COMES[found.truth])
 
 
 def _how_over(found: Interruption) -> str:

@@ -104,7 +104,7 @@ class Act:
             self._release(call, sending)
         self.tally = self.tally.count_call(step.call, sending.step.state)
         if sending.step.count and sending.step.state in ("done", "denied") and sending.step.code != "there":
-            nodes, limits = sending.step.count, self.deps.policy.limits
+            nodes, limits = sending.step.count, self.deps.policy.caps.ten_minutes
             self.memory = remember_call(self.memory, call, nodes, self.record.at, limits)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:

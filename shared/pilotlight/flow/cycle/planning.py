@@ -106,7 +106,7 @@ def _look(deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool,
         unsettled=snapshot.unsettled,
         gives=aim.gives,
         ahead=_ahead(deps, snapshot, aim) if aim.queues else NOBODY_AHEAD,
-        use=_use(deps) if deps.policy.rules else None,
+        use=_use(deps) if deps.policy.asks_for_use else None,
         asks=asks,
     )
 

@@ -166,7 +166,7 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
 
 def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
     """The memory with what these calls came to, for the limits of ten minutes; one that may still land counts."""
-    if deps.policy.limits == Limits():
+    if deps.policy.caps.ten_minutes == Limits():
         return snapshot.memory
     moments = {one.record.at for one in left}
     turns = [turn for turn in recent(snapshot.memory.turns, snapshot.now) if turn.at not in moments]

@@ -45,6 +45,10 @@ class Word(NamedTuple):
     due: datetime | None = None
 
 
+BURST_S = 60.0
+"""Seconds in which alerts of one kind count as one burst."""
+
+
 def fan_out(desk: Desk, alert: Alert, *, dry_run: bool = False) -> Answer:
     """Tell one alert, and what is due besides. Raises ``Throttled`` where the store could not keep it."""
     # An end goes where its beginning was told, however severe it is itself.
@@ -83,9 +87,6 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     """Tell one channel, now or later. Raises ``Retry`` where the store does not take it: it must come again."""
     rules, now = desk.rules(name), desk.now()
     quiet = quiet_until(rules.quiet_hours, alert, now)
-    drops = rules.quiet_hours is not None and rules.quiet_hours.drop_info and alert.severity == "info"
-    if quiet and drops and not alert.resolved:
-        return Word("dropped: quiet hours")
     before, first = _looked(desk, name, alert)
     if alert.resolved and first is None and later_end(before, alert):
         end_came_first(desk, name, alert)
@@ -165,13 +166,13 @@ def _burst_end(desk: Desk, name: str, alert: Alert) -> datetime | None:
     if not rules.group_after:
         return None
     kind = blake2b(f"{alert.kind}\0{alert.resolved}".encode(), digest_size=8).hexdigest()
-    of_kind, window = f"{alert.cluster}/{name}/{kind}", timedelta(seconds=rules.group_window)
+    of_kind, window = f"{alert.cluster}/{name}/{kind}", timedelta(seconds=BURST_S)
     for _ in range(MOST_COUNTS):
         old = BURST.get(desk.state, of_kind)
-        burst = count_alert(old.value if old else None, now, rules.group_after, rules.group_window)
+        burst = count_alert(old.value if old else None, now, rules.group_after, BURST_S)
         version = old.version if old else ABSENT
         try:
-            BURST.put(desk.state, of_kind, burst, if_version=version, ttl_s=2 * rules.group_window)
+            BURST.put(desk.state, of_kind, burst, if_version=version, ttl_s=2 * BURST_S)
         except Conflict:
             continue
         return burst.begun + window if burst.count > rules.group_after else None

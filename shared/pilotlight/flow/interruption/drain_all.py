@@ -66,19 +66,19 @@ def _begun(deps: Deps) -> PilotlightError | None:
 
 def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
     """Beginnings that the policy may ask for: rescues where a block of capacity ends soon, and moves off nodes that are
-    too old or whose GPUs are not well. They are imported where a case arises."""
-    classes = deps.policy.classes.values()
-    ends = any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values())
-    old, sick = any(c.at_max_age == "move" for c in classes), any(c.at_sick_gpu == "move" for c in classes)
-    if ends or old or sick:
-        from pilotlight.flow.interruption import own_moves
+    too old, whose GPUs are not well, or whose off-hours begin. They are imported where a case arises."""
+    may = {why for rules in deps.policy.classes.values() for why in rules.may_move}
+    due = {
+        "begin_before_block_ends": any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()),
+        "begin_off_old": "max-age" in may,
+        "begin_off_sick": "sick-gpu" in may,
+        "begin_off_hours": "off-hours" in may,
+    }
+    for begin, is_due in due.items():
+        if is_due:
+            from pilotlight.flow.interruption import own_moves
 
-        if ends:
-            yield own_moves.begin_before_block_ends
-        if old:
-            yield own_moves.begin_off_old
-        if sick:
-            yield own_moves.begin_off_sick
+            yield getattr(own_moves, begin)
 
 
 def look_with_drains(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:

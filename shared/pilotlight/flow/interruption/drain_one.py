@@ -22,6 +22,7 @@ from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,
     BACK,
     GONE,
+    OFF_HOURS,
     OUR_OWN,
     STOP_KINDS,
     Interruption,
@@ -200,7 +201,7 @@ class NodeDrain(Saving):
     @property
     def holds_room(self) -> bool:
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
-        return self.found.replaced and not self.found.is_over and self.found.kind not in STOP_KINDS
+        return self.found.replaced and not self.found.is_over and self.found.kind not in (*STOP_KINDS, OFF_HOURS)
 
     def _who_hold_room(self) -> "Sequence[NodeDrain]":
         others = self.beside or [
@@ -219,7 +220,7 @@ class NodeDrain(Saving):
             verdict="release",
             why=f"{self.found.kind}: {why}",
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
-            forced=self.found.kind not in AT_LEISURE,
+            forced=self.found.kind not in (*AT_LEISURE, OFF_HOURS),
             unless_busy=self.found.kind in STOP_KINDS and not node.gpu_pods,
             taken=self.found.kind == "spot-interruption",
             spent_usd=billed_cost(self.offering, (self.now - node.created_at).total_seconds())

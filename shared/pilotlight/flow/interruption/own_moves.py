@@ -12,11 +12,11 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import CORDON_S, moves_on, unsaved_work
 from pilotlight.decide.interruption.verify_notice import SOONER
-from pilotlight.decide.limits.policy_schedule import effective
+from pilotlight.decide.limits.policy_schedule import effective, in_window
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption.interruption import LEAD_S, RENEW, SICK, Interruption
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.interruption.interruption import LEAD_S, OFF_HOURS, RENEW, SICK, Interruption
 from pilotlight.facts.interruption.notice_kinds import WORLD, NoticeCloud
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
@@ -27,6 +27,9 @@ from pilotlight.flow.observe.known_instances import without_stopped
 from pilotlight.flow.records import brake_records, node_marks
 from pilotlight.ports.state import ABSENT
 
+NOTICE = timedelta(minutes=30)
+"""People are told of off-hours so long before pods leave."""
+
 AGAIN = timedelta(days=1)
 """A node whose pods did not move is asked about again after so long."""
 
@@ -35,7 +38,7 @@ _CLOUDS: tuple[NoticeCloud, ...] = get_args(NoticeCloud)
 
 def begin_off_old(deps: Deps) -> None:
     """Begin one replacement in each pool that acts and where none of its nodes is on its way out."""
-    if not any(pool.max_age or pool.drift == "replace" for pool in deps.policy.pools.values()):
+    if not any(pool.renew.asks for pool in deps.policy.pools.values()):
         return
     from pilotlight.decide.nodes.node_age import movable
 
@@ -43,33 +46,35 @@ def begin_off_old(deps: Deps) -> None:
     going = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}
     pools = deps.pools.describe()
     view, _ = without_stopped(deps.observe(), pools)
-    policy = effective(deps.policy, now) if deps.policy.schedules else deps.policy
+    policy = effective(deps.policy, now)
     others = other_autoscalers(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not move_tried_lately(deps, n, now)], pools, policy, now):
-        held = node.pool in going or node.pool in others or brake_records.pause_reason(deps.state, deps.name, node.pool)
-        if not held and deps.mode_of(node.pool) == "act" and policy.pools[node.pool].handled_by == "pilotlight":
+        if node.pool not in going and node.pool not in others and _is_ours(deps, node, now):
             open_move(deps, node, RENEW, why, now)
 
 
 def move_tried_lately(deps: Deps, node: Node, now: datetime) -> bool:
     """True where it was tried of late to move a node's pods."""
     last = interruption_records.last_filed(deps, node.instance or node.name) if node.gpu_pods else None
-    return last is not None and last.kind in (RENEW, SICK) and now - last.received_at < AGAIN
+    return last is not None and last.kind in (RENEW, SICK, OFF_HOURS) and now - last.received_at < AGAIN
 
 
-def open_move(deps: Deps, node: Node, kind: Literal["node-age", "sick-gpu"], why: str, now: datetime) -> None:
-    """Begin to move a node's pods: the record from which ticks carry it on."""
+def open_move(
+    deps: Deps, node: Node, kind: Literal["node-age", "sick-gpu", "off-hours"], why: str, now: datetime
+) -> None:
+    """Begin to move a node's pods: the record from which ticks carry it on. Off-hours begin half an hour after."""
     offering = next((one for one in deps.offerings if one.pool == node.pool), None)
     if offering is None:  # Without a price nothing is bought in its place.
         return
-    price = offering.usd_per_hour
+    price, begin = offering.usd_per_hour, now + NOTICE if kind == OFF_HOURS else now
     found = Interruption(
         cluster=deps.name,
         instance=node.instance or node.name,
         kind=kind,
         received_at=now,
-        begin=now,
-        until=now + timedelta(seconds=CORDON_S),
+        begin=begin,
+        until=begin + timedelta(seconds=CORDON_S),
+        replaced=kind == OFF_HOURS,
         pool=node.pool,
         node=node.name,
         ours=True,
@@ -92,23 +97,46 @@ def begin_off_sick(deps: Deps) -> None:
     view = deps.observe()
     others = other_autoscalers(deps.policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
-        if node.name not in closed or not node.gpu_pods or node.pool in going or node.pool in others:
+        if node.name not in closed or node.pool in going or node.pool in others or not _is_ours(deps, node, now):
             continue
-        rules = deps.policy.pools.get(node.pool)
-        ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"
-        if (
-            not ours
-            or brake_records.pause_reason(deps.state, deps.name, node.pool)
-            or move_tried_lately(deps, node, now)
-        ):
-            continue
-        if all(moves_on(pod, _says(deps, pod)) for pod in node.gpu_pods):
+        if all(moves_on(pod, deps.policy, "sick-gpu") for pod in node.gpu_pods):
             open_move(deps, node, SICK, closed[node.name], now)
             going.add(node.pool)
 
 
-def _says(deps: Deps, pod: BoundPod) -> str:
-    return deps.policy.of_class(pod.workload_class or "batch").at_sick_gpu  # type: ignore[arg-type]
+def _is_ours(deps: Deps, node: Node, now: datetime) -> bool:
+    """True for a node with work that we may empty: its pool acts, nobody paused it, and it was not tried of late."""
+    rules = deps.policy.pools.get(node.pool)
+    ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"
+    paused = ours and brake_records.pause_reason(deps.state, deps.name, node.pool)
+    return bool(ours and node.gpu_pods) and not paused and not move_tried_lately(deps, node, now)
+
+
+def begin_off_hours(deps: Deps) -> None:
+    """Begin to empty the nodes whose pods' classes a rule has leave their pool from half an hour on, and which consent.
+
+    All of a pool at once: nothing is bought there for them while the rule holds. What a disruption budget keeps half an
+    hour beyond that goes on working until the next day.
+    """
+    now, policy = deps.now(), deps.policy
+    leave = {
+        (pool, kind): rule.name
+        for rule in policy.rules
+        if rule.does.evict and rule.when.time is not None and in_window(rule.when.time, now + NOTICE)
+        for pool, kinds in rule.does.avoid.items()
+        for kind in kinds
+        if "off-hours" in policy.of_class(kind).may_move
+    }
+    if not leave:
+        return
+    going = {kept.found.instance for kept in interruption_records.open_interruptions(deps)}
+    view = deps.observe()
+    others = other_autoscalers(policy, view, deps.pools.describe(), now)
+    for node in sorted(view.nodes, key=lambda one: one.name):
+        rules = {leave.get((node.pool, pod.workload_class or "batch"), "") for pod in node.gpu_pods}  # type: ignore[arg-type]
+        known = (node.instance or node.name) in going or node.pool in others
+        if rules and "" not in rules and not known and _is_ours(deps, node, now):
+            open_move(deps, node, OFF_HOURS, f"rule {', '.join(sorted(rules))}: off-hours begin", now)
 
 
 def begin_before_block_ends(deps: Deps) -> None:

@@ -21,6 +21,7 @@ from pilotlight.decide.offers.joined_nodes import of_other_types, with_learnt
 from pilotlight.errors import Denied, NoCapacity
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Hits, Memory, Quarantine
+from pilotlight.facts.messages import STALE_S
 from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
 from pilotlight.facts.workload import LAUNCH_OWED, Finding, PodDemand
 from pilotlight.flow.deps import Deps
@@ -301,7 +302,7 @@ def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: d
     """The memory with what could not be launched, and is not too old to still hold."""
     for pool in pools:
         late = pool.refusal
-        if late is None or (late.at and (now - late.at).total_seconds() > deps.policy.max_event_age):
+        if late is None or (late.at and (now - late.at).total_seconds() > STALE_S):
             continue
         claim = f"{deps.name}/{late.identity}"
         if EVENT.get(deps.state, claim) is None:

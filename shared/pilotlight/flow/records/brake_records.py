@@ -85,7 +85,7 @@ def spend_approvals(deps: Deps, record: Record) -> None:
 
 def _given(deps: Deps) -> list[Approval]:
     """Every approval that is known, the newest last."""
-    if deps.policy.approve_over == ApproveOver():
+    if deps.policy.caps.approve_over == ApproveOver():
         return []
     found = (entry.value for entry in APPROVED.scan(deps.state, f"{deps.name}/"))
     return sorted(found, key=lambda grant: grant.granted_at)

@@ -138,7 +138,7 @@ def _binds(policy: Policy) -> Iterator[Check]:
             verdict="warning",
             what="the scheduler asks no budget: pods bind to idle nodes, their team pays from the next look, and "
             f"{', '.join(loose)} run to their end beyond a hard budget",
-            fix="write at_hard_cap: stop for these classes, give pools homes, or queue the work: pilotlight kueue take",
+            fix="write may_move: [hard-cap] for these classes, give pools homes, or queue: pilotlight kueue take",
         )
 
 

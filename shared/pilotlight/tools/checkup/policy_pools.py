@@ -62,12 +62,12 @@ def _there(name: str, pool: PoolPolicy, nodes: Sequence[SeenNode], clouds: Mappi
 
 def _least(name: str, pool: PoolPolicy, price: Decimal | None) -> Iterator[Check]:
     """A minimum is paid for around the clock: "scale to zero" with min 1 is not."""
-    least = max(pool.min, pool.warm)
+    least = max(pool.min, pool.spares.warm)
     if not least:
         return
-    key = "min" if pool.min >= pool.warm else "warm"
+    key = "min" if pool.min >= pool.spares.warm else "spares.warm"
     cost = f": {cents(least * price * MONTH_H)} a month of {MONTH_H} h" if price is not None else ""
-    fix = f"set pools.{name}.{key} to 0, or warm by a schedule in the hours that need it"
+    fix = f"set pools.{name}.{key} to 0, or warm by a rule in the hours that need it"
     yield _check("pool-min", name, "warning", f"{key} {least} keeps {_nodes(least)} lit around the clock{cost}", fix)
 
 

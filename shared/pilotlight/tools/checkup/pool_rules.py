@@ -21,10 +21,10 @@ def rule_checks(
         found = [*_ends_work(name, state.rules), *_sizes(name, pool, state.rules), *_zones(name, pool, state.rules)]
         if name in groups:
             found += hand_checks(name, pool, groups[name])
-        asked = 0 if pool.standby == "auto" else pool.standby
+        asked = 0 if pool.spares.stopped == "auto" else pool.spares.stopped
         if state.standby > asked:
             beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"
-            fix = f"remove the warm pool of {state.rules.group}, or set pools.{name}.standby to {state.standby}"
+            fix = f"remove the warm pool of {state.rules.group}, or set pools.{name}.spares.stopped to {state.standby}"
             found.append(_check("pool-standby", name, "warning", f"has {beyond}", fix))
         yield from found
         if not found:

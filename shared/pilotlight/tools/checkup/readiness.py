@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from pilotlight.facts.limits.checks import Check
+from pilotlight.facts.money.money_policy import ApproveOver
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.survey_facts import SeenSet, Survey
 
@@ -91,13 +92,13 @@ ITEMS: tuple[Seen | Says | Try, ...] = (
          lambda p, _: any(v is not None for v in (p.caps.nodes, p.caps.gpus, p.caps.usd_per_hour)),
          "write caps: {gpus: 16} or usd_per_hour"),
     Says("autoscaling", "limits", "a limit on change within ten minutes",
-         lambda p, _: p.limits.nodes_added is not None or p.limits.usd_per_hour_added is not None,
-         "write limits: {nodes_added: 10}"),
+         lambda p, _: p.caps.ten_minutes.nodes_added is not None or p.caps.ten_minutes.usd_per_hour_added is not None,
+         "write caps: {ten_minutes: {nodes_added: 10}}"),
     Says("autoscaling", "approval", "large purchases wait for a person",
-         lambda p, _: p.approve_over.nodes is not None or p.approve_over.usd_per_hour is not None,
-         "write approve_over: {usd_per_hour: 100}"),
-    Says("autoscaling", "schedules", "working hours have warm nodes, or nights none", lambda p, _: bool(p.schedules),
-         "write schedules where waiting in working hours costs people's time"),
+         lambda p, _: p.caps.approve_over != ApproveOver(), "write caps: {approve_over: {usd_per_hour: 100}}"),
+    Says("autoscaling", "schedules", "working hours have warm nodes, or nights none",
+         lambda p, _: any(rule.when.time for rule in p.rules),
+         "write a rule for working hours where waiting in them costs people's time"),
     Says("autoscaling", "wait", "waiting has a price", lambda p, _: p.value_of_wait > 0,
          "set value_of_wait: relighting and keeping are weighed by it"),
     Seen("autoscaling", "replicas", "replicas follow load", ("keda", "prometheus-adapter"),

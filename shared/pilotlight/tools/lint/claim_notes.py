@@ -48,7 +48,7 @@ def runs_held(budget: Budget, policy: Policy) -> dict[str, Seconds]:
 
     Of classes that may be stopped at its cap that is the first stretch.
     """
-    if budget.usd is None and budget.gpu_hours is None:
+    if budget.period == "hour":
         return {}
     return {name: _run_held(budget, policy.of_class(name)) for name in classes_of(budget)}
 

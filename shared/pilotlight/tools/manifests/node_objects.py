@@ -16,7 +16,7 @@ def nodepools(pools: Sequence[Sold], node_class: str) -> Iterator[Object]:
         spec: Object = {
             "requirements": [{"key": key, "operator": "In", "values": values} for key, values in wanted],
             "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node_class},
-            "expireAfter": f"{int(each.pool.max_age // 3600)}h" if each.pool.max_age else "Never",
+            "expireAfter": f"{int(each.pool.renew.max_age // 3600)}h" if each.pool.renew.max_age else "Never",
         }
         if each.pool.taints:
             spec["taints"] = [_taint(t.key, t.value, t.effect) for t in each.pool.taints]

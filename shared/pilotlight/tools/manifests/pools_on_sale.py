@@ -73,8 +73,7 @@ def teams(policy: Policy, pools: Iterable[Sold], namespaces: Mapping[str, str]) 
 def _affordable(budget: Budget, usd_per_gpu: Decimal | None) -> int | None:
     """GPUs that the budget pays for at once, for an hour; None where it says nothing of that."""
     found = [budget.gpu_hours] if budget.gpu_hours is not None else []
-    dollars = [usd for usd in (budget.usd_per_hour, budget.usd) if usd is not None]
-    found += [usd / usd_per_gpu for usd in dollars] if usd_per_gpu else []
+    found += [budget.usd / usd_per_gpu] if budget.usd is not None and usd_per_gpu else []
     return max(0, int(min(found))) if found else None
 
 

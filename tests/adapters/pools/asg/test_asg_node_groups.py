@@ -21,7 +21,7 @@ from pilotlight.adapters.aws_api import services
 from pilotlight.adapters.aws_api.signing import Keys, signed_rest
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.limits.pool_handover import Taken
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.policy import PoolPolicy, SparePolicy
 from pilotlight.ports.clouds import CloudAccount
 from pilotlight.tools.install import asg_handover, node_groups
 from pilotlight.tools.install.hand_over import Cloud, take_over
@@ -29,7 +29,7 @@ from pilotlight.tools.install.handover import KEPT, Handover
 from pilotlight.tools.install.handover_steps import back, forth, take
 
 NOW = datetime(2026, 11, 22, 16, 0, tzinfo=UTC)
-RULES = PoolPolicy(instance_type="one", max=100, standby=2)
+RULES = PoolPolicy(instance_type="one", max=100, spares=SparePolicy(stopped=2))
 
 
 @contextmanager

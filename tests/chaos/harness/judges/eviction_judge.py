@@ -68,6 +68,6 @@ class EvictionJudge:
     def _unfair(self, job: WorldJob, stopped: list[str]) -> str:
         """What is wrong with a stop, if anything."""
         left_s = job.start_s + max(d.shape.max_run_s for d in job.demands) - self._world.now_s
-        if any(self._policy.classes[d.shape.workload_class].at_hard_cap == "stop" for d in job.demands):
+        if any(self._policy.classes[d.shape.workload_class].stops for d in job.demands):
             return next((self._stops[id] for id in stopped if self._stops[id]), "")
         return f"{left_s:.0f} s before the end of its whole run" if left_s > CLOCKS_S else ""

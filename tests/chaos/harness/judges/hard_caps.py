@@ -30,7 +30,7 @@ Stretch = tuple[Seconds, Seconds]
 def passed(books: StrangersBooks, now_s: Seconds, down: Sequence[Outage], told: Told) -> Iterator[str]:
     """Every hard limit of dollars or GPU-hours that was passed by more than may be, or of which nobody was told."""
     blind = list(_blind(down))
-    for budget in (b for b in books.budgets if b.usd_per_hour is None and b.hard):
+    for budget in (b for b in books.budgets if b.period != "hour" and b.hard):
         nodes = [node for node in books.of(budget) if not node.glimpsed]
         for day in days(budget, 0.0, now_s):
             if any(node.frozen and not books.stops(node) and node.lived_s(day, now_s) for node in nodes):

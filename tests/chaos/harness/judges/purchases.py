@@ -156,7 +156,7 @@ class Purchases:
         able = sum(
             1 for d in waiting if d.shape.gpu.count <= machine.gpus and self._world.need(d.shape).allows(machine)
         )
-        if booting > able + rules.min + rules.warm:
+        if booting > able + rules.min + rules.spares.warm:
             self._broke(kind, f"{worker}: {booting} nodes of {pool} boot and {able} pods wait that could use them")
 
     def _part_of_gang(self, worker: str, buy: Buy, decision: str) -> None:

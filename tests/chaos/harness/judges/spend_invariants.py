@@ -69,7 +69,7 @@ class SpendInvariants:
 
     def __init__(self, books: StrangersBooks, budgets: tuple[Budget, ...]) -> None:
         self._books = books
-        self._budgets = {budget.name: budget for budget in budgets if budget.usd_per_hour is None}
+        self._budgets = {budget.name: budget for budget in budgets if budget.period != "hour"}
         self._looks: list[_Look] = []
         self._broken_off: list[_Look] = []
         self._rungs: dict[str, _Rung] = {}

@@ -231,8 +231,8 @@ class StrangersBooks:
 
     def _committed(self, budget: Budget, world: World, looked_s: Seconds) -> tuple[Decimal, Decimal]:
         ours = {id: entry for id, entry in self._nodes.items() if _counts(budget, entry)}
-        if budget.usd_per_hour is not None:
-            return sum((e.price for e in ours.values() if e.ended_s is None), Decimal(0)), budget.usd_per_hour
+        if budget.period == "hour":
+            return sum((e.price for e in ours.values() if e.ended_s is None), Decimal(0)), limit_of(budget)
         day, total = next(days(budget, world.now_s)), Decimal(0)
         if world.now_s < day.start_s + EVE_S:
             return total, limit_of(budget)
@@ -249,7 +249,7 @@ class StrangersBooks:
         """The hard budgets of a node that surely have room for all that is lit and held now; none where one has not."""
         with self._lock:
             entry = self._nodes[id]
-            budgets = [b for b in self.budgets if b.hard and b.usd_per_hour is None and _counts(b, entry)]
+            budgets = [b for b in self.budgets if b.hard and b.period != "hour" and _counts(b, entry)]
             full = any(self._full(b, day, now_s) for b in budgets for day in days(b, now_s, now_s + STRETCH_S))
             return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
 
@@ -275,7 +275,7 @@ class StrangersBooks:
     def settled_wrongly(self, accounts: Mapping[str, bytes], now_s: Seconds) -> Iterator[str]:
         """Accounts (by budget/measure/window) charged less than their nodes cost, or more than their holds span."""
         for budget in self.budgets:
-            if budget.usd_per_hour is not None:
+            if budget.period == "hour":
                 continue
             for day in days(budget, 0.0, now_s):
                 key = f"{budget.name}/{'usd' if budget.usd is not None else 'gpu_hours'}/{day.name}"

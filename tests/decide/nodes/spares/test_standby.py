@@ -23,7 +23,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
 from pilotlight.units import clock_seconds
 
 T4_STOPS = replace(T4, wake_s=60.0, standby_usd_per_hour=Decimal("0.01"))
@@ -102,7 +102,7 @@ def test_a_stopped_node_goes_when_its_disk_costs_more() -> None:
 @pytest.mark.parametrize(("number", "left"), [(0, []), (1, ["s0"]), (3, ["s0", "s1"])])
 def test_a_number_in_the_policy_is_kept(number: int, left: list[str]) -> None:
     """``standby: N`` keeps N, whatever they were started for."""
-    made = judged([], state(0, 2), Memory(), rules(standby=number), explain=True)
+    made = judged([], state(0, 2), Memory(), rules(spares=SparePolicy(stopped=number)), explain=True)
     assert [name for name, verdict, _ in made if verdict == "keep"] == left
 
 
@@ -166,4 +166,4 @@ def test_what_starts_really_took_counts_in_place_of_the_catalogues_word() -> Non
 )
 def test_a_place_to_stand_by_is_made_where_nodes_ever_may(offering: Offering, standby: object, stands: bool) -> None:
     """What taking a pool over asks before it makes one."""
-    assert stands_by(offering, PoolPolicy(instance_type="t", standby=standby)) is stands  # type: ignore[arg-type]
+    assert stands_by(offering, PoolPolicy(instance_type="t", spares=SparePolicy(stopped=standby))) is stands  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.units import HOUR
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=24 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=24 * HOUR, may_move=("hard-cap",))
 KEEP = ClassPolicy(gpu_models="any", idle_timeout=600, max_runtime=2 * HOUR)
 CAP = Decimal(6)
 

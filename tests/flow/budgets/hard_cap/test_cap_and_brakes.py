@@ -10,7 +10,7 @@ from cap_stage import STOP, capped, days, pod
 from msgspec.structs import replace as with_
 from stage import Stage
 
-from pilotlight.facts.money.money_policy import Limits
+from pilotlight.facts.money.money_policy import Caps, Limits
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import brake_records
 from pilotlight.units import HOUR
@@ -26,7 +26,7 @@ def ten_idle(limits: Limits, **blockers: Resident) -> Stage:
 
     Idling is cheap by the policy: only the end of the cap puts them out.
     """
-    on = capped(CAP, with_(STOP, idle_timeout=5 * HOUR), pools=POOL, limits=limits)
+    on = capped(CAP, with_(STOP, idle_timeout=5 * HOUR), pools=POOL, caps=Caps(ten_minutes=limits))
     for n in range(NODES - 1):
         pod(on, f"p{n}", 600)
     on.event(pod(on, "last", 600))
@@ -65,7 +65,7 @@ def test_a_persons_pause_holds_at_the_end_of_a_hard_cap_and_people_are_told_what
 
 def test_a_limit_of_ten_minutes_still_holds_what_only_idles() -> None:
     """Two nodes idle past their time while the hard budget has room: one goes, the other ten minutes later."""
-    on = capped(Decimal(100), limits=Limits(nodes_removed=1))
+    on = capped(Decimal(100), caps=Caps(ten_minutes=Limits(nodes_removed=1)))
     pod(on, "a", 600)
     on.event(pod(on, "b", 600))
     on.minutes(60)

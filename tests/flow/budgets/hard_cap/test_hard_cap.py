@@ -24,7 +24,7 @@ from pilotlight.world.faults import Faults
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))
 KEEP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR)
 
 
@@ -214,7 +214,7 @@ def test_without_consent_nothing_is_stopped() -> None:
     (alert,) = [a for a in on.alerts if a.kind == "finding-budget-endless"]
     assert alert.what == "class batch runs on past a hard budget"
     assert alert.why.startswith("classes.batch.max_runtime is not written, and hard budget all counts this class")
-    assert alert.why.endswith("or at_hard_cap: stop, or hard: false for the budget")
+    assert alert.why.endswith("or may_move: [hard-cap], or hard: false for the budget")
 
 
 def test_a_stretch_is_renewed_while_there_is_room() -> None:
@@ -254,7 +254,7 @@ def test_looks_say_when_a_stop_would_have_to_begin() -> None:
 
 def test_an_empty_node_that_is_held_for_no_further_goes_in_time_for_who_looks_only_when_asked() -> None:
     """A cap that another node's work has used up: the idle one is given back before what is held for it is spent."""
-    idle = ClassPolicy(gpu_models="any", idle_timeout=2 * HOUR, max_runtime=24 * HOUR, at_hard_cap="stop")
+    idle = ClassPolicy(gpu_models="any", idle_timeout=2 * HOUR, max_runtime=24 * HOUR, may_move=("hard-cap",))
     on = stage("0.5", idle)
     on.event(on.submit("a", run_s=240))
     on.minutes(9)

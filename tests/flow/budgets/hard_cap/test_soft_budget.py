@@ -10,7 +10,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.units import HOUR
 
-STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, at_hard_cap="stop")
+STOP = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))
 
 
 @pytest.mark.parametrize("hard", [False, True], ids=["soft", "hard"])

@@ -23,7 +23,7 @@ version: 1
 pools: {t4: {instance_type: g4dn.xlarge}}
 budgets:
   - {name: research, scope: {team: research}, usd: 200, period: month}
-  - {name: rate, usd_per_hour: 50}
+  - {name: rate, usd: 50, period: hour}
 """
 
 

@@ -26,7 +26,7 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.facts.money.money_policy import ApproveOver, Budget
+from pilotlight.facts.money.money_policy import ApproveOver, Budget, Caps
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, ledger
@@ -135,7 +135,7 @@ def test_each_function_says_when_it_last_worked() -> None:
 
 def test_what_waits_for_approval_is_all_that_the_decision_asks_for() -> None:
     """What ``approve`` would allow, whatever the look of this moment would ask for."""
-    on = Stage(approve_over=ApproveOver(usd_per_hour=Decimal(1)))
+    on = Stage(caps=Caps(approve_over=ApproveOver(usd_per_hour=Decimal(1))))
     pods = [on.submit(name, gpus=8, gpu_models=("A100",)) for name in ("first", "second")]
     on.event(pods[1])
     [(decision, held)] = [(r.id, r.plan.held) for r in ledger.filed_records(on.deps.state, "c") if r.plan.held]
@@ -147,7 +147,7 @@ def test_what_waits_for_approval_is_all_that_the_decision_asks_for() -> None:
 
 def test_what_needs_a_person_is_said_first_with_what_to_do() -> None:
     """An approval by its decision, a pod that gets no node, a function that stands still, an event that was refused."""
-    on = Stage(approve_over=ApproveOver(usd_per_hour=Decimal(10)))
+    on = Stage(caps=Caps(approve_over=ApproveOver(usd_per_hour=Decimal(10))))
     on.event(on.submit("big", gpus=8, gpu_models=("A100",)))
     on.event(on.submit("odd", gpus=16, gpu_models=("A100",)))
     on.minutes(1)

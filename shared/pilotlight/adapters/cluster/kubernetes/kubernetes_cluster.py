@@ -80,7 +80,9 @@ class KubernetesCluster:
     @property
     def _lights_ahead(self) -> bool:
         """True where the policy may light nodes that no pod waits for."""
-        return bool(self._policy.schedules) or any(pool.warm or pool.min for pool in self._policy.pools.values())
+        return any(rule.does.warm for rule in self._policy.rules) or any(
+            pool.spares.warm or pool.min for pool in self._policy.pools.values()
+        )
 
     def cordon(self, node: str) -> None:
         writes.cordon(self._api, node)

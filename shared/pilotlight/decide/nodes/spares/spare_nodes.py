@@ -258,25 +258,25 @@ def spare_buys(
     empty = _empty((*run.ready, *run.booting), by_pool)
     for name, pool in sorted(policy.pools.items()):
         offering = by_pool.get(name)
-        if offering is None or not (pool.warm or pool.min or name in memory.hits):
+        if offering is None or not (pool.spares.warm or pool.min or name in memory.hits):
             continue
         offering = _in_its_best_zone(offering, run, memory)
         if _rests(offering, run, policy, memory):
             continue
         own = spares.get(name)
         pay = own.bought if own is not None else 0
-        short = max(pool.warm - empty[name], pay - empty[name], pool.min - run.headroom.by_pool[name])
+        short = max(pool.spares.warm - empty[name], pay - empty[name], pool.min - run.headroom.by_pool[name])
         if short <= 0:
             continue
         terms = run.headroom.terms(offering, None)
         count = min(short, max(0, run.headroom.room(offering, terms)[0]))
         if count > 0:
             run.headroom.add(offering, count, terms)
-            why = f"warm minimum: {pool.warm} idle, at least {pool.min} lit"
+            why = f"warm minimum: {pool.spares.warm} idle, at least {pool.min} lit"
             if own is not None and short == pay - empty[name]:
                 pays = "1 spare pays for itself" if pay == 1 else f"{pay} spares pay for themselves"
                 why = f"{pays}: the last is {own.explain(pay)}"
-            elif name in ahead and short == pool.warm - empty[name] and pool.warm <= ahead[name].nodes:
+            elif name in ahead and short == pool.spares.warm - empty[name] and pool.spares.warm <= ahead[name].nodes:
                 why = f"for {ahead[name].whom}: {ahead[name].why}"
             buys.append(_warm_buy(offering, count, terms, why))
     return tuple(buys)

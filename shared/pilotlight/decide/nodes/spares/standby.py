@@ -89,7 +89,7 @@ class Worth:
 def stands_by(offering: Offering, rules: PoolPolicy) -> bool:
     """True where nodes of an offering may ever stand by: the policy does not forbid it, and both figures are known."""
     known = offering.wake_s is not None and offering.standby_usd_per_hour is not None
-    return known and offering.capacity_type == "on-demand" and rules.standby != 0
+    return known and offering.capacity_type == "on-demand" and rules.spares.stopped != 0
 
 
 def standby_worth(offering: Offering, state: PoolState, policy: Policy, memory: Memory) -> Worth | None:
@@ -144,7 +144,7 @@ class _Pool:
 
     def __init__(self, sums: Worth, state: PoolState, policy: Policy, out: list[NodeVerdict], now_s: Seconds) -> None:
         rules = policy.pools.get(state.name)
-        self.fixed = None if rules is None or rules.standby == "auto" else rules.standby
+        self.fixed = None if rules is None or rules.spares.stopped == "auto" else rules.spares.stopped
         self.sums, self.state, self.out, self.now_s = sums, state, out, now_s
         self.lit = state.desired - sum(v.pool == state.name and v.verdict == "release" for v in out)
         self.standing = len(state.stopped)
@@ -177,7 +177,7 @@ class _Pool:
 
     def _sum(self, standing: int) -> str:
         if self.fixed is not None:
-            return f"pools.{self.state.name}.standby: {self.fixed}"
+            return f"pools.{self.state.name}.spares.stopped: {self.fixed}"
         sign = ">" if self._pays(standing) else "<"
         return f"{self.sums.explain(self.lit + standing, self.now_s)} {sign} ${self.sums.disk:f}/h for its disk"
 

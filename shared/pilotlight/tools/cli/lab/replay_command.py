@@ -213,7 +213,7 @@ def load_policy(where: str | None, value_of_wait: float | None = None) -> Policy
     if where:
         return with_value_of_wait(read_policy(read(where), where), value_of_wait)
     path = default_file("examples/policy.yaml")
-    rules = msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
+    rules = msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, caps=Caps())
     return with_value_of_wait(rules, value_of_wait)
 
 

@@ -89,7 +89,7 @@ def _none_sold(site: "App") -> str:
     """Why there is no row."""
     named = sorted({pool.instance_type for pool in site.policy.pools.values() if pool.capacity_type == "spot"})
     if not named:
-        return "the policy has no spot pool: add one with capacity_type: spot, as examples/policy.yaml shows"
+        return "the policy has no spot pool: add one with capacity_type: spot under pools"
     return (
         f"no spot price of {', '.join(named)} in catalogue {site.catalog.name}: name one that has it in "
         "PILOTLIGHT_CATALOG or prices.files, or set prices.overrides: {TYPE/spot: USD-PER-HOUR}"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pilotlight.errors import BadPolicy, Reject
+from pilotlight.errors import BadInput, BadPolicy, Reject
 from pilotlight.settings import Settings, address_beside, deployed_settings, read
-from pilotlight.units import HOUR, human
+from pilotlight.units import HOUR
 
 if TYPE_CHECKING:
-    from pilotlight.facts.limits.rule_policy import Rule
+    from pilotlight.facts.offers.catalog import Catalog
     from pilotlight.facts.policy import Policy
 
 EXIT_BAD_INPUT = 2
@@ -25,11 +25,14 @@ def register(app: typer.Typer) -> None:
 
 def check(
     policy: Annotated[str, typer.Argument(help="The policy file.", metavar="POLICY")],
+    fix: Annotated[bool, typer.Option("--fix", help="Write what can be mended without a choice, and say it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
 ) -> None:
-    """Say what is wrong with a policy file, each problem by its path. Exit code 2 when something is.
+    """Say what is wrong with a policy file, each problem by its path, and what each pool costs. Exit code 2 when
+    something is wrong.
 
-    Of a budget it tells the longest runs that it holds money for: those of the classes it counts. Where
+    Types and prices are those of the catalogue and of the policy's own files. --fix writes longest runs that a hard
+    budget asks for, and keys that are misspelt. Of a budget it tells the longest runs that it holds money for. Where
     PILOTLIGHT_CLUSTERS names many clusters it notes what the policy does not do for all of them together, and where
     PILOTLIGHT_BILLS names a bill, why this policy cannot count it.
 
@@ -38,7 +41,10 @@ def check(
     from pilotlight.codec.policy_file import read_policy
     from pilotlight.codec.policy_rules import never_ending
     from pilotlight.tools.lint.claim_notes import claim_notes, runs_held
+    from pilotlight.tools.lint.policy_sense import pool_costs, unlabelled_names, unpriced_pools
+    from pilotlight.tools.lint.rule_words import rule_in_words
 
+    mended = _fix(policy) if fix else []
     problems: list[str] = []
     budgets: dict[str, dict[str, float]] = {}
     summary = ""
@@ -46,13 +52,17 @@ def check(
     try:
         found = read_policy(read(policy), policy)
         problems = _unreadable(found, policy)
+        catalog = None if problems else _catalog(found, policy)
+        problems += [f"{policy}: {problem}" for problem in unlabelled_names(found)]
         problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
         problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed_settings())]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
+        notes += unpriced_pools(found, catalog) if catalog is not None else ()
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
-        summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.schedules, 'schedule')})"
-        summary = "\n".join([summary, *map(_rule, found.rules)])
+        summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.rules, 'rule')})"
+        costs = pool_costs(found, catalog) if catalog is not None else ()
+        summary = "\n".join([summary, *costs, *map(rule_in_words, found.rules)])
         summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
     except BadPolicy as error:
         problems = error.problems
@@ -63,14 +73,41 @@ def check(
             "problems": problems,
             "run_s_held_by_budget": budgets,
             "notes": notes,
+            "fixed": mended,
         }
         typer.echo(json.dumps(told, indent=2))
     elif not problems:
-        typer.echo("\n".join([summary, *(f"note: {note}" for note in notes)]))
+        said = [f"fixed: {line}" for line in mended]
+        typer.echo("\n".join([*said, summary, *(f"note: {note}" for note in notes)]))
     for problem in [] if as_json else problems:
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _fix(policy: str) -> list[str]:
+    """Mend a file of this machine; what was written."""
+    from pathlib import Path
+
+    from pilotlight.tools.cli.whole_file import write_whole
+    from pilotlight.tools.lint.policy_fix import fix_policy
+
+    if not Path(policy).is_file():
+        raise BadInput(f"{policy}: --fix writes a file of this machine, and this is none")
+    text, said = fix_policy(read(policy).decode(), policy)
+    if said:
+        write_whole(policy, text)
+    return list(said)
+
+
+def _catalog(found: "Policy", policy: str) -> "Catalog":
+    """The catalogue with the price files that lie beside the policy."""
+    from pilotlight.adapters.prices.price_files import FilePrices
+    from pilotlight.settings import default_file
+    from pilotlight.wiring import DEFAULT_CATALOG
+
+    first = deployed_settings().catalog or str(default_file(DEFAULT_CATALOG))
+    return FilePrices([first, *(address_beside(policy, name) for name in found.prices.files)], read).catalog()
 
 
 def _of_state(found: "Policy", settings: Settings) -> list[str]:
@@ -96,28 +133,6 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
             continue
         notes += [f"{one.subject} is not in it any more: {one.message}" for one in gone]
     return notes
-
-
-def _rule(rule: "Rule") -> str:
-    """A rule as people say it."""
-    when = rule.when
-    said = [
-        f"{when.waiting or 1} pods wait" if when.waiting or when.waited is not None else "",
-        f"the first for {human(when.waited)}" if when.waited is not None else "",
-        f"under {when.utilisation_below:.0%} of the GPUs are used" if when.utilisation_below is not None else "",
-        f"over {when.utilisation_above:.0%} of the GPUs are used" if when.utilisation_above is not None else "",
-        f"the oldest node is {human(when.node_age)} old" if when.node_age is not None else "",
-        f"{when.budget.at:.0%} of budget {when.budget.name} is spent or held" if when.budget else "",
-        f"it is {when.time.start} to {when.time.end} {when.time.timezone}" if when.time else "",
-    ]
-    pools = ", ".join(rule.pools)
-    does = {
-        "grow": f"{rule.nodes} nodes without work stay ready in {pools}",
-        "keep": f"idle nodes of {pools} stay",
-        "release": f"idle nodes of {pools} go",
-        "move": f"nothing is bought in {pools} for {', '.join(rule.classes)}",
-    }[rule.do]
-    return f"rule {rule.name}: when {' and '.join(filter(None, said))}, {does}"
 
 
 def _unreadable(found: "Policy", where: str) -> list[str]:

@@ -1,0 +1,66 @@
+"""Types, prices and names of a policy beside a catalogue, and what its pools cost."""
+
+from typing import Any
+
+import pytest
+
+from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.policy_file import read_policy
+from pilotlight.facts.policy import Policy
+from pilotlight.settings import default_file
+from pilotlight.tools.lint.policy_sense import pool_costs, unlabelled_names, unpriced_pools
+
+CATALOG = read_catalog(default_file("data/catalogs/articles.yaml").read_bytes(), "articles")
+
+
+def policy(pools: str, more: str = "") -> Policy:
+    """A policy of such pools."""
+    return read_policy(f"version: 1\npools: {{{pools}}}\n{more}", "p")
+
+
+def test_a_pool_says_what_a_node_and_all_of_it_cost() -> None:
+    """An hour and a month; what stays lit is told too."""
+    lit = "t4: {instance_type: g4dn.xlarge, max: 4, spares: {warm: 1}}"
+    (line,) = pool_costs(policy(lit, "prices: {overrides: {g4dn.xlarge/on-demand: 0.5}}"), CATALOG)
+    assert line == (
+        "pool t4: $0.50/h a node on-demand, 4 at most: $2.00/h, $1,460.00 a month; 1 stays lit: $365.00 a month"
+    )
+
+
+SENSE: dict[str, Any] = {
+    "a type that is none": (
+        "a: {instance_type: g4dn.xlrge}",
+        "pools.a.instance_type: g4dn.xlrge is no type of catalogue articles; did you mean g4dn.xlarge?",
+    ),
+    "a type like no other": ("a: {instance_type: zzz}", "pools.a.instance_type: zzz is no type of catalogue articles;"),
+    "spot without a price": (
+        "a: {instance_type: p3.8xlarge, capacity_type: spot}",
+        "pools.a.capacity_type: no spot price of p3.8xlarge is known",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pools", "said"), SENSE.values(), ids=SENSE)
+def test_a_pool_that_nothing_is_bought_for_is_told(pools: str, said: str) -> None:
+    """With what to write; such a pool has no cost."""
+    (line,) = unpriced_pools(policy(pools), CATALOG)
+    assert line.startswith(said)
+    assert not list(pool_costs(policy(pools), CATALOG))
+
+
+NAMES = {
+    "a pool": ("'my pool': {instance_type: x}", "", "pools.my pool: 'my pool' is no value of a label"),
+    "a label": ("a: {instance_type: x, labels: {'a b': c}}", "", "pools.a.labels.a b: 'a b' is no label"),
+    "a label's value": ("a: {instance_type: x, labels: {a: 'b c'}}", "", "pools.a.labels.a: 'b c' is no value"),
+    "a taint": (
+        "a: {instance_type: x, taints: [{key: 'a b', effect: NoSchedule}]}", "", "pools.a.taints[0]: 'a b=' is no",
+    ),
+    "a team": ("", "budgets: [{name: b, usd: 1, scope: {team: 'a b'}}]", "budgets[0].scope.team: 'a b' is no value"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pools", "more", "said"), NAMES.values(), ids=NAMES)
+def test_a_name_that_no_label_takes_is_a_fault(pools: str, more: str, said: str) -> None:
+    """No node or pod could ever carry it."""
+    (line,) = unlabelled_names(policy(pools, more))
+    assert line.startswith(said)
