@@ -2,16 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pilotlight.decide.offers.offerings import price_of
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, ClusterView, Node, Taint
-from pilotlight.facts.fit.matching import holds
+from pilotlight.facts.fit.matching import holds, untolerated_taint
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
-from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.place.homes import BIRTH_TAINT, but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import milli, whole
@@ -44,11 +44,14 @@ class FoundPool(NamedTuple):
 
 
 class FirstPolicy(NamedTuple):
-    """Facts behind a first policy. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed."""
+    """Facts behind a first policy. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed; ``kept_off``
+    are pods that wait and tolerate the taints of no pool.
+    """
 
     pools: tuple[FoundPool, ...]
     capacity_types: tuple[CapacityType, ...]
     assumed: tuple[str, ...]
+    kept_off: tuple[str, ...] = ()
 
     @property
     def most_nodes(self) -> int:
@@ -80,7 +83,27 @@ def first_policy(view: ClusterView, catalog: Catalog) -> FirstPolicy:
         assumed.append("batch may use spot, for a pool of it is there; other classes stay off it")
     assumed += [f"pool {one.name}: no price of {one.pool.instance_type} is known" for one in found if _unpriced(one)]
     order: tuple[CapacityType, ...] = ("reserved", "spot", "on-demand")
-    return FirstPolicy(tuple(found), tuple(kind for kind in order if kind in kinds), tuple(assumed))
+    kept_off = tuple(_kept_off(found, view.pending))
+    return FirstPolicy(tuple(found), tuple(kind for kind in order if kind in kinds), tuple(assumed), kept_off)
+
+
+NAMED = 3
+
+
+def _kept_off(found: Sequence[FoundPool], pending: Iterable[PodDemand]) -> Iterator[str]:
+    """A line a taint: the pods that wait, that no pool takes, and that lack its toleration."""
+    lacking: dict[str, list[str]] = {}
+    for pod in pending:
+        met = [untolerated_taint(but_home(one.pool.taints), pod.shape.tolerations) for one in found]
+        if met and all(met):
+            for taint in dict.fromkeys(taint for taint in met if taint is not None):
+                shown = f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+                lacking.setdefault(shown, []).append(pod.full_name)
+    for taint, pods in lacking.items():
+        more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
+        lack = "lacks" if len(pods) == 1 else "lack"
+        who = f"{', '.join(pods[:NAMED])}{more}"
+        yield f"{who} {lack} the toleration {taint}: nothing is bought for that; add it to the pods"
 
 
 def _unpriced(found: FoundPool) -> bool:
@@ -102,7 +125,7 @@ def _of_nodes(name: str, key: str, nodes: Sequence[Node], catalog: Catalog, assu
         )
     assumed.append(f"pool {key}: at most {most} nodes, twice as many as there are now")
     pool = PoolPolicy(
-        cloud=CLOUDS.get(first.cloud, "world"),
+        cloud=CLOUDS.get(first.cloud) or _cloud_of(instance_type, catalog),
         cluster_pool="" if key == name else first.pool,
         instance_type=instance_type,
         capacity_type=first.capacity_type,
@@ -112,6 +135,13 @@ def _of_nodes(name: str, key: str, nodes: Sequence[Node], catalog: Catalog, assu
     )
     gpus = f"{first.gpus} {first.gpu_model or 'GPU'}" if first.gpus else "GPUs"
     return FoundPool(key, pool, f"{len(nodes)} now, each with {gpus}", _price(pool, catalog))
+
+
+def _cloud_of(instance_type: str, catalog: Catalog) -> CloudName:
+    """Cloud that rents a type, as the catalogue has it; the built-in one where that is not known."""
+    machine = catalog.instance_types.get(instance_type)
+    named: Mapping[str, CloudName] = {**CLOUDS, **{cloud: cloud for cloud in get_args(CloudName)}}
+    return named.get(machine.cloud, "world") if machine is not None else "world"
 
 
 def _key(name: str, node: Node, taken: Sequence[FoundPool]) -> str:
@@ -160,6 +190,7 @@ def _of_pods(pending: Iterable[PodDemand], catalog: Catalog, assumed: list[str])
     usd, name, machine = min(fitting, key=lambda each: each[:2])
     asked = {one.key: one.values[0] for term in largest.shape.terms[:1] for one in term if one.operator == "In"}
     pool = PoolPolicy(
+        cloud=_cloud_of(name, catalog),
         instance_type=name,
         labels={key: value for key, value in sorted(asked.items()) if key not in {*TOLD, *labels.NAMES_A_GPU}},
         taints=tuple(

@@ -9,6 +9,7 @@ import typer
 from api_server import api_server
 from typer.testing import CliRunner
 
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.start import init_command, plan_command, policy_commands
 
@@ -35,7 +36,8 @@ def test_what_it_writes_is_fine_and_plans(tmp_path: Path) -> None:
     """check finds nothing in it, and the commands that it prints are those that go on with it."""
     said = run("init", *FILES).splitlines()
     assert said[0].startswith("wrote policy.yaml: 2 pools, from ")
-    checks, plans = (line.split()[1:] for line in said[said.index("next:") + 1 :])
+    checks = said[-1].removeprefix("next: pilotlight ").split()
+    plans = said[-2].removeprefix("then: pilotlight ").split()
     assert run(*checks).startswith("policy.yaml: fine (2 pools")
     plan = json.loads(run(*plans, "--at", "2026-11-21T01:00:00Z", "--json"))
     assert {buy["offering"] for buy in plan["buys"]} >= {"t4/g4dn.xlarge/on-demand"}
@@ -58,6 +60,25 @@ def test_it_says_the_same_as_json() -> None:
     assert (told["policy"], [*told["pools"]]) == ("mine.yaml", ["a100", "t4"])
     assert "pool t4: at most 2 nodes, twice as many as there are now" in told["assumed"]
     assert told["next"][0] == "pilotlight check mine.yaml"
+
+
+def test_a_budget_and_a_mode_are_written() -> None:
+    """The month's dollars, the longest runs that they hold, the mode of each pool; the cloud stands there too."""
+    said = run("init", *FILES, "--budget", "2000", "--mode", "advise")
+    policy = read_policy(Path("policy.yaml").read_text(), "policy.yaml")
+    assert [(budget.name, budget.usd, budget.period) for budget in policy.budgets] == [("month", 2000, "month")]
+    assert {(pool.mode, pool.cloud) for pool in policy.pools.values()} == {("advise", "eks")}
+    assert "no budget" not in said
+    assert run("check", "policy.yaml").startswith("policy.yaml: fine (2 pools")
+
+
+def test_whom_taints_keep_off_is_said_and_the_last_line_is_the_next_command() -> None:
+    """A pod that waits and lacks a toleration is named with it."""
+    said = run("init", *FILES).splitlines()
+    (kept,) = [line for line in said if "lacks the toleration" in line]
+    assert kept.startswith("ml-research/no-toleration lacks the toleration nvidia.com/gpu=present:NoSchedule:")
+    assert said[-1] == "next: pilotlight check policy.yaml"
+    assert any(line.startswith("no budget: ") for line in said)
 
 
 def test_it_may_go_to_stdout(tmp_path: Path) -> None:
@@ -92,6 +113,8 @@ def test_in_the_cluster_it_needs_no_word(tmp_path: Path, monkeypatch: pytest.Mon
     [
         pytest.param(["--pods", "x.json"], "name two files by --pods and --nodes", id="one file"),
         pytest.param([*FILES, "--context", "prod"], "name one of them", id="files and a cluster"),
+        pytest.param([*FILES, "--budget", "much"], "--budget much: is no sum of dollars", id="a budget in words"),
+        pytest.param([*FILES, "--mode", "go"], "--mode go: is no mode: write observe", id="an unknown mode"),
         pytest.param([*FILES, "-o", "gone/policy.yaml"], "cannot be written: No such file", id="a folder that is none"),
     ],
 )

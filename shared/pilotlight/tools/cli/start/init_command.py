@@ -1,17 +1,19 @@
 """``pilotlight init``: a first policy, written from what a cluster shows."""
 
-import os
 import shlex
+import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import msgspec
 import typer
 
 from pilotlight.errors import BadInput
+from pilotlight.facts.capacity import Mode
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
+from pilotlight.tools.cli.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import ClusterView
@@ -29,12 +31,17 @@ def init(
     context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
     kubeconfig: Kubeconfig = "",
     output: Annotated[str, typer.Option("--output", "-o", help="Where the policy goes; - for stdout.")] = "policy.yaml",
+    budget: Annotated[
+        str, typer.Option(help="Dollars a month that may be spent; 0 for no budget.", metavar="USD")
+    ] = "",
+    mode: Annotated[str, typer.Option(help="What may be done: observe, advise, scale-up or act.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="What was written and assumed, as JSON.")] = False,
 ) -> None:
     """Write a first policy for a cluster: its pools with GPUs, with comments on what else may be said.
 
-    Reads two files, or a cluster; says what it assumed, and what to type next. Only --force writes over a file.
+    Reads two files, or a cluster; says what it assumed, whom taints keep off, and last what to type next. On a terminal
+    it asks for a monthly budget and a mode that no option gives. Only --force writes over a file.
 
     Examples: [bold]pilotlight init --context prod[/bold];
     [bold]pilotlight init --pods pods.json --nodes nodes.json[/bold]
@@ -47,23 +54,56 @@ def init(
         raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
     if not force and output != "-" and Path(output).exists():
         raise BadInput(f"{output} is there: name another by -o, or write over it by --force")
+    usd, chosen = _usd(budget), _mode(mode)
     view, catalog, source = _from_files(pods, nodes) if pods or nodes else _from_cluster(context, kubeconfig)
+    if sys.stdin.isatty() and sys.stdout.isatty() and output != "-" and not as_json:
+        usd = _usd(typer.prompt("Dollars a month that may be spent (0: no budget)", "0")) if not budget else usd
+        chosen = _mode(typer.prompt(f"What may it do ({', '.join(MODES)})", "advise")) if not mode else chosen
     found = first_policy(view, catalog)
-    text = policy_text(found, source)
+    text = policy_text(found, source, usd, chosen)
     read_policy(text, output)
     following = _next(output, pods, nodes, context, kubeconfig)
     if output == "-":
         typer.echo(text, nl=False)
         return
-    _write(output, text)
+    write_whole(output, text)
     if as_json:
         pools = {one.name: one.pool for one in found.pools}
-        told = {"policy": output, "pools": pools, "assumed": found.assumed, "next": following}
+        told = {
+            "policy": output,
+            "pools": pools,
+            "assumed": found.assumed,
+            "next": following,
+            "kept_off": found.kept_off,
+        }
         typer.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
         return
     typer.echo(f"wrote {output}: {len(found.pools)} pool{'s' * (len(found.pools) != 1)}, from {source}")
-    for line in [*assumed_lines(found.assumed), "next:", *(f"  {command}" for command in following)]:
+    for line in [*assumed_lines(found.assumed), *found.kept_off]:
         typer.echo(line)
+    if not usd:
+        typer.echo("no budget: caps alone bound what is spent; write one by --budget USD, or under budgets")
+    typer.echo(f"then: {'; '.join(following[1:])}\nnext: {following[0]}")
+
+
+MODES: tuple[str, ...] = get_args(Mode)
+
+
+def _usd(text: str) -> Decimal | None:
+    """Dollars a month; None where none are given."""
+    try:
+        usd = Decimal(text.removeprefix("$") or 0)
+    except InvalidOperation:
+        usd = Decimal(-1)
+    if not usd.is_finite() or usd < 0:
+        raise BadInput(f"--budget {text}: is no sum of dollars: write one as 2000, or 0 for no budget")
+    return usd or None
+
+
+def _mode(text: str) -> str:
+    if text and text not in MODES:
+        raise BadInput(f"--mode {text}: is no mode: write {', '.join(MODES)}")
+    return text
 
 
 def _from_files(pods: str, nodes: str) -> "tuple[ClusterView, Catalog, str]":
@@ -88,19 +128,6 @@ def _from_cluster(context: str, kubeconfig: str) -> "tuple[ClusterView, Catalog,
     site = App(msgspec.structs.replace(settings, policy="", catalog=""), policy=Policy(version=1))
     [name] = site.clusters or ("",)
     return site.for_cluster(name).deps.cluster.observe(), site.catalog, f"cluster {name}"
-
-
-def _write(output: str, text: str) -> None:
-    """All of it or nothing: the file is put in its place when it is whole."""
-    path = Path(output)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise BadInput(f"{output}: cannot be written: {error.strerror}") from None
 
 
 def _next(output: str, pods: str, nodes: str, context: str, kubeconfig: str) -> Sequence[str]:

@@ -1,23 +1,25 @@
 """A first policy as the file that a person goes on with: what was found, and beside it what may be written."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 import yaml
 
+from pilotlight.facts.policy import DEFAULT_CLASSES
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.tools.install.first_policy import FirstPolicy, FoundPool
 
 CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
 
 
-def policy_text(found: FirstPolicy, source: str) -> str:
-    """The YAML of it. ``source`` says what was looked at."""
-    return "\n".join(_lines(found, source)) + "\n"
+def policy_text(found: FirstPolicy, source: str, usd: Decimal | None = None, mode: str = "") -> str:
+    """The YAML of it. ``source`` says what was looked at; ``usd`` are dollars a month, ``mode`` is what may be done."""
+    return "\n".join(_lines(found, source, usd, mode)) + "\n"
 
 
-def _lines(found: FirstPolicy, source: str) -> Iterator[str]:
+def _lines(found: FirstPolicy, source: str, usd: Decimal | None, mode: str) -> Iterator[str]:
     yield f"# Pilotlight's policy, begun by `pilotlight init` from {_plain(source)}."
     yield "# `pilotlight check FILE` says what is wrong with it; `pilotlight schema` prints its schema, for editors."
     yield from (f"# Assumed: {_plain(line)}." for line in found.assumed)
@@ -27,28 +29,29 @@ def _lines(found: FirstPolicy, source: str) -> Iterator[str]:
     yield "# value_of_wait: 30"
     yield ""
     yield "# Node pools that may be lit. Labels and taints are what nodes are born with: a pool at zero shows none."
-    yield "# More may be said: zones, min, warm, idle_timeout, daemonsets; mode: observe | advise | scale-up | act."
+    yield "# More may be said: zones, min, spares, idle_timeout, daemonsets; mode: observe | advise | scale-up | act."
     yield "pools:" if found.pools else "pools: {}"
     for pool in found.pools:
-        yield from _pool(pool)
+        yield from _pool(pool, mode)
     yield ""
-    yield from _classes(found)
+    yield from _classes(found, hard=usd is not None)
     yield ""
-    yield from _money(found)
+    yield from _money(found, usd)
 
 
-def _pool(found: FoundPool) -> Iterator[str]:
+def _pool(found: FoundPool, mode: str) -> Iterator[str]:
     pool = found.pool
     price = f"${found.usd_per_hour}/h {pool.capacity_type}" if found.usd_per_hour is not None else "no price is known"
     yield f"  {_flow(found.name)}:  # {_plain(found.seen)}; {price}"
     named: list[tuple[str, Any, Any]] = [
-        ("cloud", pool.cloud, "world"),
+        ("cloud", pool.cloud, None),
         ("cluster_pool", pool.cluster_pool, ""),
         ("instance_type", pool.instance_type, None),
         ("capacity_type", pool.capacity_type, "on-demand"),
         ("labels", pool.labels, {}),
         ("taints", [_taint(taint) for taint in pool.taints], []),
         ("max", pool.max, None),
+        ("mode", mode, ""),
     ]
     yield from (f"    {key}: {_flow(value)}" for key, value, usual in named if value != usual)
 
@@ -57,23 +60,28 @@ def _taint(taint: Any) -> dict[str, str]:
     return {key: value for key, value in msgspec.structs.asdict(taint).items() if value}
 
 
-def _classes(found: FirstPolicy) -> Iterator[str]:
+def _classes(found: FirstPolicy, *, hard: bool) -> Iterator[str]:
     yield "# Rules by class of work. gpu_models: any is the cheapest that fits, for pods that name no GPU; or a list."
     yield "classes:"
     for name in CLASSES:
         kinds = [kind for kind in found.capacity_types if kind != "spot" or name == "batch"]
         allowed = f", capacity_types: {_flow(kinds)}" if kinds not in ([], ["on-demand"]) else ""
-        yield f"  {name}: {{gpu_models: any{allowed}}}"
+        longest = f", max_runtime: {_RUNS[name]}" if hard else ""
+        yield f"  {name}: {{gpu_models: any{allowed}{longest}}}"
 
 
-def _money(found: FirstPolicy) -> Iterator[str]:
+_RUNS = {name: f"{int(rules.longest_run_s // 86_400)}d" for name, rules in DEFAULT_CLASSES.items()}
+"""The longest run that is held for by default: under a hard budget it is written, as consent to end there."""
+
+
+def _money(found: FirstPolicy, budget: Decimal | None) -> Iterator[str]:
     usd = found.most_usd_per_hour
     yield "# What may be lit at once, over all pools. No plan goes over it."
     yield f"caps: {{nodes: {found.most_nodes}{f', usd_per_hour: {usd}' if usd else ''}}}"
     yield ""
     yield "# What may be spent: held before a node is bought (docs/guides/budgets.md). As:"
-    yield "#   - {name: month, usd: 2000, period: month, hard: false}"
-    yield "budgets: []"
+    yield "#   - {name: research, scope: {team: research}, usd: 400, period: day}"
+    yield f"budgets: [{{name: month, usd: {budget:f}, period: month}}]" if budget is not None else "budgets: []"
     yield ""
     yield "# Where alerts go (docs/guides/alerts.md). As: {ops: {kind: slack, url_env: SLACK_URL}}"
     yield "alerts:"
