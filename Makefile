@@ -73,7 +73,7 @@ docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or
 rooms: $(STAMP) ## docs/rooms.md from the modules' first sentences
 	$(BIN)/python scripts/rooms.py --write
 
-reference: $(STAMP) ## docs/reference/commands.md from the commands themselves
+reference: $(STAMP) ## docs/reference from the commands and the types of the policy
 	$(BIN)/python scripts/reference.py --write
 
 build/axe/.installed: ## For the tests of pages with a screen reader in mind (needs npm)

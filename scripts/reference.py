@@ -1,4 +1,4 @@
-"""Writes docs/reference/commands.md from the commands themselves: each with its text, its arguments and its options."""
+"""Writes docs/reference: commands.md from the commands themselves, policy.md from the types of the policy file."""
 
 import re
 import sys
@@ -10,8 +10,22 @@ import typer
 
 from pilotlight.tools.cli.command_table import FIRST, panels
 from pilotlight.tools.cli.main import build
+from pilotlight.tools.lint.policy_keys import policy_keys
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+PAGE, POLICY_PAGE = FOLDER / "commands.md", FOLDER / "policy.md"
+POLICY_HEAD = """# The policy file
+
+`make reference` writes this page from the types of the policy (`shared/pilotlight/facts/policy.py`); a test compares
+them. `examples/policy.yaml` is one of 20 lines. `pilotlight check FILE` says what is wrong with one, `--fix` writes
+what it can, and `pilotlight schema` prints its JSON Schema for editors. NAME is a name of your own, `[]` an entry of
+a list.
+"""
+TIERS = {
+    "start": "Start: the keys of a first policy",
+    "often": "Often: what most policies come to",
+    "rarely": "Rarely: what few clusters need",
+}
 HEAD = """# Commands
 
 `make reference` writes this page from the commands themselves; a test compares them. Those in bold are the ones that
@@ -30,6 +44,17 @@ def page() -> str:
         for name in rows:
             lines += _command(f"pilotlight {name}", commands[name], "###")
     return "\n".join(lines) + "\n"
+
+
+def policy_page() -> str:
+    """The page of the policy's keys, a table a tier."""
+    keys, lines = policy_keys(), [POLICY_HEAD]
+    for tier, heading in TIERS.items():
+        own = [key for key in keys if key.tier == tier]
+        lines += [f"## {heading}", "", f"{len(own)} of {len(keys)} keys.", "", "| key | left out | |", "|---|---|---|"]
+        lines += [f"| `{key.path}` | {f'`{key.default}`' if key.default else ''} | {key.told} |" for key in own]
+        lines += [""]
+    return "\n".join(lines)
 
 
 def _link(name: str) -> str:
@@ -79,5 +104,6 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         sys.exit("usage: reference.py --write")
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(), "utf-8")
-    print(PAGE)
+    for path, text in ((PAGE, page()), (POLICY_PAGE, policy_page())):
+        path.write_text(text, "utf-8")
+        print(path)
