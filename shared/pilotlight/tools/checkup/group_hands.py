@@ -36,9 +36,11 @@ def hand_checks(name: str, pool: PoolPolicy, group: GroupState) -> Iterator[Chec
         is_ = group.settings.get(setting, BY_ITSELF[setting])
         if is_ != BY_ITSELF[setting] and (setting != "capacity-rebalance" or pool.capacity_type == "spot"):
             yield _check(name, hand.verdict, f"{group.group}: {hand.does}", f"pilotlight takeover --pool {name}")
-    if group.managed and pool.standby not in (0, "auto"):
-        what = f"standby is {pool.standby}, and none of its nodes is stopped: {WARM_BY_EKS.partition(';')[0]}"
-        yield _check(name, "warning", what, f"give it a plain Auto Scaling group, or set pools.{name}.standby to 0")
+    stopped = pool.spares.stopped
+    if group.managed and stopped not in (0, "auto"):
+        what = f"spares.stopped is {stopped}, and none of its nodes is stopped: {WARM_BY_EKS.partition(';')[0]}"
+        fix = f"give it a plain Auto Scaling group, or set pools.{name}.spares.stopped to 0"
+        yield _check(name, "warning", what, fix)
 
 
 def _check(pool: str, verdict: Level, what: str, fix: str) -> Check:

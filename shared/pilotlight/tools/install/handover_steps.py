@@ -21,7 +21,7 @@ MARK = f"tag {HANDED_BACK}"
 
 WARM_BY_EKS = (
     "EKS keeps the warm pool of a node group, and changes it in minutes; give the pool a plain Auto Scaling group, or "
-    "set its standby to 0"
+    "set its spares.stopped to 0"
 )
 BY_ITSELF = {
     "capacity-rebalance": "false",
