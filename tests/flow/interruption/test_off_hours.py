@@ -20,7 +20,7 @@ class Evening(Stage):
         batch = ClassPolicy(gpu_models="any", idle_timeout=300, may_move=may_move)
         pools = {"one": PoolPolicy(instance_type="one", max=5, **(pool or {}))}
         super().__init__(pools=pools, classes={"batch": batch}, rules=(OFF,))
-        self.submit("p", run_s=20 * 3600)
+        self.submit("p", run_s=20 * 3600, workload_class="batch")
 
     def until(self, hour: int, minute: int = 0) -> None:
         """Play up to a time of day, rescues beside reconciles."""

@@ -15,7 +15,16 @@ from typing import NamedTuple
 
 from pilotlight.decide.interruption.verify_notice import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption.interruption import BACK, LEAD_S, NOTICE_S, STOP_KINDS, Interruption, Lost, Move
+from pilotlight.facts.interruption.interruption import (
+    BACK,
+    LEAD_S,
+    NOTICE_S,
+    OFF_HOURS,
+    STOP_KINDS,
+    Interruption,
+    Lost,
+    Move,
+)
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import MoveReason, Policy
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
@@ -175,6 +184,8 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
             if p.key not in found.asked
         ]
         latest = max(latest, min(safe, end))
+    elif found.kind == OFF_HOURS:
+        at, why = found.begin, "off-hours have begun"
     elif first.workload_class == "serving" and not doubted:
         at, why = min(latest, ready), "its replacement is ready, or its grace begins"
     else:

@@ -88,22 +88,22 @@ def _with_runs(text: str, runs: dict[str, str]) -> str:
         lines = [f"  {name}: {{max_runtime: {run}}}" for name, run in runs.items()]
         return "\n".join([text.rstrip("\n"), "classes:", *lines]) + "\n"
     edits: list[_Edit] = []
+    more: list[str] = []
     for name, run in runs.items():
         own = _below(classes, name)
         if isinstance(own, yaml.MappingNode):
-            edits.append(_entry(text, own, f"max_runtime: {run}"))
+            edits.append(_first(own, [f"max_runtime: {run}"]))
         else:
-            edits.append(_entry(text, classes, f"{name}: {{max_runtime: {run}}}"))
-    return _edited(text, edits)
+            more.append(f"{name}: {{max_runtime: {run}}}")
+    return _edited(text, [*edits, _first(classes, more)])
 
 
-def _entry(text: str, table: yaml.MappingNode, entry: str) -> _Edit:
-    """An entry put first into a table: on its line where that is one, else on a line of its own."""
+def _first(table: yaml.MappingNode, entries: Sequence[str]) -> _Edit:
+    """Entries put first into a table: on its line where that is one, else each on a line of its own."""
     begin = table.start_mark.index
     if table.flow_style:
-        more = ", " if table.value else ""
-        return _Edit(begin + 1, begin + 1, f"{entry}{more}")
-    return _Edit(begin, begin, f"{entry}\n{' ' * table.start_mark.column}")
+        return _Edit(begin + 1, begin + 1, ", ".join([*entries, ""] if table.value else entries))
+    return _Edit(begin, begin, "".join(f"{entry}\n{' ' * table.start_mark.column}" for entry in entries))
 
 
 def _edited(text: str, edits: Sequence[_Edit]) -> str:
