@@ -3,6 +3,7 @@ admission policy that refuses our patches, gangs, pods that a queue holds back, 
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -71,6 +72,7 @@ def one_dear_home(scenes: Scenes) -> tuple[Scene, str]:
 def test_a_pod_that_takes_a_home_by_itself(scenes: Scenes) -> None:
     """Where nobody refuses it, it takes room that was bought for another: it is told by name, and all are bound."""
     scene, home = one_dear_home(scenes)
+    time.sleep(1.0)  # Times of creation are whole seconds: of that of the look nobody knows who came first.
     scene.make([thief(home)])
     found = [each for each in scene.planned().findings if each.code == "takes-homes"]
     assert [each.subject.partition("/")[2] for each in found] == ["thief"]
@@ -124,7 +126,8 @@ def test_tolerations_that_another_policy_refuses(scenes: Scenes) -> None:
         on = scene.until_bound()
     assert all(not homes_of(each) for each in scene.pods_there().values())
     assert set(scene.homes_of_nodes().values()) == {""}
-    assert len(set(scene.homes_of_nodes()) - set(on.values())) <= 2  # The scheduler's choice: nobody keeps it from any.
+    unused = set(scene.homes_of_nodes()) - set(on.values())  # The scheduler's choice: nobody keeps it from any.
+    assert not [name for name in unused if "p4d" in name]
 
 
 def member(name: str, group: str, of: int, *, gate: str = "") -> Object:
