@@ -93,13 +93,14 @@ class Scene(Live):
 
     def until_bound(self, *but: str) -> dict[str, str]:
         """Look twice a second until every pod is bound, but some; the node of each. A failed look is tried again."""
-        ends = time.monotonic() + WITHIN_S
+        ends, there = time.monotonic() + WITHIN_S, dict[str, Object]()
         while True:
             with suppress(PilotlightError):
                 self.look()
-            on = {name: found["spec"].get("nodeName", "") for name, found in self.pods_there().items()}
+                there = self.pods_there()
+            on = {name: found["spec"].get("nodeName", "") for name, found in there.items()}
             on = {name: node for name, node in on.items() if name not in but}
-            if all(on.values()):
+            if on and all(on.values()):
                 return on
             assert time.monotonic() < ends, f"not bound: {[name for name, node in on.items() if not node]}"
             time.sleep(0.5)
