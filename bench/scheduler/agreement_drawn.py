@@ -122,7 +122,7 @@ def drawn(count: int, number: int) -> list[Case]:
 
     @seed(number)
     @settings(
-        max_examples=3 * count,
+        max_examples=count + count // 4,
         phases=(Phase.generate,),
         database=None,
         deadline=None,

@@ -106,7 +106,11 @@ PROBLEMS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "no such class": ([template(request(of="none"))], "claim-missing", "DeviceClass none"),
     "no such template": ([device_class()], "claim-missing", "ResourceClaimTemplate t"),
     "admin access": ([device_class(), template(request(adminAccess=True))], "claim", "admin access"),
-    "a part of a device": ([device_class(), template(request(capacity={"requests": {}, "x": 1}))], "claim", "capacity"),
+    "an amount that is none": (
+        [device_class(), template(request(capacity={"requests": {"memory": "much"}}))],
+        "bad-quantity",
+        "capacity[memory]",
+    ),
     "a mode of later": ([device_class(), template(request(allocationMode="Half"))], "claim", "Half"),
     "devices that differ": (
         [device_class(), template(request(), constraints=[{"distinctAttribute": "x/y"}])],

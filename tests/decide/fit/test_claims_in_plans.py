@@ -247,3 +247,13 @@ def test_a_free_device_without_the_attribute_stops_the_pod_everywhere() -> None:
     assert (bought(found), ["node n1" in f.message for f in found.findings]) == ({}, [True])
     full = node("n1", T4, used=1, resource="claim:nvidia.com/gpu", kinds=(published(1),))
     assert bought(plan(asked, offerings=(racked,), nodes=(full,))) == {"v100x4": 1}
+
+
+def test_an_amount_of_a_device_is_had_of_those_that_have_it() -> None:
+    """A request for capacity lights the pool whose devices have so much; a device that claims share is told."""
+    assert bought(plan(claiming(ask(amounts=(("memory", "30Gi"),))), offerings=(BIG,))) == {"a100": 1}
+    assert bought(plan(claiming(ask(amounts=(("memory", "41Gi"),))), offerings=(BIG,))) == {}
+    shared = replace(published(4), capacity={f"{DRIVER}/memory": "80Gi"}, shares=True)
+    seen = replace(V100X4, kinds=(shared,), resource="claim:nvidia.com/gpu")
+    found = plan(claiming(ask(amounts=(("memory", "1Gi"),))), offerings=(seen,))
+    assert (bought(found), [f.code for f in found.findings]) == ({}, ["claim-unknown"])

@@ -45,6 +45,7 @@ class Device(Wire, frozen=True):
     capacity: dict[str, Capacity] = msgspec.field(default_factory=dict)
     consumes_counters: tuple[Consumes, ...] = ()
     taints: tuple[DeviceTaint, ...] = ()
+    allow_multiple_allocations: bool | None = None
 
 
 class CounterSet(Wire, frozen=True):
@@ -104,6 +105,12 @@ class DeviceClass(Wire, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
+class CapacityRequests(Wire, frozen=True):
+    """Amounts of a device, by name."""
+
+    requests: dict[str, str | int | float] | None = None
+
+
 class ExactRequest(Wire, frozen=True):
     """So many devices of a class."""
 
@@ -113,7 +120,7 @@ class ExactRequest(Wire, frozen=True):
     allocation_mode: str = "ExactCount"
     count: int = 1
     admin_access: bool = False
-    capacity: dict[str, object] | None = None
+    capacity: CapacityRequests | None = None
 
 
 class DeviceRequest(Wire, frozen=True):

@@ -30,7 +30,7 @@ from pilotlight.facts.workload import (
     is_gpu,
     shape,
 )
-from pilotlight.units import one_line
+from pilotlight.units import one_line, quantity
 
 LABEL = "resource.k8s.io/claims-"
 """A label of this beginning, and a shape's key, is on what has the devices that the shape claims."""
@@ -192,7 +192,23 @@ def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown | Absent:
             return found
         if isinstance(found, Unknown):
             unknown = unknown or found
-    return unknown or True
+    has = _has_amounts(ask, kind)
+    return (unknown or True) if has is True else has
+
+
+def _has_amounts(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown:
+    """Whether each device has what is asked for; of one that claims share nobody knows what is left."""
+    for name, least in ask.amounts:
+        full = name if "/" in name else f"{kind.driver}/{name}"
+        has = kind.capacity.get(full)
+        if kind.shares or (has is None and not kind.seen):
+            return Unknown(full)
+        try:
+            if has is None or quantity(has) < quantity(least):
+                return False
+        except ValueError:
+            return Unknown(full)
+    return True
 
 
 def _agree(name: str, used: Sequence[DeviceKind]) -> bool:

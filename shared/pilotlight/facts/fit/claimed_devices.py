@@ -15,7 +15,7 @@ class DeviceKind(msgspec.Struct, frozen=True, kw_only=True):
     ``attributes`` are texts, numbers and truths, ``versions`` semantic versions, ``capacity`` quantities.
     ``differs`` are attributes in which its devices are not alike. ``seen``: a driver has published it, so that what is
     not here is not there; else it is what such a type's driver is expected to publish. ``plugin``: a device plugin
-    offers the same devices, so that pods get them without a claim.
+    offers the same devices, so that pods get them without a claim. ``shares``: one device may be had by several claims.
     """
 
     driver: str
@@ -25,6 +25,7 @@ class DeviceKind(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
     capacity: dict[str, str] = {}
     differs: tuple[str, ...] = ()
+    shares: bool = False
     seen: bool = True
     plugin: bool = False
 
@@ -32,13 +33,14 @@ class DeviceKind(msgspec.Struct, frozen=True, kw_only=True):
 class DeviceAsk(msgspec.Struct, frozen=True, kw_only=True):
     """``count`` devices that all of ``selectors`` (CEL) choose; ``every``: all that they choose of a node.
 
-    ``named`` is the class and the request, for people.
+    ``named`` is the class and the request, for people; ``amounts`` is what each of them has at least, by name.
     """
 
     named: str
     selectors: tuple[str, ...] = ()
     count: int = 1
     every: bool = False
+    amounts: tuple[tuple[str, str], ...] = ()
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):

@@ -155,6 +155,7 @@ def _kind(driver: str, resource: str, found: Sequence[Device], count: int, plugi
         capacity=same,
         differs=tuple(sorted(unlike)),
         plugin=plugin,
+        shares=any(device.allow_multiple_allocations for device in found),
     )
 
 

@@ -9,7 +9,7 @@ from pilotlight.codec.kubernetes.device_objects import (
     ExactRequest,
 )
 from pilotlight.codec.kubernetes.nodes.devices import DeviceId, OnNode, claim_results
-from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, Asked, Request, sum_requests
+from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, Asked, Request, read_amounts, sum_requests
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.facts.fit.claimed_devices import Claimed, DeviceAsk
 from pilotlight.facts.workload import NVIDIA, GpuRequest, is_gpu
@@ -163,19 +163,20 @@ def _ask(one: ExactRequest, devices: Devices, request: str) -> DeviceAsk:
     named = f"{one.device_class_name}" + (f" ({request})" if request else "")
     if known is None and devices.readable:
         raise Unreadable("claim-missing", f"its DeviceClass {one.device_class_name} is not there: make it")
-    if one.admin_access or one.capacity:
-        what = "admin access to devices" if one.admin_access else "parts of a device's capacity"
-        raise Unreadable("claim", f"its claim wants {what}: what a node has left of it cannot be told: buy by hand")
+    if one.admin_access:
+        raise Unreadable("claim", "its claim wants admin access to devices: which it gets cannot be told: buy by hand")
     if one.allocation_mode not in ("ExactCount", "All") or not 0 < one.count <= _MOST:
         raise Unreadable(
             "claim", f"its claim wants {one.count} devices, {one.allocation_mode}: no node is known for it"
         )
+    amounts = read_amounts((one.capacity.requests if one.capacity else None) or {}, f"its claim: {named}: capacity")
     both = (*(known.spec.selectors if known else ()), *one.selectors)
     return DeviceAsk(
         named=named,
         selectors=tuple(s.cel.expression for s in both),
         count=one.count,
         every=one.allocation_mode == "All",
+        amounts=tuple((name, str(n)) for name, n in sorted(amounts.items())),
     )
 
 
