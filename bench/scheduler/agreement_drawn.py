@@ -237,7 +237,7 @@ def _group(name: str, group: Case, *, claims: bool) -> tuple[list[Object], list[
         ref = {"resourceClaimName": name} if shared else {"resourceClaimTemplateName": name}
         spec["resourceClaims"] = [{"name": "gpus", **ref}]
     if group.get("volume"):
-        there += _volume(name, group["volume"])
+        there += volume_of(name, group["volume"])
         spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
     made = [pod(f"{name}-{n}", group["gpus"] or None, **json.loads(json.dumps(spec))) for n in range(group["count"])]
     if group.get("share") and group["gpus"] == 1:
@@ -246,7 +246,7 @@ def _group(name: str, group: Case, *, claims: bool) -> tuple[list[Object], list[
     return there, made
 
 
-def _volume(name: str, kind: str) -> list[Object]:
+def volume_of(name: str, kind: str) -> list[Object]:
     """A claim of one volume, with its class and what else it needs."""
     of = f"agreement-{name}"
     tells = kind in ("roomy", "full")

@@ -1,6 +1,7 @@
 """All pod shapes that are hard to plan for, which ``bench/scheduler/agreement.py`` tries, by family."""
 
 from agreement_claims import claims
+from agreement_found import found
 from agreement_mixed import mixed
 from agreement_neighbours import affinity, among, spreads
 from agreement_objects import Shape
@@ -11,5 +12,5 @@ from agreement_volumes import volumes
 
 def every() -> list[Shape]:
     """All shapes."""
-    families = (affinity, among, spreads, room, daemonsets, volumes, order, standing, mixed, claims)
+    families = (affinity, among, spreads, room, daemonsets, volumes, order, standing, mixed, claims, found)
     return [shape for family in families for shape in family()]

@@ -69,8 +69,8 @@ def test_one_offering_for_each_zone() -> None:
 
 def test_labels_of_feature_discovery_are_known_of_pools_at_zero() -> None:
     """A product that NVIDIA names tells that a GPU is there, and its memory in MiB; nothing is said of others."""
-    pools = {"t4": PoolPolicy(instance_type="g4dn.xlarge"), "civo": PoolPolicy(instance_type="g4g.kube.small")}
-    known, other = (o.labels for o in offerings(policy(**pools), CATALOG)[0])
+    given = policy(t4=PoolPolicy(instance_type="g4dn.xlarge"), civo=PoolPolicy(instance_type="g4g.kube.small"))
+    known, other = (o.labels for o in offerings(given, CATALOG)[0])
     assert (known["nvidia.com/gpu.present"], known["nvidia.com/gpu.memory"]) == ("true", "15360")
     assert not other.keys() & {"nvidia.com/gpu.present", "nvidia.com/gpu.memory"}
 
