@@ -38,6 +38,7 @@ NOT_DRAWN = {
     "device claims",
     "doubt about fit",
     "account quotas",
+    "vain purchases",
 }
 """Steps that need what no random cluster has, or a look that may ask."""
 

@@ -1,8 +1,9 @@
 """Kueue's reconcile over the API stand-in, transition by transition, as its source of 0.15 to 0.19 has them.
 
-Each transition names the function of Kueue that it stands for. Left out, as nothing here asks for it: cohorts,
-preemption, topology, MultiKueue, partial admission, waitForPodsReady, DRA. Time is the clock's that is given; between
-two steps anything may change the objects, as on a real server.
+Each transition names the function of Kueue that it stands for, and ``test_kueue_transitions`` tries each. Left out, as
+nothing here asks for it: cohorts, preemption, topology, MultiKueue, partial admission, waitForPodsReady, DRA, the
+retention of finished work, execution times. Time is the clock's that is given; between two steps anything may change
+the objects, as on a real server.
 """
 
 import copy
@@ -13,8 +14,12 @@ from typing import Any
 from api_store import Json, Store
 
 RETRY, PENDING, READY, REJECTED = "Retry", "Pending", "Ready", "Rejected"
-AC_EVICTED, BACKOFF_OVER, DEACTIVATED = "AdmissionCheck", "BackoffFinished", "Deactivated"
-ACTIVE_AGAIN = "Reactivated"
+AC_EVICTED, DEACTIVATED, TARGET = "AdmissionCheck", "Deactivated", "DeactivationTarget"
+AGAIN = {DEACTIVATED: "Reactivated", AC_EVICTED: "BackoffFinished"}
+"""By the reason for which a Workload is not in its queue the one for which it is there again."""
+
+RESTARTED = {"LocalQueueStopped": "LocalQueueRestarted", "ClusterQueueStopped": "ClusterQueueRestarted"}
+"""The same once the queue of that kind goes on."""
 
 
 class Kueue:
@@ -63,6 +68,9 @@ class Kueue:
         if self.needs_requeue_at_update(wl):
             return
         if wl["spec"].get("active", True):
+            if is_true(wl, TARGET):
+                wl["spec"]["active"] = False
+                return
             if at := (status.get("requeueState") or {}).get("requeueAt"):
                 if _time(at) > self.now():
                     return  # "Waiting for backoff to finish": before any eviction, with the quota taken.
@@ -74,7 +82,7 @@ class Kueue:
         elif self.deactivate(wl):
             return
         queue = self._cluster_queue(wl)
-        if queue is not None and self.sync_admission_checks(wl, queue):
+        if self.restarted(wl, queue) or (queue is not None and self.sync_admission_checks(wl, queue)):
             return
         if not is_true(wl, "Admitted") and self.sync_admitted_condition(wl):
             return
@@ -98,29 +106,51 @@ class Kueue:
     def requeue(self, wl: Json) -> bool:
         """Reconcile's switch over the reason of a Requeued condition that is False."""
         found = condition(wl, "Requeued")
-        if found is None or found["status"] != "False" or found["reason"] not in (DEACTIVATED, AC_EVICTED):
+        if found is None or found["status"] != "False" or found["reason"] not in AGAIN:
             return False
-        over = ACTIVE_AGAIN if found["reason"] == DEACTIVATED else BACKOFF_OVER
-        self._set(wl, "Requeued", "True", over)
+        self._set(wl, "Requeued", "True", AGAIN[found["reason"]])
+        return True
+
+    def restarted(self, wl: Json, queue: Json | None) -> bool:
+        """isDisabledRequeuedByLocalQueueStopped and isDisabledRequeuedByClusterQueueStopped: what a stopped queue
+        evicted is in it again once it goes on."""
+        found = condition(wl, "Requeued")
+        if found is None or found["status"] != "False" or found["reason"] not in RESTARTED:
+            return False
+        where = self._local_queue(wl) if found["reason"] == "LocalQueueStopped" else queue
+        if where is None or _stop(where) != "None":
+            return False
+        self._set(wl, "Requeued", "True", RESTARTED[found["reason"]])
         return True
 
     def deactivate(self, wl: Json) -> bool:
         """Reconcile's branch for spec.active false: workload.Evict once, and status.requeueState is cleared."""
         changed = wl["status"].pop("requeueState", None) is not None
-        if not is_true(wl, "Evicted"):
-            self.evict(wl, DEACTIVATED, "The workload is deactivated")
-            return True
-        return changed
+        if is_true(wl, "Evicted"):
+            return changed
+        target = condition(wl, TARGET)
+        if target is not None:
+            wl["status"]["conditions"].remove(target)
+        cause = f"DueTo{target['reason']}" if target else ""
+        why = f" due to {target['message']}" if target else ""
+        self.evict(wl, f"{DEACTIVATED}{cause}", f"The workload is deactivated{why}")
+        return True
 
     def evict(self, wl: Json, reason: str, message: str) -> None:
-        """workload.Evict: prepareForEviction and resetChecksOnEviction. What another manager applied to a check beside
-        its state stays: server-side apply takes only its own fields back."""
+        """evict.Evict: prepareForEviction, resetChecksOnEviction, workloadEvictionStateInc. What another manager
+        applied to a check beside its state stays: server-side apply takes only its own fields back."""
         self._set(wl, "Evicted", "True", reason, message)
+        stats = wl["status"].setdefault("schedulingStats", {}).setdefault("evictions", [])
+        counted = next((each for each in stats if each["reason"] == reason), None)
+        if counted is None:
+            stats.append(counted := {"reason": reason, "underlyingCause": "", "count": 0})
+        counted["count"] += 1
         for check in _checks(wl):
             if check["state"] != PENDING:
                 was = check["state"]
+                tries = {"retryCount": check.pop("retryCount", 0) + 1} if was == RETRY else {}
                 told = f"Reset to Pending after eviction. Previously: {was}"
-                check.update(state=PENDING, message=told, lastTransitionTime=_text(self.now()))
+                check.update(state=PENDING, message=told, lastTransitionTime=_text(self.now()), **tries)
         if wl["status"].get("admission") is not None:
             meta = wl["metadata"]
             self.evictions.setdefault(f"{meta['namespace']}/{meta['name']}", []).append(self.now())
@@ -151,8 +181,8 @@ class Kueue:
         if is_true(wl, "Evicted"):
             return False
         states = [check["state"] for check in _checks(wl)]
-        if REJECTED in states:
-            wl["spec"]["active"] = False  # By SetDeactivationTarget and the reconcile after it.
+        if REJECTED in states:  # workload.SetDeactivationTarget: the reconcile after it deactivates.
+            self._set(wl, TARGET, "True", AC_EVICTED, "Admission check(s) rejected")
             return True
         if RETRY in states:
             self.evict(wl, AC_EVICTED, "Evicted due to AdmissionCheck in Retry state")
@@ -160,23 +190,24 @@ class Kueue:
         return False
 
     def on_queue_active_state(self, wl: Json, queue: Json | None) -> bool:
-        """reconcileOnClusterQueueActiveState and reconcileOnLocalQueueActiveState: what is not admitted loses its
-        quota in a queue that is stopped."""
-        stops = [each["spec"].get("stopPolicy", "None") for each in (queue, self._local_queue(wl)) if each is not None]
-        if all(stop == "None" for stop in stops):
-            return False
-        if is_true(wl, "Admitted"):
-            if "HoldAndDrain" in stops and not is_true(wl, "Evicted"):
-                self.evict(wl, "ClusterQueueStopped", "The ClusterQueue is stopped")
+        """reconcileOnLocalQueueActiveState, then reconcileOnClusterQueueActiveState: what is not admitted loses its
+        quota in a queue that is stopped or gone, what is admitted is evicted where the queue drains."""
+        for kind, where in (("LocalQueue", self._local_queue(wl)), ("ClusterQueue", queue)):
+            stop = _stop(where) if where is not None else "gone"
+            if is_true(wl, "Admitted"):
+                if stop == "HoldAndDrain" and not is_true(wl, "Evicted"):
+                    self.evict(wl, f"{kind}Stopped", f"The {kind} is stopped")
+                    return True
+            elif stop != "None":
+                self._unset_quota(wl, "Inadmissible")
                 return True
-            return False
-        self._unset_quota(wl, "Inadmissible")
-        return True
+        return False
 
     # pkg/controller/jobframework/reconciler.go
 
     def job(self, wl: Json) -> bool:
-        """ReconcileGenericJob, step 6: the job of evicted work is stopped, and its admission is cleared."""
+        """ReconcileGenericJob, its step "handle eviction": the job is stopped, its admission cleared; it is not in its
+        queue until the reason for that is over."""
         if not (is_true(wl, "Evicted") and is_true(wl, "QuotaReserved")):
             return False
         reason = (condition(wl, "Evicted") or {})["reason"]
@@ -191,7 +222,7 @@ class Kueue:
         head alone."""
         done = False
         for queue in self.store.list(self.store.resource("clusterqueues"), "", "", ""):
-            if queue["spec"].get("stopPolicy", "None") == "None":
+            if _stop(queue) == "None":
                 done = self._admit_of(queue) or done
         return done
 
@@ -211,7 +242,7 @@ class Kueue:
         return (
             local is not None
             and local["spec"]["clusterQueue"] == queue["metadata"]["name"]
-            and local["spec"].get("stopPolicy", "None") == "None"
+            and _stop(local) == "None"
             and wl["spec"].get("active", True)
             and not is_true(wl, "QuotaReserved")
             and not (found and found["status"] == "False")
@@ -284,6 +315,10 @@ def is_true(wl: Json, kind: str) -> bool:
     """Whether it is there and True."""
     found = condition(wl, kind)
     return found is not None and found["status"] == "True"
+
+
+def _stop(queue: Json) -> str:
+    return str(queue["spec"].get("stopPolicy", "None"))
 
 
 def _checks(wl: Json) -> list[Json]:
