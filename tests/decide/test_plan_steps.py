@@ -21,7 +21,7 @@ from pilotlight.decide.work import Look, Step, Work
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import RenewPolicy, SparePolicy
 
@@ -119,8 +119,26 @@ def looks() -> dict[str, Look]:
     )
     plain = Look(waiting, (), FLEET, rules, Memory(), NOW, throughput=SAME_SPEED)
     busy = Look(lit, states, FLEET, replace(rules, pools=pools), Memory(), NOW, throughput=SAME_SPEED)
+    since = NOW - timedelta(minutes=2)
+    ends = Booting(instance="i-2", requested_at=since)
+    vain = InFlight(
+        decision="d",
+        offering=FLEET[0].name,
+        pool=FLEET[0].pool,
+        count=1,
+        requested_at=since,
+        ready_by=NOW,
+        vain_since=since,
+    )
     return {
         "pods wait": plain,
+        "a purchase is in vain": replace(
+            busy,
+            view=replace(lit, pending=()),
+            policy=rules,
+            pools=[replace(states[0], desired=2, booting=(ends,)), *states[1:]],
+            memory=Memory(in_flight=(vain,)),
+        ),
         "nodes are old": busy,
         "nodes go": replace(busy, gives=(goes,)),
         "only growth": replace(busy, releases=False),
