@@ -59,6 +59,11 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 ),
             ),
             Panel(
+                "Dollars an hour of what is lit",
+                "currencyUSD",
+                ((f"max by (cluster) (pilotlight_usd_per_hour{{{OF}}})", "{{cluster}}"),),
+            ),
+            Panel(
                 "Today by team",
                 "currencyUSD",
                 (
@@ -93,6 +98,12 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 "short",
                 (("sum(gpu_nodes:gpus:sum)", "there"), ("sum(gpu:busy:ratio)", "busy")),
             ),
+            Panel(
+                "Nodes that are paid for, by pool",
+                "short",
+                ((f"max by (cluster, pool) (pilotlight_nodes{{{OF}}})", "{{cluster}} {{pool}}"),),
+            ),
+            Panel("Pods that wait", "short", ((f"max by (cluster) (pilotlight_pods_waiting{{{OF}}})", "{{cluster}}"),)),
             Panel("Share of spot", "percentunit", (("spot_nodes:gpus:sum / gpu_nodes:gpus:sum", "spot"),)),
             Panel("Busy, by GPU", "percentunit", (("gpu:busy:ratio", "{{node}} {{gpu}}"),)),
             Panel("Memory, by GPU", "percentunit", (("gpu:memory_used:ratio", "{{node}} {{gpu}}"),)),

@@ -10,9 +10,9 @@ from pilotlight.tools.serve.http_server import HttpServer
 
 
 @contextmanager
-def serving(site: Any, threads: int = 8) -> Iterator[int]:
-    """The port where ``site`` is served."""
-    listener, stop = socket.create_server(("127.0.0.1", 0), backlog=512), Event()
+def serving(site: Any, threads: int = 8, *, at: int = 0) -> Iterator[int]:
+    """The port where ``site`` is served: that one, or one that is free."""
+    listener, stop = socket.create_server(("127.0.0.1", at), backlog=512), Event()
     port: int = listener.getsockname()[1]
     server = HttpServer(site, listener, threads)
     thread = Thread(target=server.serve, args=(lambda: not stop.is_set(),), daemon=True)

@@ -36,11 +36,12 @@ from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
-from pilotlight.tools.serve import live_stream, request_gate
+from pilotlight.tools.serve import request_gate
 from pilotlight.tools.serve.http_server import HttpServer
-from pilotlight.tools.serve.live_look import Looks
-from pilotlight.tools.serve.live_page import all_of, news_of, page
-from pilotlight.tools.serve.live_view import Live
+from pilotlight.tools.serve.live import live_stream
+from pilotlight.tools.serve.live.live_look import Looks
+from pilotlight.tools.serve.live.live_page import all_of, news_of, page
+from pilotlight.tools.serve.live.live_view import Live
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.world_clock import VirtualClock
 

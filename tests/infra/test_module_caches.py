@@ -26,7 +26,7 @@ ALLOWED = {
     "codec/kubernetes/pages.py:_KNOWN": "a decoder for each kind of object that the source names",
     "decide/fit/fit.py:NOBODY": "no rules, so nothing is ever counted in it",
     "tools/cli/state_option.py:_SHOWN": "the address of the state that this process was asked for",
-    "tools/serve/live_page.py:page": "files of the package",
+    "tools/serve/live/live_page.py:page": "files of the package",
     "wiring.py:_deployed": "the app of this process",
 }
 """By file and name, and the reason why it may outlive a look."""

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
@@ -158,7 +158,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Counters for the figures, sums that only rise. ``durations`` are by phase, ``calls`` by "grow/done"
     and the like, ``refusals`` by the kind of error, ``verdicts`` of decisions that made calls or told something,
     ``operations`` on the state by kind; ``again`` are looks that were taken again for deliveries that had found the
-    lease held; ``takers`` are pods that tolerate homes which nobody gave them.
+    lease held; ``takers`` are pods that tolerate homes which nobody gave them. ``before`` are the durations as they
+    were when the UTC ``day`` of the last look began: what came since is that day's.
     """
 
     durations: dict[Phase, Durations] = {}
@@ -168,6 +169,13 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     operations: dict[str, int] = {}
     again: int = 0
     takers: int = 0
+    day: date | None = None
+    before: dict[Phase, Durations] = {}
+
+    def count_look(self, day: date, *, again: bool) -> "Tally":
+        """With one more look, on that day; ``again``: for a delivery that had found the lease held."""
+        before = self.before if self.day == day else self.durations
+        return msgspec.structs.replace(self, day=day, before=before, again=self.again + again)
 
     def count_duration(self, phase: Phase, seconds: Seconds) -> "Tally":
         """With one more. Two clocks are read: what would be below zero is zero."""

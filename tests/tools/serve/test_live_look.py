@@ -12,8 +12,8 @@ from stage import Stage
 from pilotlight.errors import Unavailable
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.records import ledger
-from pilotlight.tools.serve.live_look import DECISIONS, Looks
-from pilotlight.tools.serve.live_stream import _Stream
+from pilotlight.tools.serve.live.live_look import DECISIONS, Looks
+from pilotlight.tools.serve.live.live_stream import _Stream
 
 HOUR = timedelta(hours=1)
 

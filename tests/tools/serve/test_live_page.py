@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from live_crowd import crowd
 from live_site import HOSTILE, App, Site, busy
+from stage import Stage
 from werkzeug.test import Client
 
 from chromium import Chromium, Page
 from page_rules import ACCESSIBLE, LAYOUT, axe
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.flow.records import brake_records
-from pilotlight.tools.serve import live_stream, request_gate
+from pilotlight.tools.serve import request_gate
+from pilotlight.tools.serve.live import live_stream
 from serving import serving
 
 READER, SENDER = "a-token-that-only-reads", "a-token-that-only-sends"
@@ -161,7 +164,9 @@ def test_a_screen_reader_can_use_it(page: Page, dark: bool) -> None:
 
 
 def test_names_stay_names(page: Page) -> None:
-    """A pod that is named as markup is shown as written, and its command is quoted for a shell."""
+    """A pod that is named as markup is shown as written, and its command, once it is opened, is quoted for a shell."""
+    page.run("for (const one of document.querySelectorAll('#waits details')) one.open = true")
+    page.until("!!document.querySelector('#waits .copy')")
     assert page.run("document.querySelectorAll('main img').length") == 0
     assert f"ml/{HOSTILE}" in page.run("document.getElementById('waits').textContent")
     assert f"pilotlight why 'ml/{HOSTILE}'" in page.run("document.getElementById('waits').textContent")
@@ -177,6 +182,46 @@ def test_keys_move_from_node_to_node(page: Page) -> None:
     assert page.run("document.querySelectorAll('.tiles')[1].querySelectorAll('[tabindex=\"0\"]').length") == 1
 
 
+def test_a_decision_opens_in_place_with_options_and_prices(page: Page) -> None:
+    """The purchase of the A100 node: the offering that was chosen, what it costs, what else there was, its command."""
+    page.run("document.getElementById('older').hidden || document.getElementById('older').click()")
+    page.run(
+        "[...document.querySelectorAll('#log details')]"
+        ".find((one) => one.textContent.includes('eight/eight')).open = true"
+    )
+    page.until("!!document.querySelector('#log .options .taken')")
+    said = page.run("document.querySelector('#log .options .taken').innerText")
+    assert "eight/eight/on-demand" in said
+    assert "$" in said
+    assert page.run("document.querySelectorAll('#log .copy').length") == 1
+    page.run("document.querySelector('#log details[open]').open = false")
+
+
+def test_dollars_lead(page: Page) -> None:
+    """Today, the month, what the budget has left and how the month ends come first, then waits; teams add up."""
+    figures = "[...document.querySelectorAll('.glance dd')].map((one) => one.id)"
+    assert page.run(figures) == ["today", "month", "left", "likely", "rate", "waitnow", "p95"]
+    assert all(page.run(f"document.getElementById('{one}').innerText").startswith("$") for one in ("today", "left"))
+    spent = page.run("seen.money.teams.reduce((sum, one) => sum + one.month, 0)")
+    assert spent == pytest.approx(page.run("seen.money.month"))
+
+
+def test_what_is_filtered_stands_in_the_address(page: Page) -> None:
+    """A team, a pool and a state are kept in the hash; whoever opens it sees the same; all is shown again."""
+    shown = "[...document.querySelectorAll('.tile:not(.out)')].map((one) => seen.nodes[one.dataset.node].pool)"
+    everything = page.run(shown)
+    page.run("location.hash = '#pool=eight&team=vision'")
+    page.until("document.getElementById('f-pool').value === 'eight'")
+    assert set(page.run(shown)) == {"eight"}
+    page.run(
+        "document.getElementById('f-state').value = 'idle';"
+        "document.getElementById('f-state').dispatchEvent(new Event('change'))"
+    )
+    assert page.run("location.hash") == "#team=vision&pool=eight&state=idle"
+    page.run("document.getElementById('clear').click()")
+    assert (page.run("location.hash"), page.run(shown)) == ("", everything)
+
+
 def test_what_happens_comes_by_itself(page: Page, served: Served) -> None:
     """A pause that somebody takes back goes from the page, and another comes, with nothing reloaded."""
     deps = served.site.deps
@@ -189,8 +234,91 @@ def test_what_happens_comes_by_itself(page: Page, served: Served) -> None:
 
 def test_it_asks_nobody_else_and_complains_of_nothing(page: Page, served: Served) -> None:
     """After all of that: no request to another address, no error in the console, nothing that its policy forbade."""
-    assert {asked.removeprefix(served.open) for asked in page.asked} <= {"", "live"}
+    asked = {one.removeprefix(served.open).partition("?")[0] for one in page.asked}
+    assert asked <= {"", "live", "decision"}
     assert page.complaints == []
+
+
+SCREENS, PHONE = 3, (390, 844)
+
+
+@pytest.fixture(scope="module")
+def crowded(chromium: Chromium) -> Iterator[Page]:
+    """A busy cluster in mode ``advise`` on a phone."""
+    stop = threading.Event()
+    pages = live_stream.pages(App(crowd()), stop=stop)  # type: ignore[arg-type]
+    with serving(request_gate.guard_paths(pages, {})) as port, chromium.page(*PHONE) as page:
+        page.open(f"http://127.0.0.1:{port}/")
+        page.until("!document.getElementById('all').hidden")
+        yield page
+        stop.set()
+
+
+def test_a_phone_shows_a_busy_cluster_in_three_screens(crowded: Page) -> None:
+    """60 nodes, 80 pods that wait, five teams and three budgets."""
+    crowded.looks(*PHONE)
+    assert crowded.run("[Object.keys(seen.nodes).length >= 60, seen.money.budgets.length]") == [True, 3]
+    assert crowded.run("document.getElementById('waitnow').innerText") == "80"
+    assert crowded.run("document.documentElement.scrollHeight") <= SCREENS * PHONE[1]
+
+
+def test_advice_is_shouted(crowded: Page) -> None:
+    """The mode, beside the cluster's name, in the title and in a band of its own."""
+    assert crowded.run("document.getElementById('advised').innerText").startswith("ADVISE")
+    assert crowded.run("document.getElementById('mode').innerText") == "MODE ADVISE"
+    assert "ADVISE" in crowded.run("document.title")
+    assert "prod-eu-1" in crowded.run("document.querySelector('header').innerText")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_many_nodes_are_groups_that_open(crowded: Page, dark: bool) -> None:
+    """Beyond 30 nodes a pool is its states with numbers; what is opened can be read, and axe-core finds nothing."""
+    tiles = "[...document.querySelectorAll('.tile')].filter((one) => one.offsetWidth).length"
+    crowded.run("for (const one of document.querySelectorAll('.bunch, #log details')) one.open = false")
+    assert crowded.run(tiles) == 0
+    crowded.run(
+        "for (const one of document.querySelectorAll('.bunch')) one.open = true;"
+        "document.querySelector('#log details').open = true"
+    )
+    assert crowded.run(tiles) >= 60
+    crowded.until("!!document.querySelector('#log .options')")
+    crowded.run(f"{axe()}; 0")
+    for width in (390, 1400):
+        crowded.looks(width, 900, dark=dark)
+        assert crowded.run(LAYOUT) == []
+        assert crowded.run(ACCESSIBLE) == []
+
+
+def test_a_page_with_nothing_yet_says_so(chromium: Chromium) -> None:
+    """No node, no wait, no budget: each says it, and how to add a budget is one press away."""
+    stop = threading.Event()
+    pages = live_stream.pages(App(Site(Stage().deps)), stop=stop)  # type: ignore[arg-type]
+    with serving(request_gate.guard_paths(pages, {})) as port, chromium.page(*PHONE) as page:
+        page.open(f"http://127.0.0.1:{port}/")
+        page.until("!document.getElementById('all').hidden")
+        said = page.run("document.getElementById('all').innerText")
+        for words in ("no budget: add one", "No node is lit", "every GPU pod has a node", "nothing had to be done"):
+            assert words in said
+        assert page.run(LAYOUT) == []
+        stop.set()
+
+
+def test_a_server_that_is_gone_is_said_and_comes_back(chromium: Chromium) -> None:
+    """The page keeps what it showed, says of when that is and what to do, and goes on once there is an answer."""
+    stop, app = threading.Event(), App(busy())
+    with chromium.page() as page:
+        with serving(request_gate.guard_paths(live_stream.pages(app, stop=stop), {})) as port:  # type: ignore[arg-type]
+            page.open(f"http://127.0.0.1:{port}/")
+            page.until("!document.getElementById('all').hidden")
+            stop.set()
+        page.until("!document.getElementById('gone').hidden")
+        assert "pilotlight serve" in page.run("document.getElementById('gone').innerText")
+        assert page.run("document.querySelectorAll('.tile').length") > 0
+        assert page.run(LAYOUT) == []
+        with serving(request_gate.guard_paths(live_stream.pages(app), {}), at=port):  # type: ignore[arg-type]
+            page.until(
+                "document.getElementById('gone').hidden && document.getElementById('link').innerText.startsWith('live')"
+            )
 
 
 def test_an_alerts_link_leads_to_its_decision(chromium: Chromium, served: Served) -> None:

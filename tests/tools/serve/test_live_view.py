@@ -12,8 +12,8 @@ from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.money.bill import CostLine, MeterDay
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import GpuRequest
-from pilotlight.tools.serve.live_changes import changes, spending, tiles
-from pilotlight.tools.serve.live_view import Live, Tile
+from pilotlight.tools.serve.live.live_changes import changes, spending, tiles
+from pilotlight.tools.serve.live.live_view import Live, Tile
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 A100 = Offering(
@@ -96,7 +96,7 @@ def test_a_week_over_the_end_of_a_month_is_seven_days_and_the_month_its_own() ->
         day(date(2026, 11, 30), ("used", 10, 100), ("idle", 6, 60)),
         day(date(2026, 12, 2), ("used", 3, 30), ("shared", 1, 10)),
     ]
-    found = spending(days, date(2026, 12, 2))
+    found = spending(days, datetime(2026, 12, 2, 12, tzinfo=UTC))
     assert (found.today, found.month) == (Decimal(40), Decimal(40))
     assert [one.day.day for one in found.week] == [26, 27, 28, 29, 30, 1, 2]
     assert [(one.paid, one.used) for one in found.week[4:]] == [(16, 10), (0, 0), (4, 3)]

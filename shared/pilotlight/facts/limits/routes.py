@@ -64,6 +64,7 @@ ROUTES: tuple[Route, ...] = (
     Route("serve", "/metrics", "GET", ("read",), "its own figures, for Prometheus"),
     Route("serve", "/", "GET", (), "the live page, without a figure in it"),
     Route("serve", "/live", "GET", ("read",), "what the live page shows of a cluster, and then what is new"),
+    Route("serve", "/decision", "GET", ("read",), "one decision as the live page opens it: pods, options and prices"),
     Route("serve", "/keda/{queue}", "GET", ("read",), "how many workers a queue asks for, for KEDA's metrics-api"),
     Route("serve", "/ack", "GET", (), "the page that an alert's link opens, without an alert in it"),
     Route("serve", "/alert", "GET", ("read", "acknowledge"), "one alert, and who sees to it; nothing changes"),

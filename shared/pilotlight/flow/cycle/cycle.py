@@ -146,9 +146,8 @@ class Cycle:
 
         Where nodes may be given back, moves of jobs that would be late are begun; then the aim's own eyes.
         """
-        memory = snapshot.memory
-        tally = replace(memory.tally, again=memory.tally.again + bool(self.round))
-        snapshot = with_due_jobs(replace(snapshot, memory=replace(memory, tally=tally)))
+        tally = snapshot.memory.tally.count_look(snapshot.now.date(), again=bool(self.round))
+        snapshot = with_due_jobs(replace(snapshot, memory=replace(snapshot.memory, tally=tally)))
         if self.aim.releases:
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
             self.begin_moves(snapshot)

@@ -49,6 +49,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     where: str
     why: str
+    team: str = ""
 
 
 class BudgetLeft(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, budget_holds
@@ -55,13 +56,16 @@ def glance(site: "App") -> Glance:
     deps = site.deps
     now = deps.state.now()
     try:
-        plan, unseen = preview(deps, releases=True)[1], ""
+        snapshot, plan = preview(deps, releases=True)
+        pools, unseen = snapshot.pools, ""
     except PilotlightError as error:
-        plan, unseen = Plan(), str(error)
-    return of_plan(site, now, plan, unseen, budget_standings(deps, now))
+        plan, pools, unseen = Plan(), (), str(error)
+    return of_plan(site, now, plan, unseen, budget_standings(deps, now), pools)
 
 
-def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterable[Spent]) -> Glance:
+def of_plan(
+    site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterable[Spent], pools: Iterable[PoolState]
+) -> Glance:
     """The same of a look that was had already, with where budgets stand."""
     deps = site.deps
     age_s = _prices_age_s(deps, now)
@@ -73,10 +77,7 @@ def of_plan(site: "App", now: datetime, plan: Plan, unseen: str, stands: Iterabl
         paused=tuple(_pauses(deps.state, deps.name)),
         ticks=tuple(_ticks(site, now)),
         unseen=unseen,
-        nodes=tuple(
-            LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict=n.verdict, why=n.why)
-            for n in plan.nodes
-        ),
+        nodes=tuple(_lit(deps, plan, pools)),
         usd_per_hour=plan.usd_per_hour_before,
         waiting=tuple(_waiting(plan)),
         findings=(*(one for one in plan.findings if not one.uid), *_unread(deps)),
@@ -102,6 +103,19 @@ def _unread(deps: Deps) -> Iterator[Finding]:
     read = PRICES_READ.get(deps.state, deps.name)
     if read is not None and read.value.note:
         yield Finding(subject="prices", code="price-unread", message=read.value.note)
+
+
+def _lit(deps: Deps, plan: Plan, pools: Iterable[PoolState]) -> Iterator[LitNode]:
+    """Every node that is paid for: those with a verdict, and those that boot and are not in the cluster yet."""
+    judged = {name for n in plan.nodes for name in (n.node, n.instance)}
+    for n in plan.nodes:
+        yield LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict=n.verdict, why=n.why)
+    prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
+    for pool in pools:
+        for boots in pool.booting:
+            if boots.instance not in judged:
+                why, usd = f"asked for at {boots.requested_at:%H:%M:%S} UTC", prices.get(pool.name)
+                yield LitNode(node=boots.instance, pool=pool.name, usd_per_hour=usd, verdict="boots", why=why)
 
 
 def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:
@@ -134,7 +148,8 @@ def _waiting(plan: Plan) -> Iterator[Waiting]:
     for group in plan.pods:
         if group.verdict != "fits":
             pods = len(group.pods) + group.unnamed
-            yield Waiting(pods=pods, first=group.pods[0], verdict=group.verdict, where=group.where, why=group.why)
+            first, where = group.pods[0], group.where
+            yield Waiting(pods=pods, first=first, verdict=group.verdict, where=where, why=group.why, team=group.team)
 
 
 def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[BudgetLeft]:

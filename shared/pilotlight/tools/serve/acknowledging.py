@@ -12,7 +12,8 @@ import msgspec
 from pilotlight.codec.alert_text import alert_parts, clean, links
 from pilotlight.errors import Conflict
 from pilotlight.facts.alerts.delivery_records import Telling
-from pilotlight.tools.serve import live_page, request_gate
+from pilotlight.tools.serve import request_gate
+from pilotlight.tools.serve.live import live_page
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -1,10 +1,14 @@
 """Pages that ``serve`` has of itself: ``/healthz``, ``/readyz``, ``/metrics``, and the live page."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pilotlight.errors import PilotlightError
-from pilotlight.tools.serve import acknowledging, live_stream, request_gate
+from pilotlight.tools.serve import acknowledging, request_gate
+from pilotlight.tools.serve.live import live_stream
+from pilotlight.tools.serve.live.live_view import Live
+from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -12,12 +16,17 @@ if TYPE_CHECKING:
     from pilotlight.facts.alerts.figures import Sample
     from pilotlight.wiring import App
 
+LOOK_S: Seconds = 2.0
+"""A page of figures waits so long for a look at the cluster; without one it has the figures of the state alone."""
+
 Tell = Callable[["App", "WSGIEnvironment", "StartResponse"], Iterable[bytes]]
 
 
 def pages(app: "App") -> "dict[str, WSGIApplication]":
     """The pages by their paths."""
-    found = {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.pages(app)
+    looks = live_stream.SharedLooks(app)
+    found = {path: _page(app, tell) for path, tell in _PAGES.items()} | live_stream.of_looks(looks)
+    found["/metrics"] = _told(lambda environ, start: _metrics(looks, environ, start))
     found |= {path: _told(page) for path, page in acknowledging.pages(app).items()}
     if any(app.for_cluster(cluster).policy.queues for cluster in app.clusters):
         from pilotlight.tools.cli.watch import queue_commands
@@ -58,21 +67,27 @@ def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> It
     return request_gate.answer(start, 200, {"ok": True, "clusters": list(app.clusters)})
 
 
-def _metrics(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+def _metrics(looks: live_stream.SharedLooks, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
     from werkzeug.wrappers import Request
 
     from pilotlight.tools.serve.openmetrics import page
 
-    body, kind = page(_samples(app), Request(environ).headers.get("Accept", ""))
+    body, kind = page(_samples(looks), Request(environ).headers.get("Accept", ""))
     start("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
     return [body]
 
 
-def _samples(app: "App") -> "Iterator[Sample]":
+def _samples(looks: live_stream.SharedLooks) -> "Iterator[Sample]":
     from pilotlight.facts.alerts.figures import Sample
     from pilotlight.flow import figures
+    from pilotlight.flow.abreast import abreast
     from pilotlight.tools.glance.look_at_cluster import kept_letters
 
+    app = looks.app
+    seen = abreast({name: lambda name=name: looks.of(name).newest() for name in app.clusters}, LOOK_S)  # type: ignore[misc]
+    for look in seen.values():
+        if isinstance(look, Live) and not look.unseen:
+            yield from _looked(look)
     for cluster in app.clusters:
         yield from figures.of_cluster(app.for_cluster(cluster).deps)
     yield from figures.of_alerts(app.alerts)
@@ -80,4 +95,14 @@ def _samples(app: "App") -> "Iterator[Sample]":
         yield Sample("pilotlight_dead_letters", (), letters)
 
 
-_PAGES: dict[str, Tell] = {"/healthz": _healthy, "/readyz": _ready, "/metrics": _metrics}
+def _looked(look: Live) -> "Iterator[Sample]":
+    """What the newest look saw: the figures that the live page shows too."""
+    from pilotlight.facts.alerts.figures import Sample
+
+    for pool, count in Counter(tile.pool for tile in look.nodes.values()).items():
+        yield Sample("pilotlight_nodes", (look.cluster, pool), count)
+    yield Sample("pilotlight_usd_per_hour", (look.cluster,), float(look.usd_per_hour))
+    yield Sample("pilotlight_pods_waiting", (look.cluster,), sum(wait.pods for wait in look.waiting))
+
+
+_PAGES: dict[str, Tell] = {"/healthz": _healthy, "/readyz": _ready}

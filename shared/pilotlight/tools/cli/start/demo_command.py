@@ -117,7 +117,9 @@ class _Screen:
             return nullcontext()
         self.out.print("An hour and more of a small cluster: one spot pool, and $1.20 a day for team research.")
         self.out.print(f"Live, while it plays: {page}\n", highlight=False)
-        self._shown = self.out.is_terminal and sys.stdin.isatty() and _desktop() and webbrowser.open(page)
+        self._shown = self.out.is_terminal and sys.stdin.isatty()
+        if self._shown and _desktop():
+            webbrowser.open(page)
         return self._bar if self.out.is_terminal else nullcontext()
 
     def line(self, line: "Line") -> None:
@@ -164,7 +166,7 @@ class _Screen:
         self.out.print(f"[bold green]all {len(story.lines)} steps came, each within its time[/]", highlight=False)
 
     def stay(self) -> None:
-        """The page that was opened stays as long as it is looked at."""
+        """Where a person is at the terminal, serve and its page stay as long as they are looked at."""
         if self._shown:
             self._bar.stop()
             self.out.print("The page stays until you press Enter.")

@@ -12,8 +12,8 @@ from importlib.resources import files
 
 import msgspec
 
-from pilotlight.tools.serve.live_changes import changes
-from pilotlight.tools.serve.live_view import Live
+from pilotlight.tools.serve.live.live_changes import changes
+from pilotlight.tools.serve.live.live_view import Live
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -60,6 +60,11 @@ def news_of(was: Live, now: Live) -> bytes:
     """The event of what is new since; a comment where nothing is, which says that somebody is there."""
     new = changes(was, now)
     return _event("news", new) if new else b": nothing new\n\n"
+
+
+def one(value: object) -> bytes:
+    """A value as the page reads it."""
+    return _encoder.encode(value)
 
 
 def blind(why: str) -> bytes:

@@ -5,19 +5,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+from pilotlight.decide.money.metering import day_start
+from pilotlight.decide.money.spend import forecast
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.money.bill import MeterDay
+from pilotlight.facts.money.bill import LineKind, MeterDay
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.tools.glance.action_items import action_items
 from pilotlight.tools.glance.glance import Glance, PausedPools
-from pilotlight.tools.serve.live_view import GpuDay, Live, Spending, Tile, TileState, Todo, Wait
-from pilotlight.units import MILLI_PER_GPU
+from pilotlight.tools.serve.live.live_view import GpuDay, Live, Spending, TeamSpend, Tile, TileState, Todo, Wait
+from pilotlight.units import HOUR, MILLI_PER_GPU, Usd
 
 NAMED = 12
 """So many pods of a node are named."""
 
 WEEK = 7
+
+DAY_S = 24 * HOUR
+
+LEAST_OF_DAY = 0.01
+"""A day's pace is told of no smaller part of it."""
 
 
 def tiles(
@@ -47,6 +54,7 @@ def _tile(node: Node, verdict: NodeVerdict | None, sold: Offering | None) -> Til
         usd=usd,
         pods=tuple(_holds(pod) for pod in pods[:NAMED]),
         more=max(0, len(pods) - NAMED),
+        teams=tuple(sorted({pod.team for pod in pods if pod.team})),
         why=verdict.why if verdict else "",
     )
 
@@ -81,19 +89,47 @@ def _booting(pool: str, sold: Offering | None, since: datetime) -> Tile:
     )
 
 
-def spending(days: Iterable[MeterDay], today: date) -> Spending:
+def spending(days: Sequence[MeterDay], now: datetime) -> Spending:
     """Sums of metered days. A day that was not metered cost nothing that the meter knows."""
+    today = now.date()
     by_day = {found.day: _day(found) for found in days}
     unpriced = {node for found in days for node in found.unpriced}
     first = today.replace(day=1)
     week = [today - timedelta(days=back) for back in range(WEEK - 1, -1, -1)]
     nothing = Decimal(0)
+    month = sum((each.usd for day, each in by_day.items() if first <= day <= today), nothing)
     return Spending(
         today=by_day[today].usd if today in by_day else nothing,
-        month=sum((each.usd for day, each in by_day.items() if first <= day <= today), nothing),
+        month=month,
+        likely=_likely(by_day, month, now),
+        teams=tuple(teams(days, today)),
         unpriced=len(unpriced),
         week=tuple(by_day.get(day) or GpuDay(day=day, paid=0, used=0, usd=nothing) for day in week),
     )
+
+
+def _likely(by_day: Mapping[date, GpuDay], month: Usd, now: datetime) -> Usd:
+    """The month's dollars at its end, by the last whole days, or by today's pace where fewer than two are known."""
+    today, begins = now.date(), day_start(now.date())
+    gone = (now - begins).total_seconds() / DAY_S
+    a_day = by_day[today].usd / Decimal(f"{gone:.9f}") if today in by_day and gone > LEAST_OF_DAY else Decimal(0)
+    whole = [each.usd for day, each in sorted(by_day.items()) if day < today and day != min(by_day)]
+    following = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
+    return forecast(month, Decimal(0), whole, now, day_start(following), a_day).likely
+
+
+def teams(days: Iterable[MeterDay], today: date) -> Iterator[TeamSpend]:
+    """Dollars by team, idle and shared time of this month, the dearest first; they add up to the month's."""
+    sums: dict[tuple[LineKind, str], list[Usd]] = {}
+    for found in days:
+        if found.day < today.replace(day=1) or found.day > today:
+            continue
+        for line in found.lines:
+            one = sums.setdefault((line.kind, line.team), [Decimal(0), Decimal(0)])
+            one[0] += line.usd if found.day == today else Decimal(0)
+            one[1] += line.usd
+    for (kind, team), (day, month) in sorted(sums.items(), key=lambda item: (-item[1][1], item[0])):
+        yield TeamSpend(team=team, kind=kind, today=day, month=month)
 
 
 def _day(found: MeterDay) -> GpuDay:
@@ -124,7 +160,14 @@ def waits(seen: Glance) -> Iterator[Wait]:
     for group in seen.waiting:
         command = shlex.join(("pilotlight", "why", group.first))
         yield Wait(
-            pods=group.pods, first=group.first, verdict=group.verdict, where=group.where, why=group.why, command=command
+            pods=group.pods,
+            first=group.first,
+            verdict=group.verdict,
+            where=group.where,
+            why=group.why,
+            command=command,
+            team=group.team,
+            pool=group.where.partition("/")[0] if "/" in group.where else "",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.capacity import Mode
+from pilotlight.facts.money.bill import LineKind
 from pilotlight.tools.glance.glance import Resting, Ticked
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
@@ -28,7 +29,26 @@ class Tile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usd: UsdPerHour | None = None  # An hour; None: no price known.
     pods: tuple[str, ...] = ()  # The first that hold a GPU, each with what it holds.
     more: int = 0  # How many others do.
+    teams: tuple[str, ...] = ()  # Teams that pay for pods on it.
     why: str = ""  # The state's reason, in words.
+
+
+class HalfHour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Half an hour: dollars an hour at its end, and the nodes that decisions bought and released in it."""
+
+    at: datetime
+    usd: UsdPerHour = Decimal(0)
+    bought: int = 0
+    released: int = 0
+
+
+class TeamSpend(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars of one team (``kind`` "used"), or of idle or shared time, today and this month."""
+
+    team: str
+    kind: LineKind
+    today: Usd
+    month: Usd
 
 
 class GpuDay(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +78,9 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
 
     today: Usd = Decimal(0)
     month: Usd = Decimal(0)
+    likely: Usd = Decimal(0)  # The month's at its end, as it goes now.
     unpriced: int = 0
+    teams: tuple[TeamSpend, ...] = ()  # The dearest of the month first.
     week: tuple[GpuDay, ...] = ()
     budgets: tuple[BudgetLine, ...] = ()
 
@@ -73,6 +95,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     did: tuple[str, ...] = ()
     open: bool = False
     command: str = ""
+    teams: tuple[str, ...] = ()  # Of its pods.
+    pools: tuple[str, ...] = ()  # Of its calls.
 
 
 class Todo(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +115,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     why: str
     command: str
+    team: str = ""
+    pool: str = ""
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +136,9 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     money: Spending = Spending()  # Of the running month.
     nodes: dict[str, Tile] = {}  # By name.
     waiting: tuple[Wait, ...] = ()  # Pods without a node, by shape.
+    waited: int = 0  # Pods that a node was bought for today (UTC).
+    wait_p95_s: Seconds | None = None  # In so long 95 of 100 of them had it, at most; None where nobody waited.
+    strip: tuple[HalfHour, ...] = ()  # The last 24 hours, the oldest first.
     todo: tuple[Todo, ...] = ()  # What needs a person, the most urgent first.
     paused: tuple[Todo, ...] = ()  # Pauses that a person set.
     decisions: tuple[Decided, ...] = ()  # The newest first.

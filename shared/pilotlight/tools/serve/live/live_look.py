@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,9 +29,11 @@ from pilotlight.flow.records import ledger
 from pilotlight.ports.state import Stored
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.state_schema.table import pages
+from pilotlight.tools.advice.targets import waits_of_day
 from pilotlight.tools.glance.look_at_cluster import of_plan
-from pilotlight.tools.serve.live_changes import pauses, spending, tiles, todo, waits
-from pilotlight.tools.serve.live_view import BudgetLine, Decided, Live, Spending
+from pilotlight.tools.serve.live.live_changes import pauses, spending, tiles, todo, waits
+from pilotlight.tools.serve.live.live_day import HALF, HALVES, Moment, moment, strip
+from pilotlight.tools.serve.live.live_view import BudgetLine, Decided, Live, Spending
 from pilotlight.units import Seconds, clock_seconds
 
 if TYPE_CHECKING:
@@ -53,9 +56,12 @@ MONEY_S: Seconds = 60.0
 DECISIONS = 40
 """So many of the newest decisions are shown."""
 
-WINDOWS = ((8, 22), (6, 7))
+WINDOWS = ((8, 87), (6, 7))
 """Where decisions are looked for: the first digits of an id (milliseconds, of 14 digits) that are one window, and how
-many windows back from now: a quarter of an hour each for six hours, then a day each for a week."""
+many windows back from now: a quarter of an hour each for a day, then a day each for a week."""
+
+READ = 3000
+"""Of a busier day no more decisions are read: the strip is level before them."""
 
 LINES = 6
 """So many of a decision's lines are shown."""
@@ -72,7 +78,7 @@ class Looks:
         self._seen: Live | None = None
         self._next = self._money_next = 0.0
         self._money = _Money((), Spending())
-        self._said: dict[str, Decided] = {}
+        self._said: dict[str, _Filed] = {}
 
     def newest(self) -> Live:
         """The newest look; a new one where that is due. Raises what the store raises."""
@@ -91,9 +97,12 @@ class Looks:
         if at_s >= self._money_next:
             self._money, self._money_next = _money(deps, now), at_s + self._money_s
         found = _looked(deps)
-        glance = of_plan(site, now, found.plan, found.unseen, self._money.stands)
+        glance = of_plan(site, now, found.plan, found.unseen, self._money.stands, found.pools)
         nodes = tiles(found.view, found.pools, found.plan.nodes, deps.offerings)
         self._said = _said(deps, now, self._said)
+        shown = _shown(self._said, deps)
+        tally = ledger.recall(deps.state, deps.name).memory.tally
+        waited, p95 = waits_of_day(tally, now.date())
         return Live(
             cluster=deps.name,
             clusters=self._clusters,
@@ -109,9 +118,12 @@ class Looks:
             money=self._money.shown,
             nodes=nodes,
             waiting=tuple(waits(glance)),
+            waited=waited,
+            wait_p95_s=p95 if p95 != inf else None,
+            strip=strip((one.moment for one in self._said.values() if one.moment), now, glance.usd_per_hour),
             todo=tuple(todo(glance)),
             paused=tuple(pauses(glance.paused)),
-            decisions=tuple(sorted(self._said.values(), key=lambda said: said.id, reverse=True)),
+            decisions=tuple(sorted(shown, key=lambda said: said.id, reverse=True)),
             resting=glance.resting,
             ticks=glance.ticks,
             holds=glance.held,
@@ -146,7 +158,7 @@ def _money(deps: Deps, now: datetime) -> _Money:
     today = now.date()
     first = min(today.replace(day=1), today - timedelta(days=6))
     stands = budget_standings(deps, now)
-    shown = spending(meter_nodes.days(deps.state, deps.name, first, today), today)
+    shown = spending(meter_nodes.days(deps.state, deps.name, first, today), now)
     return _Money(stands, msgspec.structs.replace(shown, budgets=tuple(_budgets(deps, stands))))
 
 
@@ -166,46 +178,66 @@ def _budgets(deps: Deps, stands: Sequence[Spent]) -> Iterator[BudgetLine]:
         )
 
 
-def _said(deps: Deps, now: datetime, known: dict[str, Decided]) -> dict[str, Decided]:
-    """The newest decisions by id: what was known, with what came since; at first from as far back as it takes."""
+class _Filed(NamedTuple):
+    """A decision as it is shown, and what it did to what is paid, where its record could be read."""
+
+    said: Decided
+    moment: Moment | None
+
+
+def _said(deps: Deps, now: datetime, known: dict[str, _Filed]) -> dict[str, _Filed]:
+    """The filed decisions of a day by id, and of a week where those are few: what was known, with what came since."""
     filed = dict(known)
     windows = [(WINDOWS[0][0], 2)] if known else WINDOWS
     for digits, count in windows:
         if known or len(filed) < DECISIONS:
-            filed.update((line.id, line) for line in _filed(deps, now, digits, count))
-    kept = sorted((id_ for id_, said in filed.items() if not said.open), reverse=True)[:DECISIONS]
+            for id_, one in _filed(deps, now, digits, count):
+                filed[id_] = one
+                if len(filed) >= READ and not known:
+                    break
+    newest = set(sorted(filed, reverse=True)[:DECISIONS])
+    since = now - HALVES * HALF - HALF
+    return {id_: one for id_, one in filed.items() if id_ in newest or (one.moment and one.moment.at >= since)}
+
+
+def _shown(filed: dict[str, _Filed], deps: Deps) -> list[Decided]:
+    """The newest of them, and what is not filed yet."""
+    kept = sorted(filed, reverse=True)[:DECISIONS]
     begun = {record.id: _line(record) for record, _ in ledger.open_records(deps.state, deps.name)}
-    return {id_: filed[id_] for id_ in kept} | begun
+    return [*({id_: filed[id_].said for id_ in kept} | begun).values()]
 
 
-def _filed(deps: Deps, now: datetime, digits: int, windows: int) -> Iterator[Decided]:
+def _filed(deps: Deps, now: datetime, digits: int, windows: int) -> Iterator[tuple[str, _Filed]]:
     """Decisions of so many windows up to now, of ids that share so many first digits."""
     ms, width = int(clock_seconds(now) * 1000), 10 ** (14 - digits)
     for window in range(ms // width, ms // width - windows, -1):
         for key, stored in pages(deps.state, DECISION.key(f"{deps.name}/{window:0{digits}d}")):
-            yield _shown(key, stored, now)
+            yield key.rpartition("/")[2], _read(key, stored, now)
 
 
-def _shown(key: str, stored: Stored, now: datetime) -> Decided:
+def _read(key: str, stored: Stored, now: datetime) -> _Filed:
     """A filed decision. One record that cannot be read or told is shown as that, and hides no other."""
     id_ = key.rpartition("/")[2]
     try:
-        return _line(DECISION.format.read(key, stored.value))
+        record = DECISION.format.read(key, stored.value)
+        return _Filed(_line(record), moment(record))
     except Exception as error:  # The page outlives any record.
         _log.exception("a decision cannot be shown", extra={"data": {"decision": id_}})
         why = f"the record {key} cannot be shown ({type(error).__name__}); read it with the command below"
-        return Decided(id=id_, at=now, flow="unreadable", why=why, command=f"pilotlight state get {key}")
+        return _Filed(Decided(id=id_, at=now, flow="unreadable", why=why, command=f"pilotlight state get {key}"), None)
 
 
 def _line(record: Record) -> Decided:
-    lines = did(record)
+    lines, plan = did(record), record.plan
     more = (f"and {len(lines) - LINES} more",) if len(lines) > LINES else ()
     return Decided(
         id=record.id,
         at=record.at,
         flow=record.flow,
-        why=summary(record.plan, record.calls_with_steps),
+        why=summary(plan, record.calls_with_steps),
         did=(*lines[:LINES], *more),
         open=record.status == "open",
         command=f"pilotlight why {record.id}",
+        teams=tuple(sorted({group.team for group in plan.pods if group.team})),
+        pools=tuple(sorted({call.pool for call in plan.calls})),
     )
