@@ -80,12 +80,15 @@ build/axe/.installed: ## For the tests of pages with a screen reader in mind (ne
 	npm install --prefix build/axe --no-save --no-audit --no-fund --silent axe-core@4.14.1
 	touch $@
 
-picture: $(STAMP) ## The pictures of README and replay, and docs/images/week.json, from one run of the built-in week (needs chromium)
+picture: $(STAMP) ## The pictures of README and replay, and their figures in docs/images, from runs of the built-in week (needs chromium)
 	rm -rf build/picture && mkdir -p build/picture
 	cd build/picture && ../../$(BIN)/pilotlight week --report week.html --json > week.json
+	cd build/picture && ../../$(BIN)/pilotlight synth -o week.csv.gz
+	cd build/picture && ../../$(BIN)/pilotlight tune week.csv.gz --scoring most-allocated --values 3,10,30,100,300 --json \
+		--against cluster-autoscaler-pinned --against karpenter-pinned:0 --against karpenter-pinned:900 > week-curve.json
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=build/picture/profile \
 		--window-size=1100,1250 --screenshot=docs/images/report.png file://$(CURDIR)/build/picture/week.html
-	cp build/picture/week.json docs/images/week.json
+	cp build/picture/week.json build/picture/week-curve.json docs/images/
 	$(BIN)/python scripts/week_picture.py --write
 
 serve: $(STAMP) ## Every function on one local port (PORT=8080), by WORKERS processes beside one world on the wall clock

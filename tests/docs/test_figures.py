@@ -1,6 +1,7 @@
 """The figures of the built-in week are those of the run that drew its pictures, and the readme stays short."""
 
 import json
+from itertools import combinations
 
 from pages import ROOT
 
@@ -34,6 +35,21 @@ def test_the_pictures_are_drawn_from_the_week() -> None:
     """Both looks are what `scripts/week_picture.py` draws of docs/images/week.json."""
     for path, drawn in week_picture.pictures().items():
         assert path.read_text("utf-8") == drawn, "run: python scripts/week_picture.py --write"
+
+
+def test_no_label_of_the_picture_lies_on_another() -> None:
+    """Of every policy of the week, beside a curve of five prices and pinned peers, whose figures are invented here."""
+    week = json.loads((ROOT / "docs/images/week.json").read_text())
+    ours = [
+        {**week[0], "value_of_wait": value, "cost_usd": usd, "wait_s": {"mean": wait}}
+        for value, usd, wait in ((3, 43800, 62), (10, 44500, 34), (30, 45615, 15), (100, 47000, 7), (300, 49000, 3))
+    ]
+    peers = [
+        {"policy": name, "cost_usd": usd, "wait_s": {"mean": wait}}
+        for name, usd, wait in (("karpenter-pinned:0", 43950, 85), ("karpenter-pinned:900", 47900, 50))
+    ]
+    labels = week_picture.lay(week_picture.points(week, {"ours": ours, "peers": peers})).labels
+    assert [pair for pair in combinations(labels, 2) if pair[0].shared(pair[1])] == []
 
 
 def test_the_readme_is_read_in_three_minutes() -> None:
