@@ -28,6 +28,7 @@ COMMANDS = {
     "start.lint_command": {"lint": "what costs GPUs in manifests, dashboards and scripts, with its fix"},
     "watch.status_command": {"status": "each cluster at a glance: lit, waiting, budgets, pauses"},
     "watch.pools_command": {"pools": "each pool: size, price, mode, last error"},
+    "watch.gpus_command": {"gpus": "what GPUs are free, where, and what more would cost"},
     "watch.why_command": {"why": "past decisions about a pod, a node or a team"},
     "watch.budget_command": {"budget": "where each budget stands, and how its period will end"},
     "watch.alert_commands": {"alerts": "what was told to whom; try a channel; tell again"},
@@ -85,7 +86,7 @@ COMMANDS = {
 
 FIRST = (
     *("init", "check", "plan", "doctor", "demo", "serve"),
-    *("status", "pools", "why", "budget", "alerts"),
+    *("status", "pools", "gpus", "why", "budget", "alerts"),
     *("pause", "resume", "approve"),
     *("connect", "report"),
 )

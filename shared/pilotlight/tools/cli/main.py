@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 OPEN_STATE = {
-    *("status", "pools", "why", "budget", "alerts", "shadow", "report", "bill", "audit", "state"),
+    *("status", "pools", "gpus", "why", "budget", "alerts", "shadow", "report", "bill", "audit", "state"),
     *("commitments", "targets", "preempt", "serve", "reconcile", "takeover", "pause", "resume", "approve", "reclaim"),
 }
 """Those that open the state: they take ``--state``."""

@@ -30,7 +30,7 @@ POLICY = "policy_address"
 PolicyFile = Annotated[
     str, typer.Option("--policy", help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")
 ]
-JUDGES = ("status", "pools", "why", "budget", "serve", "targets", "commitments", "canary", "approve")
+JUDGES = ("status", "pools", "gpus", "why", "budget", "serve", "targets", "commitments", "canary", "approve")
 """Commands that go by a policy and have no such option of their own."""
 
 CHANGES = ("pause", "resume", "approve", "serve", "reconcile", "takeover", "snooze", "wake", "ack", "redeliver", "test")

@@ -2,21 +2,22 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.month_option import days_of
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
     from pilotlight.decide.money.reconciliation import Correction
-    from pilotlight.facts.money.bill import Anomaly
+    from pilotlight.facts.money.bill import Anomaly, MeterDay
     from pilotlight.facts.offers.paid_capacity import UnusedMonth
     from pilotlight.ports.state import State
     from pilotlight.tools.advice.month import Month, Unused
@@ -29,22 +30,38 @@ def register(app: typer.Typer) -> None:
 
 def report(
     month: Annotated[str, typer.Option(help="YYYY-MM; the month that goes on where none is named.")] = "",
+    since: Annotated[str, typer.Option(help="Instead of a month: the first day, as 2026-10-05, UTC.")] = "",
+    until: Annotated[str, typer.Option(help="The last day, which counts; left out: today.")] = "",
+    by: Annotated[
+        str, typer.Option(help="One table by namespace, team, class, pool, machine, pod or label=KEY, as label=app.")
+    ] = "",
     team: Annotated[str | None, typer.Option(help="Only what this team held.")] = None,
     cluster: Annotated[str, typer.Option(help="One of many clusters; all where none is named.")] = "",
     per: Annotated[
         list[str] | None, typer.Option(help="A unit and how many there were, for a cost each.", metavar="UNIT=COUNT")
     ] = None,
+    prometheus: Annotated[
+        str, typer.Option(help="For pod and label: a Prometheus that has kube-state-metrics.", metavar="URL")
+    ] = "",
+    auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Every figure, dollars to the billionth.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
 ) -> None:
-    """Report a month: by machine, pool, team and class, with idle and shared time on their own lines.
+    """Report a month or other days: by machine, pool, team and class, with idle and shared time on their own lines.
 
-    Reads only the state. Example: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold]
+    With --by it is one table, whose rows add up to the same total. The meter keeps no pods: what a namespace held on a
+    node is divided among its pods by the GPU-time that kube-state-metrics saw. Else only the state is read.
+
+    Examples: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold];
+    [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
-    if sum([as_json, as_csv, html is not None]) > 1:
-        raise BadInput("--json, --csv and --html are three ways to have it: choose one")
-    found = _month(month, team, cluster)._replace(units=tuple(_unit(text) for text in per or ()))
+    _check_form(by, prometheus, as_json, as_csv, html, per)
+    metered = _Metered.asked(month, since, until, cluster)
+    if by:
+        _print_by(by, metered, team, prometheus, auth, "json" if as_json else "csv" if as_csv else "")
+        return
+    found = _report(metered, team)._replace(units=tuple(_unit(text) for text in per or ()))
     if as_json:
         typer.echo(json.dumps(plain(found), indent=2))
     elif as_csv:
@@ -54,7 +71,7 @@ def report(
     elif html is not None:
         from pilotlight.tools.report.pages.month_page import page
 
-        title = f"GPU spending, {found.first:%B %Y}" + (f", team {team}" if team is not None else "")
+        title = f"GPU spending, {metered.title}" + (f", team {team}" if team is not None else "")
         try:
             html.write_text(page(found, title=title), "utf-8")
         except OSError as error:
@@ -67,27 +84,93 @@ def report(
         console().print(render(found))
 
 
-def _month(text: str, team: str | None, cluster: str) -> "Month":
-    from pilotlight.flow.billing import billed_days, meter_nodes
-    from pilotlight.tools.advice.month import month
-    from pilotlight.tools.cli.month_option import chosen_clusters, days_of
-    from pilotlight.wiring import app
+def _check_form(
+    by: str, prometheus: str, as_json: bool, as_csv: bool, html: Path | None, per: list[str] | None
+) -> None:
+    """Raise ``BadInput`` for options that do not go together."""
+    from pilotlight.tools.cli.records.report_by import check_by
 
-    wired = app(deployed_settings())
-    first, last = days_of(text, wired.clock.now())
-    names = chosen_clusters(cluster, wired.clusters)
-    metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
-    billed = [day for name in names for day in billed_days.days(wired.state, name, first, last)]
-    teams = sorted({line.team for day in metered for line in day.lines if line.kind == "used" and line.team})
-    if not any(day.lines for day in metered):
-        typer.echo(f"no node was lit in {first:%Y-%m}, or billing_tick is not called once a minute", err=True)
-    elif team is not None and team not in teams:
-        typer.echo(f"no line of team {team!r} in {first:%Y-%m}: it has {', '.join(teams) or 'no team'}", err=True)
-    found = month(metered, billed, first, last, team=team)
+    if sum([as_json, as_csv, html is not None]) > 1:
+        raise BadInput("--json, --csv and --html are three ways to have it: choose one")
+    if by and (html is not None or per):
+        raise BadInput("--by is one table: --html and --per are of the whole report")
+    check_by(by, prometheus)
+
+
+class _Metered(NamedTuple):
+    """What was metered from the first to the last day, in which clusters of whose state."""
+
+    first: date
+    last: date
+    clusters: Sequence[str]
+    state: "State"
+    days: "Sequence[MeterDay]"
+
+    @classmethod
+    def asked(cls, month: str, since: str, until: str, cluster: str) -> "_Metered":
+        """Of a month, or of the days that are named."""
+        from pilotlight.flow.billing import meter_nodes
+        from pilotlight.tools.cli.month_option import chosen_clusters, period_of
+        from pilotlight.wiring import app
+
+        wired = app(deployed_settings())
+        first, last = period_of(month, since, until, wired.clock.now())
+        names = chosen_clusters(cluster, wired.clusters)
+        days = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
+        found = cls(first, last, names, wired.state, days)
+        if not any(day.lines for day in days):
+            typer.echo(f"no node was lit in {found.short}, or billing_tick is not called once a minute", err=True)
+        return found
+
+    @property
+    def whole_month(self) -> bool:
+        """Whether it is one month of the calendar."""
+        return self.first.day == 1 and self.last == days_of(f"{self.first:%Y-%m}", datetime.now(UTC))[1]
+
+    @property
+    def short(self) -> str:
+        """The period as it is written on the command line."""
+        return f"{self.first:%Y-%m}" if self.whole_month else f"{self.first} to {self.last}"
+
+    @property
+    def title(self) -> str:
+        """The period for a heading."""
+        return f"{self.first:%B %Y}" if self.whole_month else self.short
+
+
+def _report(metered: _Metered, team: str | None) -> "Month":
+    from pilotlight.flow.billing import billed_days
+    from pilotlight.tools.advice.month import month
+
+    first, last, names, state, days = metered
+    billed = [day for name in names for day in billed_days.days(state, name, first, last)]
+    teams = sorted({line.team for day in days for line in day.lines if line.kind == "used" and line.team})
+    if team is not None and team not in teams and any(day.lines for day in days):
+        typer.echo(f"no line of team {team!r} in {metered.short}: it has {', '.join(teams) or 'no team'}", err=True)
+    found = month(days, billed, first, last, team=team)
     if team is not None:
         return found
-    learnt, odd = _beside(wired.state, names, first, last)
-    return found._replace(paid_idle=_paid_idle(wired.state, names, first), learnt=learnt, anomalies=odd)
+    learnt, odd = _beside(state, names, first, last)
+    paid_idle = _paid_idle(state, names, first) if metered.whole_month else ()
+    return found._replace(paid_idle=paid_idle, learnt=learnt, anomalies=odd)
+
+
+def _print_by(by: str, metered: _Metered, team: str | None, prometheus: str, auth: str, form: str) -> None:
+    from pilotlight.tools.cli.records.report_by import rows_by
+    from pilotlight.tools.report.tables.spend_table import Spend, as_csv, plain, table
+
+    first, last, days = metered.first, metered.last, metered.days
+    spend = Spend(by, first, last, rows_by(by, days, first, last, team, prometheus, auth))
+    if form == "json":
+        typer.echo(json.dumps(plain(spend), indent=2))
+    elif form == "csv":
+        typer.echo(as_csv(spend), nl=False)
+    else:
+        from pilotlight.tools.cli.printing import console
+
+        console().print(table(spend))
+        if unpriced := sorted({name for day in days for name in day.unpriced}):
+            typer.echo(f"in no line, for their price is not known: {', '.join(unpriced)}")
 
 
 def _beside(

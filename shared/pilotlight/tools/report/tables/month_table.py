@@ -144,11 +144,11 @@ def as_csv(month: Month) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("part", "name", "gpu_hours", "usd"))
     for title, lines in parts(month):
-        writer.writerows((title, _plain(line.name), f"{line.gpu_hours:f}", f"{line.usd:f}") for line in lines)
+        writer.writerows((title, plain_name(line.name), f"{line.gpu_hours:f}", f"{line.usd:f}") for line in lines)
     return out.getvalue()
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name that no spreadsheet takes for a formula: names come from labels that anyone may set."""
     # A carriage return would end the row for some readers; it is shown by its escape.
     return visible_text(f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else name)
