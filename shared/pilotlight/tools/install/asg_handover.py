@@ -11,7 +11,7 @@ from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi, members, pages
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg import WHERE
-from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, groups_of
+from pilotlight.adapters.pools.asg.groups import CLUSTER_TAG, NODE_GROUP_TAG, ScalingGroup, groups_of
 from pilotlight.adapters.pools.asg.hooks import ENDS, HOOK
 from pilotlight.errors import BadRequest
 from pilotlight.ports.clouds import CALL_S, OPEN, CloudAccount
@@ -117,9 +117,9 @@ class AsgHandover:
         kind, _, key = name.partition(" ")
         node_group = self._node_group(group)
         if node_group and kind in _BY_EKS:
-            self._size(group, node_group, kind, int(to))
+            self._size(group, kind, int(to))
         elif node_group and kind == "repairs":
-            self._by_eks(node_group, {"nodeRepairConfig": {"enabled": to == "true"}})
+            self._by_eks(group, {"nodeRepairConfig": {"enabled": to == "true"}})
         elif kind in _SIZES:
             self._set("UpdateAutoScalingGroup", {"AutoScalingGroupName": group, _SIZES[kind]: to})
         elif kind in _PROCESSES:
@@ -136,17 +136,18 @@ class AsgHandover:
 
     def _node_group(self, group: str) -> str:
         found = self._groups.get(group)
-        return found.tag(NODE_GROUP_TAG) if found is not None and self._cluster else ""
+        return found.tag(NODE_GROUP_TAG) if found is not None else ""
 
-    def _size(self, group: str, node_group: str, kind: str, to: int) -> None:
+    def _size(self, group: str, kind: str, to: int) -> None:
         """A min above what the group wants is refused by EKS, unless the size that it wants rises with it."""
         scaling: dict[str, int] = {_BY_EKS[kind]: to}
         if kind == "min" and to > self._groups[group].DesiredCapacity:
             scaling["desiredSize"] = to
-        self._by_eks(node_group, {"scalingConfig": scaling})
+        self._by_eks(group, {"scalingConfig": scaling})
 
-    def _by_eks(self, node_group: str, wanted: Mapping[str, object]) -> None:
-        update_node_group(self._eks, self._cluster, node_group, wanted)
+    def _by_eks(self, group: str, wanted: Mapping[str, object]) -> None:
+        found = self._groups[group]
+        update_node_group(self._eks, found.tag(CLUSTER_TAG), found.tag(NODE_GROUP_TAG), wanted)
 
     def _tag(self, group: str, key: str, to: str, spreads: str) -> None:
         tag = {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}
@@ -172,7 +173,7 @@ class AsgHandover:
         if name := self._node_group(group):
             if to:
                 raise BadRequest(f"node group {name}: {WARM_BY_EKS}")
-            self._by_eks(name, {"warmPoolConfig": {"enabled": False}})
+            self._by_eks(group, {"warmPoolConfig": {"enabled": False}})
         elif to:
             sizes = {"MaxGroupPreparedCapacity": "0", "MinSize": "0", "PoolState": "Stopped"}
             reuse = {"InstanceReusePolicy.ReuseOnScaleIn": "true"}
@@ -200,8 +201,8 @@ class AsgHandover:
             "alarms": any(one.Enabled for one in policies),
             "schedules": any(page.ScheduledUpdateGroupActions for page in scheduled),
         }
-        name = group.tag(NODE_GROUP_TAG) if self._cluster else ""
-        managed = read_node_group(self._eks, self._cluster, name) if name else None
+        name = group.tag(NODE_GROUP_TAG)
+        managed = read_node_group(self._eks, group.tag(CLUSTER_TAG), name) if name else None
         busy = [
             f"instance refresh {one.InstanceRefreshId} is {one.Status}" for one in refreshes if one.Status in REFRESHES
         ]

@@ -30,7 +30,6 @@ from pilotlight.adapters.pools.asg.warm_pool import (
 from pilotlight.errors import BadRequest, LastNode, QuotaExceeded
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolState
-from pilotlight.facts.offers.aws_zones import region_of_id
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate
@@ -187,7 +186,7 @@ class AsgPools:
             "RetryStrategy": "none",
         }
         if zone:
-            asked[f"AvailabilityZone{'Ids' if region_of_id(zone) else 's'}.member.1"] = zone
+            asked[f"AvailabilityZone{'Ids' if '-az' in zone else 's'}.member.1"] = zone
         with Deadline(WRITE_S) as deadline:
             answer = self._api.change(deadline, "LaunchInstances", Launch, asked, gate)
         if (no := missing(answer, count, name)) is not None:
