@@ -214,7 +214,11 @@ class AsgHandover:
         ]
         suspended = group.suspended_processes
         more = {
-            **{kind: _said(_PROCESSES[kind] not in suspended) for kind, there in acts.items() if there},
+            **{
+                kind: _said(_PROCESSES[kind] not in suspended)
+                for kind, there in acts.items()
+                if there or _PROCESSES[kind] in suspended
+            },
             **({"repairs": _said(managed.nodeRepairConfig.enabled)} if managed else {}),
         }
         return _described(group, self._hook(group), more, busy, managed=bool(name))
