@@ -23,7 +23,7 @@ from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.clocks import SystemClock
-from pilotlight.adapters.http import HttpAnswer, Site
+from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.pools.asg import open_pools
 from pilotlight.errors import (
     BadInput,
@@ -182,9 +182,9 @@ def test_a_partition_that_is_not_served_is_refused_by_its_name(region: str, says
 
 def test_services_are_reached_by_the_proxy_that_the_environment_names() -> None:
     """The proxy tunnels to the service's own name; what NO_PROXY excepts, and plain HTTP, goes past it."""
-    with forward_proxy("127.0.0.1:9") as proxy:
-        own = {**KEYS, "HTTPS_PROXY": proxy.url, "NO_PROXY": "sts.eu-west-1.amazonaws.com,.internal"}
-        with pytest.raises(Unavailable), Deadline(5) as deadline:
+    with forward_proxy("127.0.0.1:9", "me:word") as proxy:
+        own = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}", "NO_PROXY": "sts.eu-west-1.amazonaws.com,.internal"}
+        with pytest.raises(Broken, match="answers 407"), Deadline(30) as deadline:
             site_at("https://ec2.eu-west-1.amazonaws.com", own).ask(deadline, "GET", "/")
         past = [site_at(url, own) for url in ("https://sts.eu-west-1.amazonaws.com", "https://a.internal", "http://b")]
         assert [type(one) for one in past] == [Site] * 3
