@@ -1,6 +1,7 @@
 """Shapes that a plan and a real scheduler once differed on: bought for nothing, or left to wait."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from agreement_bed import MARK, ONLY
 from agreement_claims import DRA, GPU, NVIDIA, claim, claiming, device_class, exactly
@@ -36,7 +37,7 @@ def found() -> Iterator[Shape]:
     yield from _left_waiting()
 
 
-def _agents(labels: Object, **spec: object) -> Object:
+def _agents(labels: Object, **spec: Any) -> Object:
     """A DaemonSet on every node."""
     both = {"of": "agents", **labels}
     template = pod("x", None, tolerations=[{"operator": "Exists"}], **spec)["spec"]
