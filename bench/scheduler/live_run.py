@@ -256,8 +256,7 @@ def run(site: Site, one: Figures, pods: Sequence[Object], *, tick_s: float, arri
         one.writes = dict(sorted(calls.items()))
     finally:
         live.over.set()
-        with suppress(Missing):
-            api.ask("DELETE", live.space, NOTHING)
+        eventually(lambda: api.ask("DELETE", live.space, NOTHING))
         cloud.close()
         api.ask("DELETE", f"/api/v1/namespaces/{live.mark}", NOTHING)
 
