@@ -33,7 +33,7 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.demand.classify import classify
 from pilotlight.decide.plan import plan_cluster
 from pilotlight.decide.work import Look
-from pilotlight.errors import PilotlightError
+from pilotlight.errors import PilotlightError, Unavailable
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
@@ -154,7 +154,7 @@ def tried(cases: Sequence[Case], kubeconfig: str, first: int) -> list[Trial]:
             _looked_at(made)
             reads = Reads(api_of(kubeconfig), read_policy(json.dumps({"version": 1, "pools": POOLS}).encode(), "pools"))
             for _ in range(ROUNDS):
-                found, buying = reads.look(), [trial for trial in made if trial.new]
+                found, buying = _patiently(reads.look), [trial for trial in made if trial.new]
                 list(crowd.map(lambda trial: trial.plan(found), buying))  # noqa: B023 - it is used at once
                 if not buying:
                     break
@@ -184,9 +184,17 @@ def _made(call: Callable[[T], object]) -> Callable[[T], bool]:
     return made
 
 
+def _patiently(call: Callable[[], T]) -> T:
+    """The answer of an API server that may be short of time."""
+    for _ in range(5):
+        with suppress(Unavailable):
+            return call()
+    return call()
+
+
 def _pods(trials: Sequence[Trial]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {trial.bed.space: {} for trial in trials}
-    for pod in trials[0].bed.api.get("/api/v1/pods", ANY)["items"] if trials else ():
+    for pod in _patiently(lambda: trials[0].bed.api.get("/api/v1/pods", ANY)["items"]) if trials else ():
         if pod["metadata"]["namespace"] in found:
             found[pod["metadata"]["namespace"]][pod["metadata"]["name"]] = pod
     return found
