@@ -15,7 +15,7 @@ from played_kueue import Played
 from queue_site import QueueSite
 
 Json = dict[str, Any]
-Steps = Callable[[Played, QueueSite], None]
+Steps = Callable[[Played, QueueSite], object]
 TEAMS = {"rich": "100"}
 
 
