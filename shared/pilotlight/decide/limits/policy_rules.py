@@ -73,8 +73,13 @@ def ruled_by(
             continue
         by, does = f"rule {rule.name}: {figures}", rule.does
         cooling = {name for name in (*does.warm, *does.idle) if _cooling(rule, memory, name, now)}
-        warm = {name: nodes for name, nodes in does.warm.items() if name not in cooling}
-        grown |= {name: by for name, nodes in warm.items() if nodes > policy.pools[name].spares.warm}
+        raises = not rule.when.is_time_alone
+        warm = {
+            name: nodes
+            for name, nodes in does.warm.items()
+            if not raises or (name not in cooling and nodes > policy.pools[name].spares.warm)
+        }
+        grown |= dict.fromkeys(warm, by) if raises else {}
         kept |= {name: by for name, idle in does.idle.items() if idle == "keep"}
         released |= {name: by for name, idle in does.idle.items() if idle == "release" and name not in cooling}
         away |= {(str(kind), name): by for name, kinds in does.avoid.items() for kind in kinds}
