@@ -149,7 +149,7 @@ def _schedule(draw: Any, parts: Parts) -> None:
         name: replace(pool, renew=replace(pool.renew, during=("day",))) if name in ("t4", "v100") else pool
         for name, pool in parts["policy"].pools.items()
     }
-    _policy(parts, pools=pools, rules=(day, *parts["policy"].rules))
+    _policy(parts, pools=pools, rules=(*parts["policy"].rules, day))
 
 
 def _ahead(draw: Any, parts: Parts) -> None:
@@ -168,7 +168,7 @@ def _rules(draw: Any, parts: Parts) -> None:
         "release": {"idle": {"t4": "release", "a100": "release"}},
         "move": {"avoid": {"t4": classes, "a100": classes}},
     }
-    _policy(parts, rules=(*parts["policy"].rules, Rule(name="r", when=when, does=RuleSet(**sets[does]))))
+    _policy(parts, rules=(Rule(name="r", when=when, does=RuleSet(**sets[does])), *parts["policy"].rules))
 
 
 def _homes(draw: Any, parts: Parts) -> None:
