@@ -99,11 +99,11 @@ def _kept_off(found: Sequence[FoundPool], pending: Iterable[PodDemand]) -> Itera
             for taint in dict.fromkeys(taint for taint in met if taint is not None):
                 shown = f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
                 lacking.setdefault(shown, []).append(pod.full_name)
-    for taint, pods in lacking.items():
+    for missing, pods in lacking.items():
         more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
         lack = "lacks" if len(pods) == 1 else "lack"
         who = f"{', '.join(pods[:NAMED])}{more}"
-        yield f"{who} {lack} the toleration {taint}: nothing is bought for that; add it to the pods"
+        yield f"{who} {lack} the toleration {missing}: nothing is bought for that; add it to the pods"
 
 
 def _unpriced(found: FoundPool) -> bool:
