@@ -135,7 +135,7 @@ LEAST = {
 @pytest.mark.parametrize(("least", "gone"), LEAST.values(), ids=LEAST.keys())
 def test_warm_and_least_numbers_stay(least: dict[str, Any], gone: int) -> None:
     """Of three idle nodes those above the pool's warm and least numbers go, the longest idle first."""
-    pools = {"t4": PoolPolicy(instance_type="T4x1", idle_timeout=300, **least)}  # type: ignore[arg-type]
+    pools = {"t4": PoolPolicy(instance_type="T4x1", idle_timeout=300, **least)}
     lit = [node(f"n{i}", idle_s=1000 + i) for i in range(3)]
     made = plan(nodes=lit, offerings=[T4], rules=policy([T4], pools=pools))
     assert [n.node for n in made.releases] == [f"n{2 - i}" for i in range(gone)]
