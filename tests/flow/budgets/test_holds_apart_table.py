@@ -93,7 +93,7 @@ def test_what_becomes_of_holds_that_are_set_apart_is_that_of_the_table() -> None
                 "serving": ClassPolicy(gpu_models="any", max_runtime=7200),
                 "training": ClassPolicy(gpu_models="any"),
             },
-            budgets=(Budget(name="b", period="day", hard=state["hard"], **limits),),
+            budgets=(Budget(name="b", hard=state["hard"], **limits),),
         )
         apart = tuple(SetApart(kind="hold", name=each, called=each, error="E", where="w") for each in state["apart"])
         deps = replace(stage.deps, policy=policy, apart=apart)

@@ -13,7 +13,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Mode
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
-from pilotlight.tools.cli.whole_file import write_whole
+from pilotlight.tools.cli.start.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import ClusterView
