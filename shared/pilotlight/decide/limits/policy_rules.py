@@ -6,7 +6,7 @@ node) does not hold. A node with work is never released by one.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -85,13 +85,18 @@ def ruled_by(
         away |= {(str(kind), name): by for name, kinds in does.avoid.items() for kind in kinds}
         policy = apply_set(policy, replace(does, warm=warm))
     released = {name: by for name, by in released.items() if name not in kept and name not in grown}
+    policy = _with_idle(policy, kept, released) if kept or released else policy
+    return policy, Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
+
+
+def _with_idle(policy: Policy, kept: Iterable[str], released: Iterable[str]) -> Policy:
+    """The policy whose idle nodes stay in pools that are kept, and go in those that are released."""
     pools = dict(policy.pools)
     for name in kept:
         pools[name] = replace(pools[name], idle_timeout=FOR_EVER)
     for name in released:
         pools[name] = replace(pools[name].with_warm(0), idle_timeout=0)
-    made = Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
-    return (replace(policy, pools=pools) if kept or released else policy), made
+    return replace(policy, pools=pools)
 
 
 def follow_rules(work: Work) -> None:

@@ -18,6 +18,7 @@ from pilotlight.tools.cli.start.whole_file import write_whole
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import ClusterView
     from pilotlight.facts.offers.catalog import Catalog
+    from pilotlight.tools.install.first_policy import FirstPolicy
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +49,7 @@ def init(
     """
     from pilotlight.codec.policy_file import read_policy
     from pilotlight.tools.install.first_policy import first_policy
-    from pilotlight.tools.report.texts.first_policy_text import assumed_lines, policy_text
+    from pilotlight.tools.report.texts.first_policy_text import policy_text
 
     if pods and nodes and (context or kubeconfig):
         raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
@@ -57,8 +58,7 @@ def init(
     usd, chosen = _usd(budget), _mode(mode)
     view, catalog, source = _from_files(pods, nodes) if pods or nodes else _from_cluster(context, kubeconfig)
     if sys.stdin.isatty() and sys.stdout.isatty() and output != "-" and not as_json:
-        usd = _usd(typer.prompt("Dollars a month that may be spent (0: no budget)", "0")) if not budget else usd
-        chosen = _mode(typer.prompt(f"What may it do ({', '.join(MODES)})", "advise")) if not mode else chosen
+        usd, chosen = _asked(budget, mode)
     found = first_policy(view, catalog)
     text = policy_text(found, source, usd, chosen)
     read_policy(text, output)
@@ -78,10 +78,23 @@ def init(
         }
         typer.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
         return
+    _tell(output, source, found, following, budgeted=usd is not None)
+
+
+def _asked(budget: str, mode: str) -> tuple[Decimal | None, str]:
+    """The month's dollars and the mode, asked for where no option gives them."""
+    budget = budget or typer.prompt("Dollars a month that may be spent (0: no budget)", "0")
+    return _usd(budget), _mode(mode or typer.prompt(f"What may it do ({', '.join(MODES)})", "advise"))
+
+
+def _tell(output: str, source: str, found: "FirstPolicy", following: Sequence[str], *, budgeted: bool) -> None:
+    """What was written and assumed, and last the next command."""
+    from pilotlight.tools.report.texts.first_policy_text import assumed_lines
+
     typer.echo(f"wrote {output}: {len(found.pools)} pool{'s' * (len(found.pools) != 1)}, from {source}")
     for line in [*assumed_lines(found.assumed), *found.kept_off]:
         typer.echo(line)
-    if not usd:
+    if not budgeted:
         typer.echo("no budget: caps alone bound what is spent; write one by --budget USD, or under budgets")
     typer.echo(f"then: {'; '.join(following[1:])}\nnext: {following[0]}")
 
