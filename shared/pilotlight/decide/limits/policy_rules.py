@@ -84,7 +84,7 @@ def ruled_by(
         released |= {name: by for name, idle in does.idle.items() if idle == "release" and name not in cooling}
         away |= {(str(kind), name): by for name, kinds in does.avoid.items() for kind in kinds}
         policy = apply_set(policy, replace(does, warm=warm))
-    released = {name: by for name, by in released.items() if name not in kept and name not in grown}
+    released = {name: by for name, by in released.items() if name not in {**kept, **grown}}
     policy = _with_idle(policy, kept, released) if kept or released else policy
     return policy, Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
 
