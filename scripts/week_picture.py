@@ -55,10 +55,8 @@ class Point(NamedTuple):
 
 def points(week: Sequence[Mapping[str, Any]], curve: Mapping[str, Any]) -> list[Point]:
     """Ours by price of waiting, then the peers; each once."""
-    ours = [
-        Point(f"${run['value_of_wait']:g}/h: ${run['cost_usd']:,.0f}, {run['wait_s']['mean']:,.0f} s", *_at(run), True)
-        for run in curve["ours"] or [{**week[0], "value_of_wait": DEFAULT}]
-    ]
+    runs = curve["ours"] or [{**week[0], "value_of_wait": DEFAULT}]
+    ours = [Point(_ours(run), *_at(run), True) for run in runs]
     rows = {row["policy"]: row for row in (*week, *curve["peers"])}
     peers = [
         Point(f"{NAMES[name]} ${row['cost_usd']:,.0f}, {row['wait_s']['mean']:,.0f} s", *_at(row), False)
@@ -66,6 +64,11 @@ def points(week: Sequence[Mapping[str, Any]], curve: Mapping[str, Any]) -> list[
         if name in NAMES
     ]
     return ours + peers
+
+
+def _ours(run: Mapping[str, Any]) -> str:
+    name = "Pilotlight, " if run["value_of_wait"] == DEFAULT else ""
+    return f"{name}${run['value_of_wait']:g}/h: ${run['cost_usd']:,.0f}, {run['wait_s']['mean']:,.0f} s"
 
 
 def _at(row: Mapping[str, Any]) -> tuple[float, float]:
@@ -113,7 +116,7 @@ def picture(week: Sequence[Mapping[str, Any]], curve: Mapping[str, Any], look: s
     far = [one for one in found if one not in drawn.inside]
     parts = [
         el("rect", width=WIDTH, height=HEIGHT, fill=colours["paper"]),
-        text(title(week), 27, x=40, y=48, font_weight="bold"),
+        text(title(week), 25, x=40, y=48, font_weight="bold"),
         text(
             "a simulation; lower and further left is better; the curve: Pilotlight by value_of_wait, in $ an hour",
             19,
@@ -134,7 +137,7 @@ def picture(week: Sequence[Mapping[str, Any]], curve: Mapping[str, Any], look: s
         parts.append(el("circle", cx=dot.x, cy=dot.y, r=dot.r, fill=colours[kind]))
         parts.append(text(one.label, one.size, "ours" if one.ours else "ink",
                           font_weight="bold" if one.ours else "normal", **where))  # fmt: skip
-    told = "; ".join(f"Pilotlight at {one.label}" if one.ours else one.label for one in found)
+    told = "; ".join(one.label for one in found)
     return str(
         el("svg", group(parts), viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=f"{title(week)} {told}",
            font_family="system-ui, sans-serif", xmlns="http://www.w3.org/2000/svg")
