@@ -131,7 +131,7 @@ def test_the_bill_is_compared_on_the_days_it_covers() -> None:
     bill = BillDay(day=date(2026, 10, 1), source="s", rows=(BilledDay(day=date(2026, 10, 1), usd=Decimal("12")),))
     metered = [_day(1, _line("used", "1", "10", team="a")), _day(2, _line("used", "1", "90", team="a"))]
     report = month(metered, [bill], FIRST, LAST)
-    assert "billed $12.00 for 1 whole days on which the meter counted $10.00: $2.00 is unexplained" in notes(report)
+    assert "billed $12.00 for 1 whole day on which the meter counted $10.00: $2.00 is unexplained" in notes(report)
 
 
 def test_one_teams_report_has_its_lines_alone() -> None:

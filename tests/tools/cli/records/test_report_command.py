@@ -56,7 +56,7 @@ def test_the_table_adds_up_and_is_held_against_the_bill() -> None:
     shown = " ".join(run(*OCTOBER).stdout.split())
     assert "2026-10-01 to 2026-10-31: $18.02" in shown
     assert "teams $15.02 + idle $2.00 + shared $1.00 = $18.02" in shown
-    assert "billed $20.00 for 1 whole days on which the meter counted $18.02: $1.98 is unexplained" in shown
+    assert "billed $20.00 for 1 whole day on which the meter counted $18.02: $1.98 is unexplained" in shown
 
 
 def test_odd_hours_egress_and_a_thousand_requests_are_told_beside_the_lines() -> None:

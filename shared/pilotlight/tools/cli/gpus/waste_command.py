@@ -42,7 +42,9 @@ def register(app: typer.Typer) -> None:
 
 def waste_command(
     prometheus: Annotated[str, typer.Option(help="The Prometheus that has dcgm-exporter's series.", metavar="URL")],
-    price: Annotated[float, typer.Option(min=0.0001, help="Dollars an hour of a GPU.")],
+    price: Annotated[
+        float | None, typer.Option(min=0.0001, help="Dollars an hour of a GPU; left out: the policy's cheapest pool's.")
+    ] = None,
     since: Annotated[str, typer.Option(help="How far back is looked; a day or more says most.")] = "24h",
     step: Step = "",
     lead: Annotated[str, typer.Option(help="Until a new replica works: boot and load of the model.")] = "4m",
@@ -68,14 +70,14 @@ def waste_command(
     span_s, lead_s = seconds(since, "since"), seconds(lead, "lead")
     step_s = _step(step, since, span_s)
     end = end_of_samples(until)
-    api = _api(prometheus, auth)
+    api, usd = _api(prometheus, auth), _usd_per_gpu_hour(price)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     _look_at_samples(telemetry, prometheus, span_s, chosen=step_s is not None)
     telemetry = with_watts(api, telemetry)
     found = Found(
         telemetry,
-        waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, lead_s, BY[by]),
-        Decimal(repr(price)),
+        waste(telemetry, usd, device_gib * MIB_PER_GIB, lead_s, BY[by]),
+        usd,
         weeks(telemetry),
         _fragments(api, end),
         _metered(cluster, end - span_s, end, telemetry) if metered else None,
@@ -90,6 +92,21 @@ def waste_command(
         from pilotlight.tools.cli.printing import console
 
         show(found, console())
+
+
+def _usd_per_gpu_hour(price: float | None) -> Decimal:
+    """The price that is named; else the catalogue's of the policy's cheapest pool, which is said on stderr."""
+    if price is not None:
+        return Decimal(repr(price))
+    from pilotlight.settings import deployed_settings
+    from pilotlight.wiring import App
+
+    sold = [offering for offering in App(deployed_settings()).price_offerings()[0] if offering.gpus]
+    if not sold:
+        raise BadInput("no pool of the policy has a price in the catalogue: name dollars an hour of a GPU by --price")
+    usd, name = min((offering.usd_per_hour / offering.gpus, offering.name) for offering in sold)
+    typer.echo(f"priced at ${usd:,.4f} a GPU-hour, as {name}, the policy's cheapest; --price names another", err=True)
+    return usd
 
 
 def _step(step: str, since: str, span_s: Seconds) -> Seconds | None:

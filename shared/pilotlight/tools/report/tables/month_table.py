@@ -79,8 +79,9 @@ def notes(month: Month) -> list[str]:
     ]
     if month.billed is not None:
         billed, metered = round(month.billed, 2), round(month.metered, 2)
+        days = "1 whole day" if month.billed_days == 1 else f"{month.billed_days} whole days"
         out.append(
-            f"billed ${billed:,.2f} for {month.billed_days} whole days on which the meter counted "
+            f"billed ${billed:,.2f} for {days} on which the meter counted "
             f"${metered:,.2f}: {_signed(billed - metered)} is unexplained"
         )
     if month.egress:
@@ -114,7 +115,8 @@ def _odd(month: Month) -> Iterator[str]:
     for (name, day, _), odd in ordered[:ODD]:
         worst = max(odd, key=lambda one: one.more)
         more, where = sum((one.more for one in odd), Decimal(0)), f" ({name})" if name else ""
-        yield f"odd: {len(odd)} hours of {day} cost ${more:,.2f} above what is usual{where}: {cause(worst)}"
+        hours = "1 hour" if len(odd) == 1 else f"{len(odd)} hours"
+        yield f"odd: {hours} of {day} cost ${more:,.2f} above what is usual{where}: {cause(worst)}"
     if len(ordered) > ODD:
         yield f"odd: {len(ordered) - ODD} more days and pools; --json has all"
 
