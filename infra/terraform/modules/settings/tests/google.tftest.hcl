@@ -48,12 +48,6 @@ run "refuses_names_and_places_that_are_none" {
   }
 }
 
-run "refuses_an_unknown_region" {
-  command = plan
-  variables { google = merge(var.google, { region = "europe-west99" }) }
-  expect_failures = [output.settings]
-}
-
 run "refuses_no_cluster" {
   command = plan
   variables { google = merge(var.google, { clusters = {} }) }
