@@ -102,6 +102,8 @@ def api() -> Iterator[ApiServer]:
                 "status": {"phase": "Pending"},
             }
         )
+        tells = {"metadata": {"name": "disk"}, "spec": {"storageCapacity": True}}
+        server.add({"kind": "CSIDriver", "apiVersion": "storage.k8s.io/v1", **tells})
         yield server
 
 
