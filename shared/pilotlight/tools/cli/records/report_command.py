@@ -57,7 +57,7 @@ def report(
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
     _check_form(by, prometheus, as_json, as_csv, html, per)
-    metered = _Metered.asked(month, since, until, cluster)
+    metered = _Metered.read_days(month, since, until, cluster)
     if by:
         _print_by(by, metered, team, prometheus, auth, "json" if as_json else "csv" if as_csv else "")
         return
@@ -107,7 +107,7 @@ class _Metered(NamedTuple):
     days: "Sequence[MeterDay]"
 
     @classmethod
-    def asked(cls, month: str, since: str, until: str, cluster: str) -> "_Metered":
+    def read_days(cls, month: str, since: str, until: str, cluster: str) -> "_Metered":
         """Of a month, or of the days that are named."""
         from pilotlight.flow.billing import meter_nodes
         from pilotlight.tools.cli.month_option import chosen_clusters, period_of
