@@ -92,7 +92,7 @@ def give_broken_gangs_back(work: Work) -> None:
     work.nodes = [failed for failed in work.failed if failed.flight]
 
 
-VAIN_S: Seconds = 45.0
+VAIN = timedelta(seconds=45)
 """A controller makes the next pod in place of one that is gone well within this; looks come every minute."""
 
 PAID_S: Seconds = 120.0
@@ -100,12 +100,15 @@ PAID_S: Seconds = 120.0
 
 
 def take_back(work: Work) -> None:
-    """Give back what boots and nobody waits for any more, as far as no pod is planned on it and no spare is wanted."""
+    """Give back what boots and nobody waits for any more, as far as no pod is planned on it and no spare is wanted.
+
+    Only before it is expected: later it may be a node that a look does not show, with the very pod on it.
+    """
     taken = {failed.instance for failed in work.failed}.union(work.look.leaving)
     free = Counter(bin_.where for bin_ in work.run.booting if bin_.coming and not bin_.taken)
     for entry in sorted(work.memory.in_flight, key=lambda e: (e.requested_at, e.decision, e.n), reverse=True):
         offering, since = work.by_pool.get(entry.pool), entry.vain_since
-        if offering is None or since is None or (work.now - since).total_seconds() < VAIN_S:
+        if offering is None or since is None or not since + VAIN <= work.now < entry.ready_by:
             continue
         age_s = (work.now - entry.requested_at).total_seconds()
         if paid_until_s(offering, age_s) - age_s > PAID_S:

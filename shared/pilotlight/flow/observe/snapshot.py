@@ -70,7 +70,9 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
     pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
-    if any(b.requested_at < since for pool in pools for b in pool.booting) or any(e.broken for _, e in flights):
+    if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
+        e.broken or e.vain_since for _, e in flights
+    ):
         pools = known_instances.with_doubts(deps, pools, view.nodes)
     snapshot = Snapshot(
         view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
