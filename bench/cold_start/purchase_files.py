@@ -49,7 +49,7 @@ value_of_wait: 30
 budgets: [{{name: everything, usd: 900, period: day, hard: true}}]
 """
 EVERYTHING_ON = f"""{CAPPED.replace("max: 10", f"max: 10, {HOME}")}
-schedules: [{{name: office, timezone: UTC, start: "08:00", end: "18:00", max: {{t4: 5}}}}]
+rules: [{{name: office, when: {{time: {{timezone: UTC, start: "08:00", end: "18:00"}}}}, set: {{max: {{t4: 5}}}}}}]
 """
 
 

@@ -56,7 +56,7 @@ def site_at(url: str, environ: Mapping[str, str]) -> Site:
     proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy", "")
     if not proxy or not url.startswith("https:"):
         return Site(url)
-    from urllib.request import proxy_bypass_environment
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
     host, passed = urlsplit(url).netloc, environ.get("NO_PROXY") or environ.get("no_proxy", "")
     if proxy_bypass_environment(host, {"no": passed}):

@@ -65,11 +65,9 @@ def resolve_claims(
     """The view and the offerings with claims made into GPUs; pods that no node could serve are findings. Claims of
     drivers in ``ignored`` are none.
     """
-    known = [kind for kinds in (*(n.kinds for n in view.nodes), *(o.kinds for o in offerings)) for kind in kinds]
-    pods = [replace(pod, shape=but_foreign(pod.shape, known, ignored)) for pod in view.pending]
-    view = replace(view, pending=tuple(pods), findings=(*view.findings, *told_of(view.pending, pods, ignored)))
-    shapes = {pod.shape.key: pod.shape for pod in pods if pod.shape.claimed is not None}
-    plain = frozenset(pod.shape.gpu.resource for pod in pods if pod.shape.claimed is None)
+    view = _without_foreign(view, offerings, ignored)
+    shapes = {pod.shape.key: pod.shape for pod in view.pending if pod.shape.claimed is not None}
+    plain = frozenset(pod.shape.gpu.resource for pod in view.pending if pod.shape.claimed is None)
     sold = {o.name: o for o in offerings}
     labels: dict[str, dict[str, str]] = {}
     made: dict[str, PodShape | Finding | None] = {}
@@ -92,6 +90,13 @@ def resolve_claims(
     nodes = tuple(_labelled(n, labels.get(f"node {n.name}", {})) for n in view.nodes)
     view = replace(view, pending=pending, findings=(*view.findings, *findings), nodes=nodes)
     return view, [_labelled(sold[o.name], labels.get(o.name, {})) for o in offerings]
+
+
+def _without_foreign(view: ClusterView, offerings: Sequence[Offering], ignored: Collection[str]) -> ClusterView:
+    """The view whose pods beside GPUs claim nothing of drivers that nobody here has; each such driver is a finding."""
+    known = [kind for kinds in (*(n.kinds for n in view.nodes), *(o.kinds for o in offerings)) for kind in kinds]
+    pods = [replace(pod, shape=but_foreign(pod.shape, known, ignored)) for pod in view.pending]
+    return replace(view, pending=tuple(pods), findings=(*view.findings, *told_of(view.pending, pods, ignored)))
 
 
 def claim_devices(work: Work) -> None:

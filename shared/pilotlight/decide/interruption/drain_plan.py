@@ -248,11 +248,11 @@ def assumed_saved(pod: BoundPod, asked: Mapping[str, datetime], now: datetime) -
     return pod.checkpointed_at
 
 
-def moves_on(pod: BoundPod, policy: Policy, why: MoveReason) -> bool:
+def moves_on(pod: BoundPod, policy: Policy, move: MoveReason) -> bool:
     """True for a pod whose class moves for that, and that loses nothing: it saves when asked, or serves; no gang's."""
     serves = pod.workload_class == "serving"
     rules = policy.of_class(pod.workload_class or "batch")  # type: ignore[arg-type]
-    return why in rules.may_move and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
+    return move in rules.may_move and not pod.gang and not pod.blocks and (pod.checkpoint_takes_s > 0 or serves)
 
 
 def room_for(pod: BoundPod, leaving: str, nodes: Iterable[Node]) -> bool:

@@ -130,7 +130,7 @@ def _beyond_spares(work: Work, pool: str) -> int:
     idle = sum(node.ready and not node.gpu_pods and node.name not in work.reserved for node in lit)
     coming = [bin_ for bin_ in work.run.booting if bin_.pool == pool]
     free = sum(not bin_.taken for bin_ in coming)
-    warm = max(rules.warm, spares.count if spares is not None else 0)
+    warm = max(rules.spares.warm, spares.count if spares is not None else 0)
     return min(idle + free - warm, len(lit) + sum(bin_.coming for bin_ in coming) - rules.min) - gone
 
 

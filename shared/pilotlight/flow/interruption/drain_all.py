@@ -67,7 +67,7 @@ def _begun(deps: Deps) -> PilotlightError | None:
 def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
     """Beginnings that the policy may ask for: rescues where a block of capacity ends soon, and moves off nodes that are
     too old, whose GPUs are not well, or whose off-hours begin. They are imported where a case arises."""
-    may = {why for rules in deps.policy.classes.values() for why in rules.may_move}
+    may = {move for rules in deps.policy.classes.values() for move in rules.may_move}
     due = {
         "begin_before_block_ends": any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()),
         "begin_off_old": "max-age" in may,

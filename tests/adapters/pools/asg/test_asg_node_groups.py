@@ -113,7 +113,7 @@ def test_a_node_of_a_node_group_with_a_warm_pool_is_ended_and_not_stopped() -> N
         aws.eks_warm["one"] = EKS_WARM
         pools.grow("one", 1)
         assert next(p for p in pools.describe() if p.name == "one").stops is False
-        pools.stop("one", "n1")
+        pools.stop("one", "n1")  # type: ignore[attr-defined]
         changes = [name for name, _ in aws.changes()]
         assert changes == ["SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"]
 
