@@ -56,3 +56,16 @@ class TunnelledSite(Site):
                 answer.close()
         if answer.status != 200:
             raise OSError(f"the proxy {self._place} answers {answer.status}")
+
+
+def site_at(url: str, environ: Mapping[str, str]) -> Site:
+    """The server of an address: behind ``HTTPS_PROXY``, where that is set and ``NO_PROXY`` does not except it."""
+    proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy", "")
+    if not proxy or not url.startswith("https:"):
+        return Site(url)
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
+
+    host, passed = urlsplit(url).netloc, environ.get("NO_PROXY") or environ.get("no_proxy", "")
+    if proxy_bypass_environment(host, {"no": passed}):
+        return Site(url)
+    return TunnelledSite(url, proxy, context=None, server_name=urlsplit(url).hostname or "", connect_s=CONNECT_S)

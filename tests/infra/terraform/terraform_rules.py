@@ -46,6 +46,7 @@ AGENT = "google_project_service_identity.this"
 
 APIS = {
     "google_artifact_registry": "artifactregistry",
+    "google_billing_account": "cloudbilling",
     "google_billing_budget": "billingbudgets",
     "google_cloud_run": "run",
     "google_cloud_scheduler": "cloudscheduler",
@@ -280,7 +281,7 @@ EXPORTS = {"storage.objects.create", "storage.objects.list", "storage.objects.se
 
 def who_exports_the_audit_only_adds(state: State) -> Iterator[str]:
     """The exporter reads the database of decisions and adds objects, with their lock, to one bucket; and no more."""
-    (role,) = (made for made in of_type(state, "google_project_iam_custom_role"))
+    (role,) = (m for m in of_type(state, "google_project_iam_custom_role") if ".audit_export" in m.address)
     for permission in sorted(set(role.values["permissions"]) ^ EXPORTS):
         yield f"{role.address} {'may not' if permission in EXPORTS else 'allows'} {permission}"
     in_bucket = [m for m in of_type(state, "google_storage_bucket_iam_member") if m.values["bucket"] == "acme-audit"]

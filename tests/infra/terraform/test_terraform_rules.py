@@ -300,7 +300,7 @@ def test_silence_is_told(shipped: Tree, tmp_path: Path, series: str, values: str
 
 REFUSED = [
     pytest.param(
-        "google", "region ", '"europe-west1-b"', "region is no region known here.", id="a zone on Google Cloud"
+        "google", "region ", '"europe-west1-b"', "region is written as Google does", id="a zone on Google Cloud"
     ),
     pytest.param("google", "regoin ", '"europe-west1"', "regoin is no setting:", id="a misspelt key on Google Cloud"),
     pytest.param("aws", "bills ", '"focus:gs://acme/x"', "bills is focus:s3://", id="another cloud's bill on AWS"),

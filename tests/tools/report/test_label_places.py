@@ -29,9 +29,9 @@ def test_names_lie_apart(at: list[tuple[float, float]]) -> None:
     """No name covers another, or a dot, or leaves the drawing."""
     dots = named(*at)
     found = boxes(dots, EDGE)
-    assert [pair for pair in combinations(found, 2) if pair[0].shared(pair[1])] == []
+    assert [pair for pair in combinations(found, 2) if pair[0].shared_area(pair[1])] == []
     rims = [Box(d.x - d.r, d.y - d.r, d.x + d.r, d.y + d.r) for d in dots]
-    assert [(name, rim) for name in found for rim in rims if name.shared(rim)] == []
+    assert [(name, rim) for name in found for rim in rims if name.shared_area(rim)] == []
     assert all(b.left >= 0 and b.top >= 0 and b.right <= 800 and b.bottom <= 400 for b in found)
 
 
@@ -40,7 +40,7 @@ def test_a_name_keeps_off_a_curve() -> None:
     (beside,) = boxes(named((100, 200)), EDGE)
     (moved,) = boxes(named((100, 200)), EDGE, [(100, 200), (700, 200)])
     assert moved != beside
-    assert not moved.shared(Box(100, 198, 700, 202))
+    assert not moved.shared_area(Box(100, 198, 700, 202))
 
 
 @given(st.lists(st.tuples(st.floats(10, 790), st.floats(10, 390)), min_size=1, max_size=6))

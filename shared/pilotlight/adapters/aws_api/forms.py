@@ -1,9 +1,8 @@
 """Calls of AWS's interfaces: their addresses, how these are reached, and a call as a form."""
 
 from collections.abc import Mapping
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from pilotlight.adapters.http import CONNECT_S, Site
 from pilotlight.errors import BadInput
 
 VERSIONS: Mapping[str, str] = {
@@ -49,21 +48,6 @@ def address(service: str, region: str, environ: Mapping[str, str]) -> str:
         return named.rstrip("/") or "https://savingsplans.amazonaws.com"
     host = "api.pricing" if service == "pricing" else service
     return named.rstrip("/") or f"https://{host}.{region}.amazonaws.com"
-
-
-def site_at(url: str, environ: Mapping[str, str]) -> Site:
-    """The server of an address: behind ``HTTPS_PROXY``, where that is set and ``NO_PROXY`` does not except it."""
-    proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy", "")
-    if not proxy or not url.startswith("https:"):
-        return Site(url)
-    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
-
-    host, passed = urlsplit(url).netloc, environ.get("NO_PROXY") or environ.get("no_proxy", "")
-    if proxy_bypass_environment(host, {"no": passed}):
-        return Site(url)
-    from pilotlight.adapters.tunnels import TunnelledSite
-
-    return TunnelledSite(url, proxy, context=None, server_name=urlsplit(url).hostname or "", connect_s=CONNECT_S)
 
 
 def form(action: str, service: str, params: Mapping[str, str]) -> bytes:

@@ -123,7 +123,9 @@ class Cycle:
         self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
 
-    def enter(self, room: "LateRoom[LateAnswer]", snapshot: Snapshot, plan: Plan, *given: object) -> tuple[LateAnswer, ...]:
+    def enter(
+        self, room: "LateRoom[LateAnswer]", snapshot: Snapshot, plan: Plan, *given: object
+    ) -> tuple[LateAnswer, ...]:
         """What a room did or found, where there is anything for it. ``given``: what it takes beside look and plan."""
         return room.load()(self.deps, snapshot, plan, *given) if room.when(self, snapshot, plan) else ()
 

@@ -84,7 +84,7 @@ def _samples(looks: live_stream.SharedLooks) -> "Iterator[Sample]":
     from pilotlight.tools.glance.look_at_cluster import kept_letters
 
     app = looks.app
-    seen = abreast({name: lambda name=name: looks.of(name).newest() for name in app.clusters}, LOOK_S)  # type: ignore[misc]
+    seen = abreast({name: lambda name=name: looks.looks_at(name).newest() for name in app.clusters}, LOOK_S)  # type: ignore[misc]
     for look in seen.values():
         if isinstance(look, Live) and not look.unseen:
             yield from _looked(look)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,9 @@ def test_a_budget_and_a_mode_are_written() -> None:
     """The month's dollars, the longest runs that they hold, the mode of each pool; the cloud stands there too."""
     said = run("init", *FILES, "--budget", "2000", "--mode", "advise")
     policy = read_policy(Path("policy.yaml").read_text(), "policy.yaml")
-    assert [(budget.name, budget.usd, budget.period) for budget in policy.budgets] == [("month", Decimal(2000), "month")]
+    assert [(budget.name, budget.usd, budget.period) for budget in policy.budgets] == [
+        ("month", Decimal(2000), "month")
+    ]
     assert {(pool.mode, pool.cloud) for pool in policy.pools.values()} == {("advise", "eks")}
     assert "no budget" not in said
     assert run("check", "policy.yaml").startswith("policy.yaml: fine (2 pools")

@@ -24,7 +24,7 @@ class Box(NamedTuple):
     right: float
     bottom: float
 
-    def shared(self, other: "Box") -> float:
+    def shared_area(self, other: "Box") -> float:
         """The area that both cover."""
         wide = min(self.right, other.right) - max(self.left, other.left)
         high = min(self.bottom, other.bottom) - max(self.top, other.top)
@@ -49,7 +49,7 @@ def boxes(dots: Sequence[Dot], edge: Box, curve: Sequence[Point] = ()) -> list[B
     for dot in dots:
         tried = [_beside(dot, across, down, ring) for ring in range(RINGS) for across, down in AROUND]
         inside = [box for box in tried if _within(box, edge)] or tried
-        placed.append(min(inside, key=lambda box: sum(box.shared(other) for other in (*taken, *placed))))
+        placed.append(min(inside, key=lambda box: sum(box.shared_area(other) for other in (*taken, *placed))))
     return placed
 
 

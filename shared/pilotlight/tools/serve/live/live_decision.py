@@ -52,7 +52,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0  # Groups and nodes that are not shown.
 
 
-def opened(record: Record) -> Decision:
+def decision_of(record: Record) -> Decision:
     """A record's decision."""
     plan = record.plan
     prices = {one.offering: one.usd_per_hour for one in record.basis.prices} if record.basis else {}

@@ -17,7 +17,7 @@ from pilotlight.flow.records import ledger
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.serve import request_gate
 from pilotlight.tools.serve.live import live_page
-from pilotlight.tools.serve.live.live_decision import opened
+from pilotlight.tools.serve.live.live_decision import decision_of
 from pilotlight.tools.serve.live.live_look import Looks
 from pilotlight.tools.serve.live.live_view import Live
 from pilotlight.units import Seconds
@@ -60,7 +60,7 @@ def _page(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]
 def _decision(looks: "SharedLooks", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
     """One decision, as JSON; 404 where it was dropped with its age, or never was."""
     asked = parse_qs(environ.get("QUERY_STRING", ""))
-    name = looks.named(asked.get("cluster", [""])[0])
+    name = looks.name_of(asked.get("cluster", [""])[0])
     if isinstance(name, Unknown):
         return request_gate.answer(start, 404, {"error": name})
     try:
@@ -69,7 +69,7 @@ def _decision(looks: "SharedLooks", environ: "WSGIEnvironment", start: "StartRes
         return request_gate.answer(start, 503, {"error": str(error)})
     if record is None:
         return request_gate.answer(start, 404, {"error": "no decision of that id; records are kept for 30 days"})
-    body = live_page.one(opened(record))
+    body = live_page.one(decision_of(record))
     start("200 OK", [("Content-Type", "application/json"), ("Cache-Control", "no-store"), *live_page.PRIVATE])
     return [body]
 
@@ -96,13 +96,13 @@ class SharedLooks:
         self._lock = RLock()
         self._looks: dict[str, Looks] = {}
 
-    def named(self, asked: str) -> str:
+    def name_of(self, asked: str) -> str:
         """The cluster that is asked for, else the first; ``Unknown`` where there is none of that name."""
         name = asked or self.app.clusters[0]
         known = ", ".join(self.app.clusters)
         return name if name in self.app.clusters else Unknown(f"no cluster of that name; there are {known}")
 
-    def of(self, cluster: str) -> Looks:
+    def looks_at(self, cluster: str) -> Looks:
         """A cluster's."""
         with self._lock:
             if cluster not in self._looks:
@@ -121,11 +121,11 @@ class _Streams:
     def answer(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """The stream of the cluster that is asked for, else of the first."""
         asked = parse_qs(environ.get("QUERY_STRING", "")).get("cluster", [""])[0]
-        name = self._looks.named(asked)
+        name = self._looks.name_of(asked)
         if isinstance(name, Unknown):
             return request_gate.answer(start, 404, {"error": name})
         try:
-            looks = self._looks.of(name)
+            looks = self._looks.looks_at(name)
         except PilotlightError as error:
             return request_gate.answer(start, 503, {"error": str(error)})
         stays = self._free.acquire(blocking=False)
