@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
 
-from pilotlight.adapters.aws_api.forms import site_at
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Site, Takes, target_of
+from pilotlight.adapters.tunnels import site_at
 from pilotlight.units import Seconds
 
 LARGEST_ANSWER = 32 * 1024 * 1024

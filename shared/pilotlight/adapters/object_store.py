@@ -19,11 +19,12 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address, site_at
+from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.signing import signed_get
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, Site, Takes, target_of
+from pilotlight.adapters.tunnels import site_at
 from pilotlight.errors import BadInput, Conflict, Unavailable
 from pilotlight.units import EPOCH, Seconds
 

@@ -3,12 +3,13 @@
 import base64
 import socket
 import ssl
+from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from urllib.parse import unquote, urlsplit
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import CONNECT_S, Broken, Site
 from pilotlight.units import Seconds
 
 

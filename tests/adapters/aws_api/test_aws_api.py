@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address, site_at
+from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
@@ -25,6 +25,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.pools.asg import open_pools
+from pilotlight.adapters.tunnels import site_at
 from pilotlight.errors import (
     BadInput,
     BadRequest,

@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pilotlight.adapters.aws_api import refusals
-from pilotlight.adapters.aws_api.forms import address, form, site_at
+from pilotlight.adapters.aws_api.forms import address, form
 from pilotlight.adapters.aws_api.signing import FORM, Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import identity_token
 from pilotlight.adapters.http import Broken, Site, fetch
+from pilotlight.adapters.tunnels import site_at
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.units import Seconds
 

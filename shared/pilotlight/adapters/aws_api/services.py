@@ -12,11 +12,12 @@ import msgspec
 
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address, form, site_at
+from pilotlight.adapters.aws_api.forms import address, form
 from pilotlight.adapters.aws_api.signing import signed_headers, signed_rest
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
+from pilotlight.adapters.tunnels import site_at
 from pilotlight.errors import Retry, Throttled, Unavailable, Unsure
 from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds

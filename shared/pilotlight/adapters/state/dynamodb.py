@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address, site_at
+from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.refusals import said_in_json
 from pilotlight.adapters.aws_api.signing import signed_headers
 from pilotlight.adapters.call_timeout import Deadline
@@ -25,6 +25,7 @@ from pilotlight.adapters.state import new_version, too_large
 from pilotlight.adapters.state.calls import MetAgain, of_store, retry_call
 from pilotlight.adapters.state.dynamodb_rooms import INDEX, Items, Rooms, merge_rooms, room_of
 from pilotlight.adapters.state.store_time import StoreTime, since_boot_s
+from pilotlight.adapters.tunnels import site_at
 from pilotlight.errors import Conflict, Forbidden, PilotlightError, StoreFault, Throttled, Unavailable, Unsure
 from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds

@@ -54,7 +54,7 @@ GATHER_S = 0.1
 """A holder that is asked to look again lets the rest of a burst come first: one look is for all of it."""
 
 
-LateAnswer = TypeVar("LateAnswer")
+LateDid = TypeVar("LateDid")
 
 
 def run_cycle(deps: Deps, flow: str, trigger: str, aim: Aim) -> Answer:
@@ -123,9 +123,7 @@ class Cycle:
         self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
 
-    def enter(
-        self, room: "LateRoom[LateAnswer]", snapshot: Snapshot, plan: Plan, *given: object
-    ) -> tuple[LateAnswer, ...]:
+    def enter(self, room: "LateRoom[LateDid]", snapshot: Snapshot, plan: Plan, *given: object) -> tuple[LateDid, ...]:
         """What a room did or found, where there is anything for it. ``given``: what it takes beside look and plan."""
         return room.load()(self.deps, snapshot, plan, *given) if room.when(self, snapshot, plan) else ()
 
@@ -208,11 +206,11 @@ class Cycle:
         return answer
 
 
-class LateRoom(NamedTuple, Generic[LateAnswer]):
+class LateRoom(NamedTuple, Generic[LateDid]):
     """A room that few looks need: its question, and its function, which is imported when the answer is yes."""
 
     when: Callable[[Cycle, Snapshot, Plan], bool]
-    load: Callable[[], Callable[..., tuple[LateAnswer, ...]]]
+    load: Callable[[], Callable[..., tuple[LateDid, ...]]]
 
 
 def late(room: str, name: str) -> Callable[[], Callable[..., tuple[Any, ...]]]:
