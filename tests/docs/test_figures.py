@@ -49,7 +49,7 @@ def test_no_label_of_the_picture_lies_on_another() -> None:
         for name, usd, wait in (("karpenter-pinned:0", 43950, 85), ("karpenter-pinned:900", 47900, 50))
     ]
     labels = week_picture.lay(week_picture.points(week, {"ours": ours, "peers": peers})).labels
-    assert [pair for pair in combinations(labels, 2) if pair[0].shared(pair[1])] == []
+    assert [pair for pair in combinations(labels, 2) if pair[0].shared_area(pair[1])] == []
 
 
 def test_the_readme_is_read_in_three_minutes() -> None:
