@@ -59,17 +59,15 @@ def waste_command(
 ) -> None:
     """Show idle pods, devices and replicas beyond use, pods that could share a device, and the trend; changes nothing.
 
-    Free GPUs that nothing waiting can take are told where the Prometheus has kube-state-metrics too.
-
-    Managed Prometheus of Google and Amazon is told by its address, and asked with this account's credential.
+    Free GPUs that nothing waiting can take are told where the Prometheus has kube-state-metrics too. Managed Prometheus
+    of Google and Amazon is told by its address, and asked with this account's credential.
 
     Example: [bold]pilotlight waste --prometheus http://prometheus:9090 --price 3.06[/bold]
     """
     if by not in BY:
         raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
-    span_s, lead_s = seconds(since, "since"), seconds(lead, "lead")
+    span_s, lead_s, end = seconds(since, "since"), seconds(lead, "lead"), end_of_samples(until)
     step_s = _step(step, since, span_s)
-    end = end_of_samples(until)
     api, usd = _api(prometheus, auth), _usd_per_gpu_hour(price)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     _look_at_samples(telemetry, prometheus, span_s, chosen=step_s is not None)

@@ -69,19 +69,22 @@ def report(
 
         typer.echo(csv_of(found), nl=False)
     elif html is not None:
-        from pilotlight.tools.report.pages.month_page import page
-
-        title = f"GPU spending, {metered.title}" + (f", team {team}" if team is not None else "")
-        try:
-            html.write_text(page(found, title=title), "utf-8")
-        except OSError as error:
-            raise Failed(f"{html}: {error.strerror}; name a file that can be written") from None
-        typer.echo(f"{html} written")
+        _write_page(html, found, f"GPU spending, {metered.title}" + (f", team {team}" if team is not None else ""))
     else:
         from pilotlight.tools.cli.printing import console
         from pilotlight.tools.report.tables.month_table import render
 
         console().print(render(found))
+
+
+def _write_page(html: Path, found: "Month", title: str) -> None:
+    from pilotlight.tools.report.pages.month_page import page
+
+    try:
+        html.write_text(page(found, title=title), "utf-8")
+    except OSError as error:
+        raise Failed(f"{html}: {error.strerror}; name a file that can be written") from None
+    typer.echo(f"{html} written")
 
 
 def _check_form(

@@ -68,17 +68,15 @@ def init(
         return
     write_whole(output, text)
     if as_json:
-        pools = {one.name: one.pool for one in found.pools}
-        told = {
-            "policy": output,
-            "pools": pools,
-            "assumed": found.assumed,
-            "next": following,
-            "kept_off": found.kept_off,
-        }
-        typer.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        typer.echo(_as_json(output, found, following))
         return
     _tell(output, source, found, following, budgeted=usd is not None)
+
+
+def _as_json(output: str, found: "FirstPolicy", following: list[str]) -> str:
+    pools = {one.name: one.pool for one in found.pools}
+    told = {"policy": output, "pools": pools, "assumed": found.assumed, "next": following, "kept_off": found.kept_off}
+    return msgspec.json.format(msgspec.json.encode(told)).decode()
 
 
 def _asked(budget: str, mode: str) -> tuple[Decimal | None, str]:

@@ -60,21 +60,13 @@ def check(
         notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
         notes += unpriced_pools(found, catalog) if catalog is not None else ()
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
-        summary = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.rules, 'rule')})"
         costs = pool_costs(found, catalog) if catalog is not None else ()
-        summary = "\n".join([summary, *costs, *map(rule_in_words, found.rules)])
-        summary = "\n".join([summary, *(_runs(name, runs) for name, runs in budgets.items())])
+        summary = _summary(policy, found, [*costs, *map(rule_in_words, found.rules)], budgets)
     except BadPolicy as error:
         problems = error.problems
     if as_json:
-        told = {
-            "policy": policy,
-            "valid": not problems,
-            "problems": problems,
-            "run_s_held_by_budget": budgets,
-            "notes": notes,
-            "fixed": mended,
-        }
+        told = {"policy": policy, "valid": not problems, "problems": problems}
+        told |= {"run_s_held_by_budget": budgets, "notes": notes, "fixed": mended}
         typer.echo(json.dumps(told, indent=2))
     elif not problems:
         said = [f"fixed: {line}" for line in mended]
@@ -83,6 +75,11 @@ def check(
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _summary(policy: str, found: "Policy", lines: Iterable[str], budgets: dict[str, dict[str, float]]) -> str:
+    fine = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.rules, 'rule')})"
+    return "\n".join([fine, *lines, *(_runs(name, runs) for name, runs in budgets.items())])
 
 
 def _fix(policy: str) -> list[str]:
