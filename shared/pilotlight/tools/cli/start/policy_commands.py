@@ -77,7 +77,7 @@ def check(
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
-def _summary(policy: str, found: "Policy", lines: Iterable[str], budgets: dict[str, dict[str, float]]) -> str:
+def _summary(policy: str, found: "Policy", lines: list[str], budgets: dict[str, dict[str, float]]) -> str:
     fine = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.rules, 'rule')})"
     return "\n".join([fine, *lines, *(_runs(name, runs) for name, runs in budgets.items())])
 
