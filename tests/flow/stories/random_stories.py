@@ -241,7 +241,7 @@ def _with_homes(draw: Random, pools: Rules) -> Rules:
     said: Rules = {}
     for name, pool in pools.items():
         own: Rules = {"taints": (BIRTH_TAINT,)} if draw.random() < 0.8 else {}
-        own |= {"standby": draw.choice((0, 1, "auto"))}
+        own |= {"spares": msgspec.structs.replace(pool.spares, stopped=draw.choice((0, 1, "auto")))}
         own |= {"zones": ("a", "b")} if draw.random() < 0.2 else {}
         own |= {"renew": RenewPolicy(drifted=True, max_age=5400.0)} if draw.random() < 0.1 else {}
         own |= {"idle_timeout": draw.choice((60.0, 600.0))} if draw.random() < 0.3 else {}
