@@ -33,6 +33,17 @@ def load(text: str | bytes, loader: Any = TextLoader) -> Any:
         made.dispose()
 
 
+def nodes_of(text: str) -> yaml.Node | None:
+    """The nodes of the one document in a text, with the marks of where each stands; None where it is empty."""
+    _read_through(text, yaml.SafeLoader)
+    made = yaml.SafeLoader(text)
+    try:
+        node = made.get_single_node()
+        return None if node is None else _weighed(node)
+    finally:
+        made.dispose()
+
+
 def load_all(text: str | bytes, loader: Any = SafeLoader) -> Iterator[Any]:
     """Every document in a text, each within the bounds of one."""
     _read_through(text, loader)

@@ -307,7 +307,7 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("region", "host"),
-    [("eu-west-1", "sts.eu-west-1.amazonaws.com"), ("cn-north-1", "sts.cn-north-1.amazonaws.com.cn")],
+    [("eu-west-1", "sts.eu-west-1.amazonaws.com"), ("us-east-2", "sts.us-east-2.amazonaws.com")],
 )
 def test_eks(amazon: dict[str, Any], region: str, host: str) -> None:
     """Address and CA from EKS; the token is a presigned GetCallerIdentity that names the cluster, and is kept."""

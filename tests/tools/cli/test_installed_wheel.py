@@ -65,6 +65,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "resume": ("", Said(1, "not paused")),
     "approve": ("01782864000000-723475b2", Said(1, "no decision '01782864000000-723475b2'")),
     "pools": ("", Said(2, "nothing is set up here")),
+    "gpus": ("", Said(2, "nothing is set up here")),
     "takeover": ("--kubeconfig exec.yaml --dry-run", Said(2, "PILOTLIGHT_POOLS")),
     "handback": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
     "uninstall": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),

@@ -59,6 +59,7 @@ TABLES = {
 
 ELSEWHERE = {
     "waste": "test_waste_command.py",
+    "gpus": "test_gpus_command.py",
     "plan": "test_plan_command.py",
     "queues": "test_queue_commands.py",
     "reclaim": "test_reclaim_commands.py",

@@ -72,7 +72,7 @@ def told(day: tuple[Job, ...], catalog: Catalog) -> Callable[[Scenario], Told]:
 
 def default_policy() -> Policy:
     """The example policy as a replay without --policy takes it."""
-    return msgspec.structs.replace(read_policy(EXAMPLE.read_text(), EXAMPLE.name), pools={}, schedules=(), caps=Caps())
+    return msgspec.structs.replace(read_policy(EXAMPLE.read_text(), EXAMPLE.name), pools={}, rules=(), caps=Caps())
 
 
 def with_pools(**pools: PoolPolicy) -> Policy:

@@ -31,7 +31,7 @@ def catalog() -> Catalog:
 def example_policy() -> Policy:
     """The example policy, with a pool for each type of the catalogue."""
     path = ROOT / "examples" / "policy.yaml"
-    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, schedules=(), caps=Caps())
+    return msgspec.structs.replace(read_policy(path.read_text(), path.name), pools={}, rules=(), caps=Caps())
 
 
 def replayed(jobs: list[Job], catalog: Catalog, scenario: Scenario, log: list[dict[str, Any]] | None = None) -> Run:

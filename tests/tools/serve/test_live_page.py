@@ -273,7 +273,7 @@ def test_advice_is_shouted(crowded: Page) -> None:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_many_nodes_are_groups_that_open(crowded: Page, dark: bool) -> None:
     """Beyond 30 nodes a pool is its states with numbers; what is opened can be read, and axe-core finds nothing."""
-    tiles = "[...document.querySelectorAll('.tile')].filter((one) => one.offsetWidth).length"
+    tiles = "[...document.querySelectorAll('.tile')].filter((one) => one.checkVisibility()).length"
     crowded.run("for (const one of document.querySelectorAll('.bunch, #log details')) one.open = false")
     assert crowded.run(tiles) == 0
     crowded.run(

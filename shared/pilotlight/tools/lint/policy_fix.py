@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import yaml
 
+from pilotlight.codec.bounded_yaml import nodes_of
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.codec.policy_rules import never_ending
 from pilotlight.errors import BadPolicy
@@ -82,7 +83,7 @@ def _run(policy: Policy, name: str) -> str:
 
 
 def _with_runs(text: str, runs: dict[str, str]) -> str:
-    root = yaml.compose(text, yaml.SafeLoader)
+    root = nodes_of(text)
     classes = _below(root, "classes")
     if not isinstance(classes, yaml.MappingNode):
         lines = [f"  {name}: {{max_runtime: {run}}}" for name, run in runs.items()]
@@ -123,7 +124,7 @@ def _entries(node: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:
 
 def _key_node(text: str, path: str) -> yaml.Node | None:
     """The node of a key by its path; None where it is not there, or a name in it has a dot."""
-    node: yaml.Node | None = yaml.compose(text, yaml.SafeLoader)
+    node: yaml.Node | None = nodes_of(text)
     found: yaml.Node | None = None
     for part in re.findall(r"\[\d+\]|[^.\[\]]+", path):
         if part.startswith("["):

@@ -18,7 +18,7 @@ version: 1
 alerts:
   channels:
     screen: {kind: console}
-    ops: {kind: webhook, url_env: OPS_URL, timeout: 1}
+    ops: {kind: webhook, url_env: OPS_URL}
 """
 
 

@@ -88,7 +88,10 @@ def test_a_cluster_at_work_needs_nobody() -> None:
     ticked(on)
     found = seen(on)
     assert found.needs == ()
-    assert [(n.pool, str(n.usd_per_hour), n.verdict) for n in found.nodes] == [("one", "1", "keep")]
+    assert [(n.pool, str(n.usd_per_hour), n.verdict) for n in found.nodes] == [
+        ("one", "1", "keep"),
+        ("eight", "32", "boots"),
+    ]
     assert [(w.first, w.verdict) for w in found.waiting] == [("ml/b", "booting")]
     assert (str(found.usd_per_hour), found.held, found.letters) == ("33", 2, None)
     assert found.budgets[0].left < 1000
