@@ -49,12 +49,12 @@ version: 1
 alerts:
   group_after: {group_after}
   channels:
-    slack: {{kind: slack, url_env: SLACK, allow_private: true, timeout: 1.5}}
-    telegram: {{kind: telegram, token_env: TOKEN, chat: "-100", url_env: BOTS, allow_private: true, timeout: 1.5}}
-    webhook: {{kind: webhook, url_env: HOOK, secret_env: SIGN, allow_private: true, timeout: 1.5}}
-    pagerduty: {{kind: pagerduty, token_env: KEY, url_env: EVENTS, allow_private: true, timeout: 1.5}}
-    teams: {{kind: teams, url_env: TEAMS, allow_private: true, timeout: 1.5}}
-    discord: {{kind: discord, url_env: DISCORD, allow_private: true, timeout: 1.5}}
+    slack: {{kind: slack, url_env: SLACK, allow_private: true}}
+    telegram: {{kind: telegram, token_env: TOKEN, chat: "-100", url_env: BOTS, allow_private: true}}
+    webhook: {{kind: webhook, url_env: HOOK, secret_env: SIGN, allow_private: true}}
+    pagerduty: {{kind: pagerduty, token_env: KEY, url_env: EVENTS, allow_private: true}}
+    teams: {{kind: teams, url_env: TEAMS, allow_private: true}}
+    discord: {{kind: discord, url_env: DISCORD, allow_private: true}}
 """
 
 

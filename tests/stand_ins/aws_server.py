@@ -648,7 +648,8 @@ def serving(aws: Aws) -> Iterator[Mapping[str, str]]:
         def _rest(self, method: str) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            if not signature_holds(f"http://{headers['host']}{self.path}", body, headers, SECRET, method):
+            signer = OTHER if OTHER in headers.get("authorization", "") else KEY
+            if not signature_holds(f"http://{headers['host']}{self.path}", body, headers, SECRETS[signer], method):
                 return self._say(403, b'{"message": "The security token is invalid"}')
             service = "eks" if self.path.startswith("/clusters/") else "savingsplans"
             action, asked = read_rest(service, method, self.path, body)

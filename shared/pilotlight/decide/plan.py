@@ -36,9 +36,11 @@ def always(_: Work) -> bool:
 
 # fmt: off
 STEPS: tuple[Step, ...] = (
-    # The policy under its rules, and what queues ask for: before anything is sold by it.
-    step("rules", lambda w: bool(w.policy.rules), late("limits.policy_rules", "follow_rules"),
-         "memory view", "filters policy ruled"),
+    # The policy of this hour or under its rules, and what queues ask for: before anything is sold by it.
+    step("hours", lambda w: bool(w.policy.rules) and w.by_hours, late("limits.policy_schedule", "follow_hours"),
+         "by_hours", "policy"),
+    step("rules", lambda w: not w.by_hours, late("limits.policy_rules", "follow_rules"),
+         "by_hours memory view", "filters policy ruled"),
     step("nodes ahead of queues", lambda w: bool(w.look.ahead), late("demand.queue_demand", "keep_nodes_ahead"),
          "", "policy"),
     step("homed pools", lambda w: bool(w.policy.homed), late("place.homes", "steer_home"),

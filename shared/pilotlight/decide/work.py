@@ -13,6 +13,7 @@ from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.limits.brakes import NO_BRAKES, Brakes
+from pilotlight.facts.limits.rule_policy import RuleWhen
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.money.money_policy import ApproveOver, Limits
@@ -122,6 +123,10 @@ class Work:
         self.paid_idle: tuple[PaidIdle, ...] = ()
         self.plan: Plan
         self.again = look.again  # Reasons for one new plan.
+        self.by_hours = all(  # Rules, if any, are of time alone and set sizes: no figure is asked for.
+            one.when == RuleWhen(time=one.when.time) and not (one.does.idle or one.does.avoid)
+            for one in self.policy.rules
+        )
         self._by_pool: tuple[Sequence[Offering], Mapping[str, Offering]] | None = None
 
     @property

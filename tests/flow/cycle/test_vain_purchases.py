@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from stage import MINUTE, Stage
 
 from pilotlight.errors import Unsure
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.state_schema.decision_records import IN_FLIGHT
 from pilotlight.units import HOUR
@@ -95,8 +96,10 @@ def test_of_two_purchases_the_one_in_vain_goes() -> None:
     assert (on.world.launches, list(on.world.running)) == (2, ["uid-a"])
 
 
-@pytest.mark.parametrize(("keeps", "lit"), [({"warm": 1}, 2), ({"min": 1}, 1)], ids=["warm", "least"])
-def test_a_spare_that_the_policy_keeps_is_not_given_back(keeps: dict[str, int], lit: int) -> None:
+@pytest.mark.parametrize(
+    ("keeps", "lit"), [({"spares": SparePolicy(warm=1)}, 2), ({"min": 1}, 1)], ids=["warm", "least"]
+)
+def test_a_spare_that_the_policy_keeps_is_not_given_back(keeps: dict[str, Any], lit: int) -> None:
     """Of what boots for a pod and as a spare one is left, whichever it was bought for."""
     on = stage(**keeps)
     on.event(on.submit("a"))

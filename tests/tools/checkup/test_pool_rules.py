@@ -110,7 +110,8 @@ HANDS_TOLD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     ),
     "an update runs": ({"settings": {}, "busy": "EKS is UPDATING node group x"}, {}, "fault", "EKS is UPDATING"),
     "nodes are to stand by in a node group": (
-        {"settings": {}, "managed": True}, {"standby": 2}, "warning", "EKS keeps the warm pool of a node group",
+        {"settings": {}, "managed": True}, {"spares": SparePolicy(stopped=2)},
+        "warning", "EKS keeps the warm pool of a node group",
     ),
 }  # fmt: skip
 

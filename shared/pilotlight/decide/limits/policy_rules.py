@@ -67,7 +67,7 @@ def ruled_by(
     kept: dict[str, str] = {}
     released: dict[str, str] = {}
     away: dict[tuple[str, str], str] = {}
-    for rule in sorted(policy.rules, key=lambda one: not one.when.is_time_alone):  # The clock sets; all else raises.
+    for rule in policy.rules:
         figures = holds(rule, view, money, use, now)
         if figures is None:
             continue

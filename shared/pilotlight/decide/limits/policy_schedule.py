@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import asdict, replace
 
-from pilotlight.facts.limits.rule_policy import RuleSet, RuleTime
+from pilotlight.decide.work import Work
+from pilotlight.facts.limits.rule_policy import RuleSet, RuleTime, RuleWhen
 from pilotlight.facts.policy import Policy
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -28,9 +29,15 @@ def in_window(window: RuleTime, now: datetime) -> bool:
 def effective(policy: Policy, now: datetime) -> Policy:
     """The policy with every rule of time alone that holds now, in order; the same object when none does."""
     for rule in policy.rules:
-        if rule.when.time is not None and rule.when.is_time_alone and in_window(rule.when.time, now):
+        time = rule.when.time
+        if time is not None and rule.when == RuleWhen(time=time) and in_window(time, now):
             policy = apply_set(policy, rule.does)
     return policy
+
+
+def follow_hours(work: Work) -> None:
+    """Go by the policy of this hour."""
+    work.policy = effective(work.policy, work.now)
 
 
 def apply_set(policy: Policy, does: RuleSet) -> Policy:
@@ -39,8 +46,8 @@ def apply_set(policy: Policy, does: RuleSet) -> Policy:
     for name in {**does.max, **does.warm}:
         pool = pools[name]
         most = does.max.get(name, pool.max)
-        warm = min(does.warm[name], most) if name in does.warm else pool.spares.warm
-        pools[name] = replace(pool.with_warm(warm), max=most)
+        pool = pool.with_warm(min(does.warm[name], most)) if name in does.warm else pool
+        pools[name] = replace(pool, max=most)
     for kind, types in does.capacity_types.items():
         classes[kind] = replace(policy.of_class(kind), capacity_types=types)
     caps = {key: cap for key, cap in asdict(does.caps).items() if cap is not None} if does.caps else {}

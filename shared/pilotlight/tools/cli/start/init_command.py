@@ -73,7 +73,7 @@ def init(
     _tell(output, source, found, following, budgeted=usd is not None)
 
 
-def _as_json(output: str, found: "FirstPolicy", following: list[str]) -> str:
+def _as_json(output: str, found: "FirstPolicy", following: Sequence[str]) -> str:
     pools = {one.name: one.pool for one in found.pools}
     told = {"policy": output, "pools": pools, "assumed": found.assumed, "next": following, "kept_off": found.kept_off}
     return msgspec.json.format(msgspec.json.encode(told)).decode()

@@ -39,9 +39,8 @@ def check(
     Example: [bold]pilotlight check examples/policy.yaml[/bold]
     """
     from pilotlight.codec.policy_file import read_policy
-    from pilotlight.codec.policy_rules import never_ending
     from pilotlight.tools.lint.claim_notes import claim_notes, runs_held
-    from pilotlight.tools.lint.policy_sense import pool_costs, unlabelled_names, unpriced_pools
+    from pilotlight.tools.lint.policy_sense import pool_costs, unpriced_pools
     from pilotlight.tools.lint.rule_words import rule_in_words
 
     mended = _fix(policy) if fix else []
@@ -51,11 +50,9 @@ def check(
     notes: list[str] = []
     try:
         found = read_policy(read(policy), policy)
-        problems = _unreadable(found, policy)
-        catalog = None if problems else _catalog(found, policy)
-        problems += [f"{policy}: {problem}" for problem in unlabelled_names(found)]
-        problems += [f"{policy}: {path}: {reason}" for path, reason in never_ending(found)]
-        problems += [f"{policy}: {problem}" for problem in _of_bill(found, policy, deployed_settings())]
+        unread = _unreadable(found, policy)
+        catalog = None if unread else _catalog(found, policy)
+        problems = [*unread, *_unfit(found, policy)]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
         notes += unpriced_pools(found, catalog) if catalog is not None else ()
@@ -75,6 +72,16 @@ def check(
         typer.echo(f"error: {problem}", err=True)
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _unfit(found: "Policy", policy: str) -> list[str]:
+    """Names that are no labels, runs that a hard budget cannot hold, bills that this policy cannot count."""
+    from pilotlight.codec.policy_rules import never_ending
+    from pilotlight.tools.lint.policy_sense import unlabelled_names
+
+    ending = (f"{path}: {reason}" for path, reason in never_ending(found))
+    bill = _of_bill(found, policy, deployed_settings())
+    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *ending, *bill)]
 
 
 def _summary(policy: str, found: "Policy", lines: list[str], budgets: dict[str, dict[str, float]]) -> str:

@@ -40,7 +40,8 @@ def lines(seen: Glance) -> Iterator[RenderableType]:
 def _lit(seen: Glance) -> str:
     if seen.unseen:
         return "not known"
-    nodes = "1 node" if len(seen.nodes) == 1 else f"{len(seen.nodes)} nodes"
+    lit = sum(node.verdict != "boots" for node in seen.nodes)
+    nodes = "1 node" if lit == 1 else f"{lit} nodes"
     return f"{nodes}, {cents(seen.usd_per_hour)}/h with what boots"
 
 
