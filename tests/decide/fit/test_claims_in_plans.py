@@ -219,6 +219,13 @@ def test_a_claim_of_a_driver_that_nobody_knows_is_told_and_its_gpus_are_bought(w
     assert (bought(quiet), quiet.findings) == ({"t4": 1}, ())
 
 
+@pytest.mark.parametrize("other", ["example.test", "net.example", "net.example.test.org", "my-net.example.test"])
+def test_a_driver_is_ignored_by_its_whole_name(other: str) -> None:
+    """One whose name is a part of another's, or has it as a part, is another driver."""
+    found = plan(claiming(CARD, gpu=GpuRequest(count=1)), ignored=(other,))
+    assert [f.code for f in found.findings] == ["claim-driver"]
+
+
 def test_a_driver_that_published_devices_is_held_to_them_unless_it_is_ignored() -> None:
     """Where network cards are known of some nodes, a pod that claims more than they have waits."""
     card = DeviceKind(driver="net.example.test", resource="claim:net.example.test", count=1)

@@ -16,6 +16,7 @@ from pilotlight.facts.workload import Finding, PodDemand, PodShape
 from pilotlight.units import one_line
 
 _DRIVER = re.compile(r"device\.driver\s*==\s*['\"]([^'\"]{1,63})['\"]")
+_NAME = re.compile(r"[\w.-]+")
 Asks = tuple[DeviceAsk, ...]
 
 
@@ -55,10 +56,8 @@ def told_of(before: Iterable[PodDemand], after: Iterable[PodDemand], ignored: Co
 
 def _names(asks: Asks, drivers: Collection[str], *, bare: bool = True) -> bool:
     """True where a request speaks of one of some drivers; one without selectors may be of any (``bare``)."""
-    texts = [text for ask in asks for text in (ask.named, *ask.selectors)]
-    return any(driver in text for driver in drivers for text in texts) or (
-        bare and any(not ask.selectors for ask in asks)
-    )
+    spoken = {name for ask in asks for text in (ask.named, *ask.selectors) for name in _NAME.findall(text)}
+    return not spoken.isdisjoint(drivers) or (bare and any(not ask.selectors for ask in asks))
 
 
 def _driver(asks: Sequence[DeviceAsk]) -> str:
