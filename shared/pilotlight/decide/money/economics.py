@@ -108,6 +108,11 @@ def stop_s(pods: Iterable[Stopping] = ()) -> Seconds:
     return checkpoint_s + grace_s + RETRY_S + MARGIN_S + LATE_S + TICK_S
 
 
+def stop_of_one_s(pod: Stopping) -> Seconds:
+    """Seconds of an orderly stop of one pod: ``stop_s`` of it alone."""
+    return pod.checkpoint_takes_s + pod.grace_s + RETRY_S + MARGIN_S + LATE_S + TICK_S
+
+
 PLAIN_STOP_S = stop_s()
 """A stop of pods that say nothing of how they stop."""
 

@@ -208,31 +208,26 @@ class Provisioner:
         return [p for p in group.pods if p.uid not in self.unbound]
 
     def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
-        if self.only is not None:
-            bins = [b for b in bins if b.in_pool_of(self.only)]
-        if self.zone:
-            bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone]
+        bins = self._in_place(bins)
         if not self.memory.misfits:
             return bins
         return [b for b in bins if not self.memory.has_mismatch(shape.key, b.where, self.now)]
+
+    def _in_place(self, bins: list[Bin]) -> list[Bin]:
+        if self.only is not None:
+            bins = [b for b in bins if b.in_pool_of(self.only)]
+        return [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone] if self.zone else bins
 
     def bought_bins(self) -> list[Bin]:
         return [b for purchase in self.purchases.values() for b in purchase.bins]
 
     def _shared_bins(self, group: Group) -> list[Bin]:
-        """Nodes of this plan that pods may share: with budgets, those whose hold covers them."""
+        """Nodes of this plan with device room that pods may share: with budgets, those whose hold covers them."""
+        bought = self.purchases.values()
         if self.headroom.purse is None:
-            bins = self.bought_bins()
-            bins = [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone] if self.zone else bins
-            return [b for b in bins if self.only is None or b.in_pool_of(self.only)]
-        return [
-            bin_
-            for purchase in self.purchases.values()
-            for bin_, held in zip(purchase.bins, purchase.terms, strict=True)
-            if (self.only is None or bin_.in_pool_of(self.only))
-            and (not self.zone or bin_.labels.get(ZONE, self.zone) == self.zone)
-            and covers(held, group, self.policy)
-        ]
+            return self._in_place([b for one in bought for b in one.bins if not b.full])
+        pairs = [pair for one in bought for pair in zip(one.bins, one.terms, strict=True) if not pair[0].full]
+        return self._in_place([b for b, held in pairs if covers(held, group, self.policy)])
 
     def note_demand(self, pool: str, nodes: int, group: Group) -> None:
         """Note that pods ask for empty nodes of a pool; those that an earlier look counted do not ask again."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_balance import MANY, Purse
 from pilotlight.decide.money.budget_limits import longest_run, terms
-from pilotlight.decide.money.economics import stop_s
+from pilotlight.decide.money.economics import stop_of_one_s
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.money.budgets import Terms
@@ -145,7 +145,7 @@ class Group:
     @property
     def stop_s(self) -> Seconds:
         """Seconds that the slowest of them takes to stop in order."""
-        return max((stop_s([pod]) for pod in self.pods), default=0.0)
+        return max(map(stop_of_one_s, self.pods), default=0.0)
 
     @property
     def picky(self) -> bool:
@@ -213,7 +213,7 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     """
     by_shape: dict[tuple[str, int], list[PodDemand]] = defaultdict(list)
     for pod in pods:
-        by_shape[pod.shape.key, int(stop_s([pod])).bit_length()].append(pod)
+        by_shape[pod.shape.key, int(stop_of_one_s(pod)).bit_length()].append(pod)
     groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
     gangs: dict[str, list[Group]] = defaultdict(list)
     units: list[tuple[str | None, list[Group]]] = []
