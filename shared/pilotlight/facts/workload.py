@@ -62,6 +62,10 @@ class GpuRequest(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.count} GPU{'s' if self.count != 1 else ''}"
 
 
+NO_GPU = GpuRequest(count=0, resource="")
+"""No device by resource: the pod asks by claim, or its devices are left aside."""
+
+
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     """One expression of node affinity on a node's labels."""
 

@@ -129,12 +129,13 @@ def test_what_cannot_be_told_is_a_finding(objects: list[dict[str, Any]], code: s
 
 
 def test_pods_that_share_a_claim() -> None:
-    """Of pods that share a claim the first asks for room for all of them, and the others are told."""
+    """Of pods that share a claim the first asks for room for all of them and names each; the others are told."""
     cpu = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
     shared = [{"name": "g", "resourceClaimName": "c"}]
     pods = [pod(name, gpus=0, containers=cpu, resourceClaims=shared) for name in ("a", "b", "c")]
     seen = view(pods, objects=[device_class(), claim()])
     assert [(p.name, p.shape.cpu_milli) for p in seen.pending] == [("a", 6000)]
+    assert [p.shape.claimed.sharers for p in seen.pending if p.shape.claimed] == [((2000, 0, 0), (2000, 0, 0))]
     assert [(f.subject, f.code) for f in seen.findings] == [("team-a/b", "claim-shared"), ("team-a/c", "claim-shared")]
 
 

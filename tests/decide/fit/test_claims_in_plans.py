@@ -36,9 +36,9 @@ def claiming(
     *asks: DeviceAsk | tuple[DeviceAsk, ...], name: str = "p", gpu: GpuRequest = NONE, **rest: Any
 ) -> PodDemand:
     """A pod whose claims ask for devices."""
-    alike = rest.pop("alike", ())
+    alike, sharers = rest.pop("alike", ()), rest.pop("sharers", ())
     each = tuple(a if isinstance(a, tuple) else (a,) for a in asks)
-    return pod(name, **{"gpu": gpu, "claimed": Claimed(asks=each, alike=alike), **rest})
+    return pod(name, **{"gpu": gpu, "claimed": Claimed(asks=each, alike=alike, sharers=sharers), **rest})
 
 
 def plan(
@@ -99,6 +99,34 @@ def test_a_pool_at_zero_is_chosen(waiting: PodDemand, pools: dict[str, int]) -> 
     """By what is expected of a type's driver the cheapest pool is lit whose devices the claim chooses."""
     found = plan(waiting)
     assert (bought(found), found.findings) == (pools, ())
+
+
+ROOMY = replace(V100X4, resources=Resources(cpu_milli=48_000, memory=1 << 38, pods=110))
+SMALL = replace(T4, resources=Resources(cpu_milli=4_000, memory=1 << 34, pods=110))
+HELD: dict[str, tuple[PodDemand, dict[str, int]]] = {
+    "all devices of a node, with more CPU than the cheapest has": (
+        claiming(ask(every=True), cpu_milli=20_000),
+        {"v100x4": 1},
+    ),
+    "two that share a claim, on the node that holds both": (
+        claiming(ask(), cpu_milli=6_000, sharers=((3_000, 0, 0),)),
+        {"v100x4": 1},
+    ),
+    "three that share a claim, of which no node holds more than two": (
+        claiming(ask(count=2), cpu_milli=60_000, sharers=((20_000, 0, 0),) * 2),
+        {"v100x4": 1},
+    ),
+    "sharers of which no node holds even the first": (
+        claiming(ask(), cpu_milli=70_000, sharers=((10_000, 0, 0),)),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("waiting", "pools"), HELD.values(), ids=HELD.keys())
+def test_devices_are_chosen_where_the_rest_of_the_pod_has_room(waiting: PodDemand, pools: dict[str, int]) -> None:
+    """Devices of a node too small for the pod's CPU are no choice; of pods that share a claim as many as fit count."""
+    assert bought(plan(waiting, offerings=(SMALL, ROOMY))) == pools
 
 
 def test_parts_of_gpus_are_chosen_by_profile() -> None:

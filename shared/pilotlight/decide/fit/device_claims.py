@@ -7,7 +7,7 @@ before money ([ADR 41]).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.json import encode
@@ -16,20 +16,13 @@ from msgspec.structs import asdict, replace
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
 from pilotlight.decide.fit.expected_devices import GPU_DRIVERS, expected_devices
+from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.decide.fit.foreign_claims import but_foreign, told_of
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import ClusterView, Node, Offering
+from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
 from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.workload import (
-    Finding,
-    GpuRequest,
-    PodDemand,
-    PodShape,
-    Requirement,
-    is_gpu,
-    shape,
-)
+from pilotlight.facts.workload import NO_GPU, Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
 from pilotlight.units import one_line, quantity
 
 LABEL = "resource.k8s.io/claims-"
@@ -76,9 +69,12 @@ def resolve_claims(
         bare = _bare(one, view.nodes)
         here = {o.name: _by_claim(o, plain, bare) for o in offerings}
         tried = _tried(one, view.nodes, here.values())
-        need, stop = _chosen(one, tried, view.nodes, offerings), _stopped_at(one, tried, view.nodes)
+        one, need = _chosen(one, tried, view.nodes, offerings)
+        stop = _stopped_at(one, tried, view.nodes)
         if need is None or stop:
-            made[key] = stop or _finding(one.claimed, tried, sorted(bare.intersection(o.pool for o in offerings)))
+            made[key] = stop or _finding(
+                one.claimed or Claimed(asks=()), tried, sorted(bare.intersection(o.pool for o in offerings))
+            )
             continue
         made[key] = _with_need(one, need)
         for name, each in tried.items():
@@ -223,24 +219,44 @@ def _agree(name: str, used: Sequence[DeviceKind]) -> bool:
 
 def _chosen(
     one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node], offerings: Sequence[Offering]
-) -> Need | None:
+) -> tuple[PodShape, Need | None]:
     """The need of a ready node with room for it, else that of the cheapest offering that it may use; None where
     nobody can tell of those, else that of any: then it is not the devices that keep it off. What only a node out of its
-    reach has does not count beside a place that it may use."""
+    reach has does not count beside a place that it may use. The shape is without those sharers that no node holds too.
+    """
     by_price = sorted(offerings, key=lambda o: (o.usd_per_hour, o.name))
+    sold = [(o.resources, each) for o in by_price if (each := tried[o.name]).need and _may_use(one, o)]
+    for part in _with_fewer(one):
+        held = _of_free_room(part, tried, nodes) or next((each.need for room, each in sold if _holds(room, part)), ())
+        if held:
+            return part, held
     usable = [tried[o.name] for o in by_price if _may_use(one, o)]
     usable += [tried[f"node {n.name}"] for n in nodes if f"node {n.name}" in tried and _may_use(one, n)]
-    found: Need | None = _of_free_room(one, tried, nodes) or next((each.need for each in usable if each.need), None)
+    found = next((each.need for each in usable if each.need), None)
     if found is not None or any(each.in_doubt for each in usable):
-        return found
+        return one, found
     others = () if usable else sorted(tried)
-    return next((tried[name].need for name in (*(o.name for o in by_price), *others) if tried[name].need), None)
+    return one, next((tried[name].need for name in (*(o.name for o in by_price), *others) if tried[name].need), None)
+
+
+def _with_fewer(one: PodShape) -> Iterator[PodShape]:
+    """The shape with all pods that share its claims, then with ever fewer of them."""
+    yield one
+    for cpu, memory, disk in reversed(one.claimed.sharers if one.claimed is not None else ()):
+        less = {"cpu_milli": one.cpu_milli - cpu, "memory": one.memory - memory, "ephemeral": one.ephemeral - disk}
+        one = replace(one, **{name: max(0, amount) for name, amount in less.items()})
+        yield one
+
+
+def _holds(room: Resources, one: PodShape) -> bool:
+    """True where so much room, its devices aside, holds a pod of the shape."""
+    return pods_that_fit(replace(one, gpu=NO_GPU), "", (), {}, room) > 0
 
 
 def _of_free_room(one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node]) -> Need:
     """The need of the first ready node that a shape may use and that has room for it; else none."""
     able = (n for n in sorted(nodes, key=lambda n: n.name) if n.ready and n.schedulable and _may_use(one, n))
-    needs = ((node, tried.get(f"node {node.name}", _Tried()).need) for node in able)
+    needs = ((node, tried.get(f"node {node.name}", _Tried()).need) for node in able if _holds(node.free, one))
     return next((need for node, need in needs if need and all(_free(node, name) >= n for name, n in need)), ())
 
 

@@ -46,8 +46,10 @@ class DeviceAsk(msgspec.Struct, frozen=True, kw_only=True):
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     """Devices that a pod's claims ask for: of each of ``asks`` the first alternative that a node has.
 
-    ``alike`` are attributes in which all that it gets has to agree.
+    ``alike`` are attributes in which all that it gets has to agree. ``sharers`` are further pods of the same claim,
+    whose requests the pod's own shape includes: (CPU in thousandths, memory and disk in bytes) of each.
     """
 
     asks: tuple[tuple[DeviceAsk, ...], ...]
     alike: tuple[str, ...] = ()
+    sharers: tuple[tuple[int, int, int], ...] = ()

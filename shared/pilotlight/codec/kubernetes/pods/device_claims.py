@@ -1,6 +1,10 @@
 """Claims for devices (DRA) of pods: the devices that a waiting pod asks for, and those that one on a node holds."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import reduce
+
+from msgspec.structs import replace
 
 from pilotlight.codec.kubernetes.bounds import CLAIMS, DEVICE_ASKS, DEVICE_TEXT, Unreadable, too_many
 from pilotlight.codec.kubernetes.device_objects import (
@@ -9,11 +13,12 @@ from pilotlight.codec.kubernetes.device_objects import (
     ExactRequest,
 )
 from pilotlight.codec.kubernetes.nodes.devices import DeviceId, OnNode, claim_results
-from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, Asked, Request, read_amounts, sum_requests
+from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, Asked, Request, read_amounts, sum_requests, whole_units
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.facts.fit.claimed_devices import Claimed, DeviceAsk
 from pilotlight.facts.workload import NVIDIA, GpuRequest, is_gpu
 
+DISK, ZERO = "ephemeral-storage", Decimal(0)
 _MOST = 64
 """So many devices a claim can have."""
 
@@ -63,16 +68,26 @@ def _held(pod: Pod, on: OnNode | None, devices: Devices) -> GpuRequest | None:
 
 
 def _with_sharers(asked: Sequence[Asked], sharing: Mapping[str, str]) -> list[Asked]:
-    """The first of pods that share a claim needs room for the others too."""
-    more: dict[str, Request] = {}
+    """The first of pods that share a claim needs room for the others too, or for as many of them as a node holds."""
+    others: dict[str, list[Request]] = {}
     for a in asked:
         first = sharing.get(a.pod.metadata.uid or a.pod.name)
         if first is not None:
-            more[first] = sum_requests(more.get(first, {}), a.request)
-    return [
-        a._replace(request=sum_requests(a.request, more[a.pod.name])) if a.pod.name in more and not a.pod.node else a
-        for a in asked
-    ]
+            others.setdefault(first, []).append(a.request)
+    return [_for_all(a, others[a.pod.name]) if a.pod.name in others and not a.pod.node else a for a in asked]
+
+
+def _for_all(a: Asked, others: Sequence[Request]) -> Asked:
+    each = tuple(
+        (
+            whole_units(one.get("cpu", ZERO), 1000),
+            whole_units(one.get("memory", ZERO)),
+            whole_units(one.get(DISK, ZERO)),
+        )
+        for one in others[:_MOST]
+    )
+    claimed = replace(a.claimed, sharers=each) if a.claimed is not None else None
+    return a._replace(request=reduce(sum_requests, others, a.request), claimed=claimed)
 
 
 def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:

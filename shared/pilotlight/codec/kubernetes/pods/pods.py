@@ -27,6 +27,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
+    NO_GPU,
     Due,
     Finding,
     Gang,
@@ -39,7 +40,6 @@ from pilotlight.facts.workload import (
     shape,
 )
 
-NO_GPU = GpuRequest(count=0, resource="")
 MIRROR = "kubernetes.io/config.mirror"
 DEFAULT_SCHEDULER = ("", "default-scheduler")
 """Names under which pods leave themselves to the cluster's own scheduler."""
