@@ -273,6 +273,17 @@ def test_an_alternative_that_reads_what_devices_lack_stops_the_scheduler() -> No
     assert bought(plan(careful, offerings=(seen,))) == {"v100x4": 1}
 
 
+def test_an_alternative_that_reads_what_nobody_knows_to_be_there_is_told_before_money() -> None:
+    """Of a type that nobody has seen, an attribute that its driver does not document may be absent: nothing is bought.
+
+    One that is documented will be there, with a value that is not known yet: then the next alternative is as good.
+    """
+    found = plan(claiming((ask(f"{OF}.rack == 'r7'"), ask())))
+    assert (bought(found), [f.code for f in found.findings]) == ({}, ["claim-unknown"])
+    assert bought(plan(claiming((ask(f"{OF}.brand == 'Quadro'"), ask())))) == {"t4": 1}
+    assert bought(plan(claiming((ask(f"has({OF}.rack) && {OF}.rack == 'r7'"), ask())))) == {"t4": 1}
+
+
 def test_a_free_device_without_the_attribute_stops_the_pod_everywhere() -> None:
     """The scheduler gives a pod up at the first node whose free device it cannot judge; a full one is passed by."""
     racked = replace(V100X4, kinds=(published(4, rack="r7"),), resource="claim:nvidia.com/gpu")

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
-from pilotlight.decide.fit.expected_devices import GPU_DRIVERS, expected_devices
+from pilotlight.decide.fit.expected_devices import GPU_DRIVERS, expected_devices, undocumented
 from pilotlight.decide.fit.fit import pods_that_fit
 from pilotlight.decide.fit.foreign_claims import but_foreign, told_of
 from pilotlight.decide.work import Work
@@ -174,6 +174,8 @@ def _take(
         if lacks := next((m.name for _, m in matching if isinstance(m, Absent)), ""):
             raise _Lacking(lacks)
         unknown = unknown or next((m.name for _, m in matching if isinstance(m, Unknown)), "")
+        if unknown and (stops := next((s for k, m in matching if m and (s := undocumented(ask.selectors, k))), "")):
+            return None, stops
         least = 1 if ask.every else ask.count
         found = next((k for k, m in matching if m is True and k.count >= need[k.resource] + least), None)
         if found is not None:

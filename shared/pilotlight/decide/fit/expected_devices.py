@@ -5,9 +5,13 @@ attributes as the DRA driver for NVIDIA GPUs documents them. Memory that is not 
 selector of it is a finding.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from pilotlight.decide.fit.cel import evaluate_selector
+from pilotlight.decide.fit.cel_values import Absent
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.labels import GPU_PRODUCT
@@ -15,6 +19,13 @@ from pilotlight.facts.offers.catalog import NVML_MIB
 from pilotlight.facts.workload import AMD, MIG_PREFIX
 
 GPU_DRIVERS = NVIDIA_DRIVER, AMD_DRIVER = "gpu.nvidia.com", "gpu.amd.com"
+
+_PUBLISHED = """
+type productName brand architecture cudaComputeCapability driverVersion cudaDriverVersion uuid index minor profile
+parentUUID parentIndex memory multiprocessors copyEngines encoders decoders jpegEngines ofaEngines
+"""
+"""What NVIDIA's driver documents that it publishes (dra-driver-nvidia-gpu, ``deviceinfo.go``): of a type that nobody
+has seen the value may be unknown, but it will be there."""
 
 
 class _Product(NamedTuple):
@@ -53,6 +64,13 @@ _BY_MODEL: Mapping[str, tuple[str, str]] = {
 def expected_devices(offering: Offering) -> tuple[DeviceKind, ...]:
     """The kinds of an offering's nodes: what was published of one that joined, else what is expected."""
     return offering.kinds or tuple(_expected(offering))
+
+
+def undocumented(selectors: Iterable[str], kind: DeviceKind) -> str:
+    """An attribute that devices nobody has seen may lack, at which the scheduler would then stop; else empty."""
+    read = (evaluate_selector(one, replace(kind, seen=True)) for one in selectors)
+    lacking = (found.name for found in read if isinstance(found, Absent))
+    return next((name for name in lacking if name.removeprefix(f"{NVIDIA_DRIVER}/") not in _PUBLISHED.split()), "")
 
 
 def _expected(offering: Offering) -> Iterator[DeviceKind]:
