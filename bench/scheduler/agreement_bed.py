@@ -144,7 +144,8 @@ class Bed:
             }
             for name, pool in pools.items()
         }
-        text = json.dumps({"version": 1, "pools": each, "classes": {"batch": {"gpu_models": "any"}}})
+        classes = {name: {"gpu_models": "any"} for name in ("training", "serving", "notebook", "batch")}
+        text = json.dumps({"version": 1, "pools": each, "classes": classes})
         path = self.folder / f"{self.name}.yaml"
         path.write_text(text)
         return path, read_policy(text.encode(), str(path))

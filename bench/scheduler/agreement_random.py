@@ -96,9 +96,10 @@ class Trial:
 
     def plan(self, found: Found) -> None:
         """Buy what a plan of its pods alone would."""
-        pods = [p for p in found.pods if p.node or p.metadata.namespace == self.bed.space]
+        pods = [p for p in found.pods if p.metadata.namespace == self.bed.space]
         now = datetime.now(UTC)
-        view = view_of(pods, found.nodes, found.objects, policy=self.policy, classify=classify, now=now)
+        own = [node for node in found.nodes if node.metadata.labels.get(MARK) == self.bed.name]
+        view = view_of(pods, own, found.objects, policy=self.policy, classify=classify, now=now)
         sold = offered(self.policy)
         plan = plan_cluster(Look(view, (), tuple(sold.values()), self.policy, Memory(), now, throughput={}))
         self.told |= _told(plan, self.bed.space)
