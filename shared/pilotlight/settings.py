@@ -71,6 +71,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Mode
 from pilotlight.units import Seconds
@@ -267,7 +268,7 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
         return {}
     body = text.encode() if text.lstrip().startswith("{") else read(text)
     try:
-        found = msgspec.json.decode(body, type=dict[str, ClusterSettings])
+        found = typed_json.decode(body, dict[str, ClusterSettings])
     except msgspec.DecodeError as error:
         raise BadInput(
             f"PILOTLIGHT_CLUSTERS: {error}; write name -> api, pools, mode, policy, token_env, role_arn"
@@ -286,7 +287,7 @@ def _callers(text: str) -> "dict[str, Caller]":
 
     body = text.encode() if text.lstrip().startswith("{") else read(text)
     try:
-        found = msgspec.json.decode(body, type=dict[str, Caller])
+        found = typed_json.decode(body, dict[str, Caller])
     except (msgspec.DecodeError, UnicodeError) as error:
         raise BadInput(f"PILOTLIGHT_TOKENS: {error}; write name -> token, roles, by") from None
     if not found:

@@ -16,6 +16,7 @@ ALLOWED = {
     "decide/nodes/spares/spare_nodes.py:_sums": "four figures of an offering",
     "facts/capacity.py:run_kind": "one text for the pods of a kind, however many nodes tell it",
     "tools/replay/cover.py:connected_unions": "a set of whole numbers, asked again and again by a bound",
+    "typed_json.py:_work_out": "a type of the source, worked out once",
     "tools/replay/world_jobs.py:_shape": "one shape for the jobs of a trace that are alike",
     # One of the process, or one for each of a few words of the source.
     "adapters/channels/apprise.py:_look_at_connections": "an audit hook is added once and stays",

@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.errors import (
@@ -128,7 +129,7 @@ class CivoApi:
         if answer.status >= 300:
             raise self._refusal(f"{method} {path}", answer, lost)
         try:
-            return msgspec.json.decode(answer.body, type=shape)
+            return typed_json.decode(answer.body, shape)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise lost(f"Civo's answer to {method} {path} cannot be read: {error}") from None
 
@@ -165,7 +166,7 @@ class CivoApi:
     def _refusal(self, call: str, answer: HttpAnswer, lost: type[Unavailable]) -> PilotlightError:
         status, retry_after = answer.status, answer.headers.get("retry-after", "")
         try:
-            problem = msgspec.json.decode(answer.body, type=_Problem)
+            problem = typed_json.decode(answer.body, _Problem)
         except (msgspec.DecodeError, UnicodeDecodeError):
             problem = _Problem()
         code = problem.code or problem.result

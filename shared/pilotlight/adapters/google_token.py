@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.http import Broken, HttpAnswer, fetch
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.units import Seconds
@@ -70,7 +71,7 @@ class GoogleToken:
             return None
         if answer.status != 200:
             raise Unavailable(f"the metadata server answers {answer.status}: does the function have a service account?")
-        return msgspec.json.decode(answer.body, type=_Answer)
+        return typed_json.decode(answer.body, _Answer)
 
     def _of_library(self) -> _Answer:
         try:

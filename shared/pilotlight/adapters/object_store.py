@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.aws_api.signing import signed_get
@@ -185,7 +186,7 @@ class Objects:
             asked = f"{bucket}/o?prefix={quote(prefix, safe='')}&pageToken={quote(token)}"
             self._gcs_get(asked, f"gs://{bucket}", held, READ_S)
             try:
-                page = msgspec.json.decode(held.getvalue(), type=_Items)
+                page = typed_json.decode(held.getvalue(), _Items)
             except msgspec.DecodeError:
                 raise Unavailable(f"gs://{bucket}: Cloud Storage's list cannot be read") from None
             yield from ((item.name, item.updated) for item in page.items)

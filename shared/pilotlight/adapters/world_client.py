@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.http import Broken, Site
 from pilotlight.codec.world_wire import (
@@ -43,26 +44,26 @@ class WorldClient:
 
     def time(self) -> Time:
         """The world's moment and speed."""
-        return msgspec.json.decode(self._exchange("GET", "clock"), type=Time)
+        return typed_json.decode(self._exchange("GET", "clock"), Time)
 
     def report(self) -> Report:
         """The world so far."""
-        return msgspec.json.decode(self._exchange("GET", "report"), type=Report)
+        return typed_json.decode(self._exchange("GET", "report"), Report)
 
     def pods(self) -> tuple[PodStatus, ...]:
         """Every pod there is or was."""
-        return msgspec.json.decode(self._exchange("GET", "pods"), type=tuple[PodStatus, ...])
+        return typed_json.decode(self._exchange("GET", "pods"), tuple[PodStatus, ...])
 
     def create(self, demands: Sequence[PodDemand], run_s: Seconds, busy_s: Seconds | None = None) -> list[str]:
         """Create pods that run so long; the names of those that were not there. ``busy_s``: how long their GPUs
         do something after each start, None for always."""
         gives = self.call("pods", demands=tuple(demands), run_s=run_s, busy_s=busy_s)
-        return list(msgspec.json.decode(gives, type=Created).created)
+        return list(typed_json.decode(gives, Created).created)
 
     def interrupt(self, instance: str, notice_s: Seconds) -> Doomed:
         """The cloud takes an instance after so long; when that is."""
         gives = self.call("interrupt", instance=instance, notice_s=notice_s)
-        return msgspec.json.decode(gives, type=Doomed)
+        return typed_json.decode(gives, Doomed)
 
     def _exchange(self, method: str, path: str, body: bytes | None = None, gate: Gate | None = None) -> bytes:
         try:
@@ -77,6 +78,6 @@ class WorldClient:
 
     def _error(self, gives: bytes) -> Exception:
         try:
-            return error_of(msgspec.json.decode(gives, type=Problem))
+            return error_of(typed_json.decode(gives, Problem))
         except msgspec.DecodeError:
             return Failed(f"{self.url} does not answer as a world does; name one in PILOTLIGHT_WORLD")

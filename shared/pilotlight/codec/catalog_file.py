@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.facts.workload import WHOLE_DEVICES
@@ -35,7 +36,7 @@ def read_catalog(text: str | bytes, where: str) -> Catalog:
     document = _document(text, where)
     try:
         # Not strict: the document holds only strings, so that no price passes through a binary float.
-        catalog = msgspec.convert(document, Catalog, strict=False)
+        catalog = typed_json.convert(document, Catalog, strict=False)
     except msgspec.ValidationError:
         raise BadInput(f"{where}: {_explain(document, Catalog, '')}") from None
     for problem in _problems(catalog):
@@ -63,11 +64,11 @@ def _explain(value: Any, kind: type, path: str) -> str:
     entries = value.get(table) if isinstance(value, dict) else None
     for name, entry in entries.items() if isinstance(entries, dict) else ():
         try:
-            msgspec.convert(entry, inner, strict=False)
+            typed_json.convert(entry, inner, strict=False)
         except msgspec.ValidationError:
             return _explain(entry, inner, f"{path}{table}.{name}.")
     try:
-        msgspec.convert(value, kind, strict=False)
+        typed_json.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         return _plain(str(error), path)
     return f"{path}{table} holds an unknown key"

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from pilotlight import typed_json
 from pilotlight.codec import bounded_yaml
 from pilotlight.codec.policy_rules import contradictions
 from pilotlight.codec.policy_values import DROPPED, Problems, read_value
@@ -44,7 +45,7 @@ def read_policy(text: str | bytes, where: str) -> Policy:
     policy = None
     if clean is not DROPPED:
         try:
-            policy = msgspec.convert(clean, Policy)
+            policy = typed_json.convert(clean, Policy)
         except msgspec.ValidationError as error:
             if not problems:
                 problems.append(("", str(error)))

@@ -18,6 +18,7 @@ from zlib import crc32
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import Conflict, Corrupt
 from pilotlight.ports.state import ABSENT, State, Stored
 from pilotlight.units import Seconds
@@ -33,7 +34,7 @@ ROOT = "x"
 MOST_KEPT = 1024
 """Of so many records of a kind what they hold is kept, in a process that lives on."""
 
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_fields = typed_json.decoder(dict[str, msgspec.Raw])
 
 
 class Format(Generic[T]):
@@ -42,7 +43,7 @@ class Format(Generic[T]):
     def __init__(self, kind: type[T], schema: int = 1) -> None:
         self.kind = kind
         self.schema = schema
-        self._decoder = msgspec.json.Decoder(kind)
+        self._decoder = typed_json.decoder(kind)
         self._head = b'{"schema":%d' % schema
         self._known = {*kind.__struct_encode_fields__, "schema"}
         self._last: dict[str, tuple[bytes, T]] = {}

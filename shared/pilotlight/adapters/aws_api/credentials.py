@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.forms import address, form
 from pilotlight.adapters.aws_api.signing import FORM, Keys, signed_headers
@@ -138,7 +139,7 @@ class Credentials:
         if answer.status != 200:
             raise Unavailable(f"the container's credentials for AWS: the agent answers {answer.status}")
         try:
-            return msgspec.json.decode(answer.body, type=_Given)
+            return typed_json.decode(answer.body, _Given)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Unavailable("the container's credentials for AWS: the answer cannot be read") from None
 

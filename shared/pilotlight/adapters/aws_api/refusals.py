@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -79,7 +80,7 @@ class _InJson(msgspec.Struct, frozen=True):
 def said_in_json(body: bytes) -> tuple[str, str]:
     """The code and the words of a JSON interface's refusal; both empty where the body is none."""
     try:
-        found = msgspec.json.decode(body, type=_InJson)
+        found = typed_json.decode(body, _InJson)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return "", ""
     return found.type.rpartition("#")[2], found.message or found.Message

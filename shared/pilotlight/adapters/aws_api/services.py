@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address, form
@@ -195,6 +196,6 @@ def _read_again(once: Callable[[], T], pauses_s: Sequence[Seconds], sleep: Calla
 
 def _decoded(what: str, answer: HttpAnswer, shape: type[T], lost: type[Unavailable]) -> T:
     try:
-        return msgspec.json.decode(answer.body, type=shape)
+        return typed_json.decode(answer.body, shape)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise lost(f"AWS's answer to {what} cannot be read") from None

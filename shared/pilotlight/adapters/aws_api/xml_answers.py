@@ -3,8 +3,7 @@
 from typing import Any, TypeVar
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.signing import Keys
 from pilotlight.adapters.http import HttpAnswer
@@ -21,7 +20,7 @@ def read_answer(action: str, answer: HttpAnswer, shape: type[T], lost: type[Unav
             raise ValueError(f"it is a {_named(root)[:40]}")
         result = next((child for child in root if _named(child) == f"{action}Result"), root)
         found = _tree(result)
-        return msgspec.convert({} if found == "" else found, shape, strict=False)
+        return typed_json.convert({} if found == "" else found, shape, strict=False)
     except (ParseError, ValueError, RecursionError) as error:
         raise lost(f"AWS's answer to {action} cannot be read: {error}"[:300]) from None
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.bills import warehouse
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
@@ -142,7 +143,7 @@ class BigQueryBills:
         if answer.status != 200:
             raise _refused(answer)
         try:
-            return msgspec.json.decode(answer.body, type=_Answer)
+            return typed_json.decode(answer.body, _Answer)
         except msgspec.DecodeError:
             raise Unavailable("BigQuery's answer cannot be read") from None
 
@@ -156,7 +157,7 @@ LARGEST = 24 * 1024 * 1024
 
 def _refused(answer: HttpAnswer) -> PilotlightError:
     try:
-        words = " ".join(msgspec.json.decode(answer.body, type=_Refusal).error.message.split())[:240]
+        words = " ".join(typed_json.decode(answer.body, _Refusal).error.message.split())[:240]
     except msgspec.DecodeError:
         words = ""
     line = f"BigQuery answers {answer.status}" + (f" ({words})" if words else "")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.webhook_post import LONGEST_WAIT_S, Poster, check_url
 from pilotlight.codec.alert_bodies.discord import discord
 from pilotlight.errors import Throttled
@@ -34,7 +35,7 @@ class DiscordChannel:
     def deliver(self, alert: Alert) -> str:
         reply = self._poster.post(msgspec.json.encode(discord(alert)), {"Content-Type": "application/json"})
         try:
-            said = msgspec.json.decode(reply.body, type=_Said)
+            said = typed_json.decode(reply.body, _Said)
         except (msgspec.DecodeError, UnicodeDecodeError):
             said = _Said()
         if reply.status == 429 and said.retry_after is not None and said.retry_after >= 0:

@@ -5,16 +5,17 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.units import Seconds
 
-_view = msgspec.json.Decoder(ClusterView)
-_owner: msgspec.json.Decoder[OwnerState | None] = msgspec.json.Decoder(OwnerState | None)
-_count = msgspec.json.Decoder(int)
-_moment: msgspec.json.Decoder[datetime | None] = msgspec.json.Decoder(datetime | None)
-_bound = msgspec.json.Decoder(tuple[BoundPod, ...])
+_view = typed_json.decoder(ClusterView)
+_owner: msgspec.json.Decoder[OwnerState | None] = typed_json.decoder(OwnerState | None)
+_count = typed_json.decoder(int)
+_moment: msgspec.json.Decoder[datetime | None] = typed_json.decoder(datetime | None)
+_bound = typed_json.decoder(tuple[BoundPod, ...])
 
 
 class ServedCluster:

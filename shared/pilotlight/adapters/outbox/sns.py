@@ -10,6 +10,7 @@ from hashlib import sha256
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.codec.events import encode_outgoing
@@ -79,6 +80,6 @@ def _fitting(message: Outgoing) -> bytes:
     whole = encode_outgoing(message)
     if len(whole) <= LARGEST or message.topic != LETTERS:
         return whole
-    letter = msgspec.json.decode(message.data, type=DeadLetter)
+    letter = typed_json.decode(message.data, DeadLetter)
     short = msgspec.structs.replace(letter, body=letter.body[:SHORT])
     return encode_outgoing(msgspec.structs.replace(message, data=msgspec.Raw(msgspec.json.encode(short))))

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.ports.clouds import OPEN, Gate
 
-_one = msgspec.json.Decoder(PoolState)
-_seen: msgspec.json.Decoder[InstanceState | None] = msgspec.json.Decoder(InstanceState | None)
-_all = msgspec.json.Decoder(tuple[PoolState, ...])
+_one = typed_json.decoder(PoolState)
+_seen: msgspec.json.Decoder[InstanceState | None] = typed_json.decoder(InstanceState | None)
+_all = typed_json.decoder(tuple[PoolState, ...])
 
 
 class ServedPools:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.http import Broken, fetch
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Throttled, Unavailable
 from pilotlight.units import Seconds
@@ -36,7 +37,7 @@ def ask(url: str, headers: Mapping[str, str], shape: type[T], who: str) -> T:
     if answer.status != 200:
         raise BadRequest(f"{who} at {host} answers {answer.status}: check the queue's address")
     try:
-        return msgspec.json.decode(answer.body, type=shape)
+        return typed_json.decode(answer.body, shape)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Unavailable(f"{who} at {host} answers what cannot be read") from None
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.bills.rates import Rate, Rates
 from pilotlight.facts.money.bill import BilledDay
 from pilotlight.facts.workload import Finding
@@ -160,7 +161,7 @@ def _days(start: datetime, end: datetime) -> Iterator[tuple[date, Decimal]]:
 def _moment(item: Mapping[str, Any], key: str) -> datetime:
     text = item.get(key)
     try:
-        moment = msgspec.convert(text, datetime) if isinstance(text, str) else None
+        moment = typed_json.convert(text, datetime) if isinstance(text, str) else None
     except (msgspec.ValidationError, ValueError):
         moment = None
     if moment is None or moment.tzinfo is None or not 2000 <= moment.year <= 2200:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 
 
@@ -40,7 +41,7 @@ def read_rates(text: bytes, where: str) -> dict[tuple[str, str], Rate]:
 
     try:
         # Only strings come out of the base loader, so that no price passes through a binary float.
-        found = msgspec.convert(load(text), _File, strict=False)
+        found = typed_json.convert(load(text), _File, strict=False)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{where}: not YAML: {error}") from None
     except msgspec.ValidationError as error:

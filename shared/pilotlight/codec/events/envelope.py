@@ -11,6 +11,7 @@ import msgspec
 from cloudevents.exceptions import GenericException
 from cloudevents.http import CloudEvent
 
+from pilotlight import typed_json
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Message, Moment
 
@@ -103,7 +104,7 @@ def parse_content(content: bytes | str, path: str) -> Any:
 def convert_shape(data: object, shape: type[T], path: str = "") -> T:
     """``data`` as a typed shape; what does not fit is named by its path."""
     try:
-        return msgspec.convert(data, shape)
+        return typed_json.convert(data, shape)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `")
         inner = where.rstrip("`").removeprefix("$").removeprefix(".")
@@ -115,7 +116,7 @@ def moment(text: str, path: str) -> datetime | None:
     if not text:
         return None
     with suppress(msgspec.ValidationError):
-        return msgspec.convert(text, Moment)
+        return typed_json.convert(text, Moment)
     from email.utils import parsedate_to_datetime
 
     try:

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.kubernetes.pods.requests import UNREAD
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus, Wire
 from pilotlight.facts.workload import Finding
@@ -66,7 +67,7 @@ def _node(husk: _Husk, why: str) -> KubeNode:
 
 
 _STAND_INS: dict[type[Any], Callable[[_Husk, str], Any]] = {Pod: _pod, KubeNode: _node}
-_RAW, _HUSK = msgspec.json.Decoder(ListOf[msgspec.Raw]), msgspec.json.Decoder(_Husk)
+_RAW, _HUSK = typed_json.decoder(ListOf[msgspec.Raw]), typed_json.decoder(_Husk)
 
 
 class Listing(Generic[T]):
@@ -74,8 +75,8 @@ class Listing(Generic[T]):
 
     def __init__(self, model: type[T]) -> None:
         self._model = model
-        self._whole = msgspec.json.Decoder(ListOf[model])  # type: ignore[valid-type]
-        self._one = msgspec.json.Decoder(model)
+        self._whole = typed_json.decoder(ListOf[model])  # type: ignore[valid-type]
+        self._one = typed_json.decoder(model)
 
     def decode(self, body: bytes) -> ListOf[T]:
         """A page. Raises ``msgspec.DecodeError`` for what is no list of objects that have names."""

@@ -7,22 +7,21 @@ before money ([ADR 41]).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec.json import encode
 from msgspec.structs import asdict, replace
 
 from pilotlight.decide.fit.cel import evaluate_selector
 from pilotlight.decide.fit.cel_values import Absent, Unknown, Unread
-from pilotlight.decide.fit.expected_devices import GPU_DRIVERS, expected_devices, undocumented
-from pilotlight.decide.fit.fit import pods_that_fit
+from pilotlight.decide.fit.choice_of_devices import Need, Tried, choose_devices, free_devices, may_use
+from pilotlight.decide.fit.expected_devices import GPU_DRIVERS, expected_devices, undocumented_attribute
 from pilotlight.decide.fit.foreign_claims import but_foreign, told_of
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import ClusterView, Node, Offering, Resources
+from pilotlight.facts.capacity import ClusterView, Node, Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED, Claimed, DeviceAsk, DeviceKind
-from pilotlight.facts.fit.matching import selects, untolerated_taint
-from pilotlight.facts.workload import NO_GPU, Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
+from pilotlight.facts.workload import Finding, GpuRequest, PodDemand, PodShape, Requirement, is_gpu, shape
 from pilotlight.units import one_line, quantity
 
 LABEL = "resource.k8s.io/claims-"
@@ -32,24 +31,6 @@ LONGEST = 600
 """So many characters of why no devices will do are told: names and selectors are the tenant's."""
 
 _Where = TypeVar("_Where", Node, Offering)
-
-Need = tuple[tuple[str, int], ...]
-"""So many of each resource."""
-
-
-class _Tried(NamedTuple):
-    """A shape's claims tried on one node or offering: the GPUs they come to, or the reason for none."""
-
-    need: Need = ()
-    unknown: str = ""
-    unread: str = ""
-    stops: str = ""
-    """An attribute that a selector reads and a device lacks: the scheduler gives up the pod there, on any node."""
-
-    @property
-    def in_doubt(self) -> bool:
-        """True where nobody can tell."""
-        return bool(self.unknown or self.unread)
 
 
 def resolve_claims(
@@ -69,7 +50,7 @@ def resolve_claims(
         bare = _bare(one, view.nodes)
         here = {o.name: _by_claim(o, plain, bare) for o in offerings}
         tried = _tried(one, view.nodes, here.values())
-        one, need = _chosen(one, tried, view.nodes, offerings)
+        one, need = choose_devices(one, tried, view.nodes, offerings)
         stop = _stopped_at(one, tried, view.nodes)
         if need is None or stop:
             made[key] = stop or _finding(
@@ -102,7 +83,7 @@ def claim_devices(work: Work) -> None:
 
 def _bare(one: PodShape, nodes: Iterable[Node]) -> frozenset[str]:
     """Pools with a ready node that a shape may use, of which no driver has published anything."""
-    return frozenset(node.pool for node in nodes if node.ready and not node.kinds and _may_use(one, node))
+    return frozenset(node.pool for node in nodes if node.ready and not node.kinds and may_use(one, node))
 
 
 def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -> Offering:
@@ -125,7 +106,7 @@ def _by_claim(offering: Offering, plain: frozenset[str], bare: frozenset[str]) -
     )
 
 
-def _tried(one: PodShape, nodes: Iterable[Node], offerings: Iterable[Offering]) -> dict[str, _Tried]:
+def _tried(one: PodShape, nodes: Iterable[Node], offerings: Iterable[Offering]) -> dict[str, Tried]:
     """A shape's claims tried on nodes and offerings, by name: those alike are one trial."""
     assert one.claimed is not None
     devices = {f"node {n.name}": n.kinds for n in nodes if n.kinds} | {o.name: o.kinds for o in offerings}
@@ -135,7 +116,7 @@ def _tried(one: PodShape, nodes: Iterable[Node], offerings: Iterable[Offering]) 
     return {name: known[key] for name, key in keys.items()}
 
 
-def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tried:
+def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> Tried:
     """Claims tried on these devices, all of them free."""
     need: Counter[str] = Counter()
     used: list[DeviceKind] = []
@@ -145,19 +126,19 @@ def _try(claimed: Claimed, gpu: GpuRequest, kinds: Sequence[DeviceKind]) -> _Tri
             found, doubt = _take(alternatives, kinds, need)
             unknown = unknown or doubt
             if found is None:
-                return _Tried(unknown=unknown)
+                return Tried(unknown=unknown)
             used.append(found)
     except Unread as problem:
-        return _Tried(unread=str(problem))
+        return Tried(unread=str(problem))
     except _Lacking as lacks:
-        return _Tried(stops=str(lacks))
+        return Tried(stops=str(lacks))
     several = sum(need.values()) > 1
     if several and (odd := next((n for n in claimed.alike if not _agree(n, used)), "")):
-        return _Tried(unknown=odd)
+        return Tried(unknown=odd)
     gpus = [name for name in need if is_gpu(name)]
     if len(gpus) > 1 or (gpus and gpu.count):
-        return _Tried()
-    return _Tried(need=tuple(sorted(need.items())))
+        return Tried()
+    return Tried(need=tuple(sorted(need.items())))
 
 
 class _Lacking(Exception):
@@ -173,8 +154,9 @@ def _take(
         matching = [(kind, _chooses(ask, kind)) for kind in kinds]
         if lacks := next((m.name for _, m in matching if isinstance(m, Absent)), ""):
             raise _Lacking(lacks)
-        unknown = unknown or next((m.name for _, m in matching if isinstance(m, Unknown)), "")
-        if unknown and (stops := next((s for k, m in matching if m and (s := undocumented(ask.selectors, k))), "")):
+        doubt, stops = _doubt(ask, matching)
+        unknown = unknown or doubt
+        if stops:
             return None, stops
         least = 1 if ask.every else ask.count
         found = next((k for k, m in matching if m is True and k.count >= need[k.resource] + least), None)
@@ -182,6 +164,13 @@ def _take(
             need[found.resource] += found.count if ask.every else ask.count
             return found, unknown
     return None, unknown
+
+
+def _doubt(ask: DeviceAsk, matching: Iterable[tuple[DeviceKind, object]]) -> tuple[str, str]:
+    """What nobody knows of devices, and an attribute that they may lack, at which the scheduler would stop."""
+    doubtful = [(kind, m) for kind, m in matching if isinstance(m, Unknown)]
+    stops = (undocumented_attribute(ask.selectors, kind) for kind, _ in doubtful)
+    return next((m.name for _, m in doubtful), ""), next((name for name in stops if name), "")
 
 
 def _chooses(ask: DeviceAsk, kind: DeviceKind) -> bool | Unknown | Absent:
@@ -219,53 +208,10 @@ def _agree(name: str, used: Sequence[DeviceKind]) -> bool:
     return None not in values and len(set(values)) == 1
 
 
-def _chosen(
-    one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node], offerings: Sequence[Offering]
-) -> tuple[PodShape, Need | None]:
-    """The need of a ready node with room for it, else that of the cheapest offering that it may use; None where
-    nobody can tell of those, else that of any: then it is not the devices that keep it off. What only a node out of its
-    reach has does not count beside a place that it may use. The shape is without those sharers that no node holds too.
-    """
-    by_price = sorted(offerings, key=lambda o: (o.usd_per_hour, o.name))
-    sold = [(o.resources, each) for o in by_price if (each := tried[o.name]).need and _may_use(one, o)]
-    for part in _with_fewer(one):
-        held = _of_free_room(part, tried, nodes) or next((each.need for room, each in sold if _holds(room, part)), ())
-        if held:
-            return part, held
-    usable = [tried[o.name] for o in by_price if _may_use(one, o)]
-    usable += [tried[f"node {n.name}"] for n in nodes if f"node {n.name}" in tried and _may_use(one, n)]
-    found = next((each.need for each in usable if each.need), None)
-    if found is not None or any(each.in_doubt for each in usable):
-        return one, found
-    others = () if usable else sorted(tried)
-    return one, next((tried[name].need for name in (*(o.name for o in by_price), *others) if tried[name].need), None)
-
-
-def _with_fewer(one: PodShape) -> Iterator[PodShape]:
-    """The shape with all pods that share its claims, then with ever fewer of them."""
-    yield one
-    for cpu, memory, disk in reversed(one.claimed.sharers if one.claimed is not None else ()):
-        less = {"cpu_milli": one.cpu_milli - cpu, "memory": one.memory - memory, "ephemeral": one.ephemeral - disk}
-        one = replace(one, **{name: max(0, amount) for name, amount in less.items()})
-        yield one
-
-
-def _holds(room: Resources, one: PodShape) -> bool:
-    """True where so much room, its devices aside, holds a pod of the shape."""
-    return pods_that_fit(replace(one, gpu=NO_GPU), "", (), {}, room) > 0
-
-
-def _of_free_room(one: PodShape, tried: Mapping[str, _Tried], nodes: Sequence[Node]) -> Need:
-    """The need of the first ready node that a shape may use and that has room for it; else none."""
-    able = (n for n in sorted(nodes, key=lambda n: n.name) if n.ready and n.schedulable and _may_use(one, n))
-    needs = ((node, tried.get(f"node {node.name}", _Tried()).need) for node in able if _holds(node.free, one))
-    return next((need for node, need in needs if need and all(_free(node, name) >= n for name, n in need)), ())
-
-
-def _stopped_at(one: PodShape, tried: Mapping[str, _Tried], nodes: Iterable[Node]) -> Finding | None:
+def _stopped_at(one: PodShape, tried: Mapping[str, Tried], nodes: Iterable[Node]) -> Finding | None:
     """What stops the scheduler at a node that is there, before it comes to any other."""
-    able = (n for n in nodes if n.ready and n.schedulable and not n.home and _may_use(one, n))
-    free = (n.name for n in able if any(_free(n, kind.resource) for kind in n.kinds))
+    able = (n for n in nodes if n.ready and n.schedulable and not n.home and may_use(one, n))
+    free = (n.name for n in able if any(free_devices(n, kind.resource) for kind in n.kinds))
     found = next(((name, stops) for name in free if (stops := tried[f"node {name}"].stops)), None)
     return _lacking(found[1], f"node {found[0]}") if found else None
 
@@ -275,16 +221,6 @@ def _lacking(attribute: str, where: str) -> Finding:
         f"a selector of its claim reads {attribute}, which devices of {where} do not have: the scheduler gives up the "
     )
     return Finding(subject="", code="claim-selector", message=one_line(f"{why}pod there; ask has(...) first", LONGEST))
-
-
-def _may_use(one: PodShape, where: Node | Offering) -> bool:
-    return selects(where.labels, one.terms) and untolerated_taint(where.taints, one.tolerations) is None
-
-
-def _free(node: Node, resource: str) -> int:
-    if resource == node.resource:
-        return sum(1 for device in node.devices if device == 1000)
-    return node.slices.get(resource, dict(node.free.other).get(resource, 0))
 
 
 def _with_need(one: PodShape, need: Need) -> PodShape:
@@ -300,7 +236,7 @@ def _with_need(one: PodShape, need: Need) -> PodShape:
     return replace(shape(**{**fields, "key": ""}), key=one.key)
 
 
-def _finding(claimed: Claimed, tried: Mapping[str, _Tried], bare: Sequence[str]) -> Finding | None:
+def _finding(claimed: Claimed, tried: Mapping[str, Tried], bare: Sequence[str]) -> Finding | None:
     """Why no node will do; None where nothing says that GPUs are asked for."""
     named = ", ".join(sorted({ask.named for alternatives in claimed.asks for ask in alternatives}))
     unread = next((t.unread for t in tried.values() if t.unread), "")

@@ -66,7 +66,7 @@ def expected_devices(offering: Offering) -> tuple[DeviceKind, ...]:
     return offering.kinds or tuple(_expected(offering))
 
 
-def undocumented(selectors: Iterable[str], kind: DeviceKind) -> str:
+def undocumented_attribute(selectors: Iterable[str], kind: DeviceKind) -> str:
     """An attribute that devices nobody has seen may lack, at which the scheduler would then stop; else empty."""
     read = (evaluate_selector(one, replace(kind, seen=True)) for one in selectors)
     lacking = (found.name for found in read if isinstance(found, Absent))

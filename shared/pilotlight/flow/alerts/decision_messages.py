@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Record, StepCode, StepState
 from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
@@ -31,7 +32,7 @@ _NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-", "deadline/")
 _OWED = f"finding-{LAUNCH_OWED}/"
 _BLOCKED = f"finding-{IDLE_BLOCKED}/"
-_alert = msgspec.json.Decoder(Alert)
+_alert = typed_json.decoder(Alert)
 
 
 def with_messages(deps: Deps, record: Record, flapping: Sequence[str], nodes: Container[str]) -> Record:

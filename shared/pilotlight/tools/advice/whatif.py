@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.decide.offers.spot_economics import best_interval_h, expected_h, stretch
 from pilotlight.errors import BadInput
 from pilotlight.units import Usd, UsdPerHour
@@ -291,7 +292,7 @@ def read_cases(text: bytes, where: str) -> dict[str, Case]:
 
     try:
         # Only strings come out of the base loader, so that no figure passes through a binary float.
-        return msgspec.convert(load(text), dict[str, Case], strict=False)
+        return typed_json.convert(load(text), dict[str, Case], strict=False)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{where}: not YAML: {error}") from None
     except msgspec.ValidationError as error:

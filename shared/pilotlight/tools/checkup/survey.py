@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Source, token_of
 from pilotlight.adapters.cluster.kubernetes.closing_lease import has_watchman
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
@@ -49,7 +50,7 @@ class _Review(Wire, frozen=True):
     status: _Allowed = _Allowed()
 
 
-_REVIEW = msgspec.json.Decoder(_Review)
+_REVIEW = typed_json.decoder(_Review)
 
 
 class _ConfigMap(Wire, frozen=True):
@@ -70,7 +71,7 @@ class _Looking:
 
     def config(self, name: str, key: str) -> str:
         """A value of a ConfigMap of cluster-autoscaler's, or empty."""
-        decoder = msgspec.json.Decoder(_ConfigMap)
+        decoder = typed_json.decoder(_ConfigMap)
         found = self._seen(f"configmap {name}", lambda: [self._api.get(f"{CONFIG_MAPS}/{name}", decoder)])
         return found[0].data.get(key, "") if found else ""
 
@@ -86,7 +87,7 @@ class _Looking:
 
 def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], now: datetime) -> Survey:
     """All of a check-up's reads. Raises where nothing answers, or nobody is let in."""
-    version = api.get("/version", msgspec.json.Decoder(_Version)).git_version
+    version = api.get("/version", typed_json.decoder(_Version)).git_version
     access, look = source.access(), _Looking(api, policy)
     return Survey(
         server=access.server,

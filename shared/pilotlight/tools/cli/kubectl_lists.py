@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.kubernetes.companions import (
     CsiDriver,
     CsiNode,
@@ -159,7 +160,7 @@ def _kind(kind: str, api_version: str) -> str:
 
 def _decode(raw: msgspec.Raw, model: type[T], where: str, path: str) -> T:
     try:
-        return msgspec.json.decode(raw, type=model)
+        return typed_json.decode(raw, model)
     except msgspec.ValidationError as error:
         reason, _, inner = str(error).partition(" - at `$")
         place = (path + inner.rstrip("`")).lstrip(".") or "the top"

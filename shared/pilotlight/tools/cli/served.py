@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.settings import Settings, environment
 
 SHARED = tuple(
@@ -62,7 +63,7 @@ def running_serve(settings: Settings) -> Served | None:
     if path is None or not path.exists():
         return None
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Served)
+        found = typed_json.decode(path.read_bytes(), Served)
         os.kill(found.pid, 0)
         where = urlsplit(found.url)
         socket.create_connection((where.hostname or "", where.port or 80), CONNECT_S).close()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.events import encode
@@ -202,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         """An alert; anything else is refused for good."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
-            self.server.told.append(msgspec.json.decode(body, type=_Event).data)
+            self.server.told.append(typed_json.decode(body, _Event).data)
             status = 204
         except msgspec.DecodeError:
             status = 400

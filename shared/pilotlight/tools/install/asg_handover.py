@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi, members, pages
 from pilotlight.adapters.call_timeout import Deadline
@@ -163,7 +164,7 @@ class AsgHandover:
         if not to:
             self._set("DeleteLifecycleHook", named)
             return
-        hook = msgspec.json.decode(to, type=dict[str, str | int])
+        hook = typed_json.decode(to, dict[str, str | int])
         self._set("PutLifecycleHook", {**{name: str(value) for name, value in hook.items()}, **named})
 
     def _warm(self, group: str, to: str) -> None:

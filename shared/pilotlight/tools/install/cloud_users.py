@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.errors import BadInput
 from pilotlight.tools.install.connect_account import ACCOUNT, LABEL, PLACES, Object
@@ -19,7 +18,7 @@ ADMITS, STOPS = f"{ACCOUNT}-kueue-accounts", f"{ACCOUNT}-queues-accounts"
 
 _GROUP = "rbac.authorization.k8s.io"
 _NAME = re.compile(r"[A-Za-z0-9@._:/+-]{1,253}")
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 
 def bindings(actors: Iterable[str], readers: Iterable[str], *, kueue: bool = False) -> Iterator[Object]:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
@@ -40,7 +41,7 @@ PLACES = {
 }
 """Where the kinds of infra/kubernetes that are applied lie."""
 
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 Object = dict[str, Any]
 
@@ -137,7 +138,7 @@ def mint(api: Api, seconds: Seconds, account: str = ACCOUNT) -> Minted:
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": int(seconds)},
     }
-    made = api.ask("POST", f"{PLACES['ServiceAccount']}/{account}/token", msgspec.json.Decoder(_TokenRequest), body)
+    made = api.ask("POST", f"{PLACES['ServiceAccount']}/{account}/token", typed_json.decoder(_TokenRequest), body)
     return Minted(made.status.token, made.status.expiration_timestamp)
 
 

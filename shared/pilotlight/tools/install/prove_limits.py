@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import pod_tolerations, writes
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source, token_of
 from pilotlight.adapters.cluster.kubernetes.listing import NODES, PODS, pod_path
@@ -41,7 +42,7 @@ class _Policy(Wire, frozen=True):
     spec: _PolicySpec = _PolicySpec()
 
 
-_POLICY = msgspec.json.Decoder(_Policy)
+_POLICY = typed_json.decoder(_Policy)
 
 
 @dataclass(frozen=True, slots=True)

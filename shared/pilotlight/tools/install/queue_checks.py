@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATCH
 from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
 from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import BEFORE, HELD, OPEN, WHY
@@ -21,7 +20,7 @@ from pilotlight.errors import BadInput, Conflict, Denied, Retry
 CONTROLLER = "pilotlight.dev/admission"
 TRIES = 5
 """A write over an object that Kueue changes at the same time is tried so often."""
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 _Json = dict[str, Any]
 
 

@@ -9,8 +9,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.listing import NODES
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
@@ -73,7 +72,7 @@ _OURS = {
 _EVERY_NAMESPACE_HAS = re.compile(r"serviceaccounts/(default|builder|deployer)|configmaps/\S+(-ca\.crt|-root-cert)")
 """What a cluster itself puts into each: its own accounts, and the certificates of its authorities."""
 
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 
 class _Named(Wire, frozen=True):

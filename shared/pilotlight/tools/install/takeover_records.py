@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
@@ -28,8 +29,8 @@ class _Map(Wire, frozen=True):
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-_MAP = msgspec.json.Decoder(_Map)
-_TAKEN = msgspec.json.Decoder(Taken)
+_MAP = typed_json.decoder(_Map)
+_TAKEN = typed_json.decoder(Taken)
 
 
 class Written(NamedTuple):

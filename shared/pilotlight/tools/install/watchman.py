@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.closing_lease import LEASE, lease_time
 from pilotlight.adapters.cluster.kubernetes.listing import NODES, Lists
@@ -23,7 +22,7 @@ class _Lease(Wire, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-_LEASE = msgspec.json.Decoder(_Lease)
+_LEASE = typed_json.decoder(_Lease)
 
 
 def last_renewal(api: Api) -> datetime | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.facts.decisions import Link, LinkKind
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import COST
@@ -74,8 +75,8 @@ NULL = msgspec.Raw(b"null")
 LATELY = 1000
 """A decision that is filed twice, by a worker that stood still, has its two links within so many."""
 
-_line = msgspec.json.Decoder(AuditLine)
-_link = msgspec.json.Decoder(Link)
+_line = typed_json.decoder(AuditLine)
+_link = typed_json.decoder(Link)
 
 
 class _Wrong(Exception):

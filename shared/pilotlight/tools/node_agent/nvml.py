@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.tools.node_agent.gpu_readings import DeviceHolder, Reading
 
@@ -65,7 +66,7 @@ class RecordedNvml:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._looks = msgspec.json.decode(path.read_bytes(), type=list[Look])
+            self._looks = typed_json.decode(path.read_bytes(), list[Look])
         except OSError as error:
             raise BadInput(f"--recorded {path}: {error.strerror}") from None
         except msgspec.DecodeError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.alert_text import alert_parts, clean, links
 from pilotlight.errors import Conflict
 from pilotlight.facts.alerts.delivery_records import Telling
@@ -56,7 +57,7 @@ def _acknowledge(app: "App", telling: Telling, environ: "WSGIEnvironment", start
     from pilotlight.flow.delivery.desk import acknowledged_by
 
     try:
-        said = msgspec.json.decode(request_gate.bounded_stream(environ, MOST_BODY) or b"{}", type=Said)
+        said = typed_json.decode(request_gate.bounded_stream(environ, MOST_BODY) or b"{}", Said)
     except (msgspec.DecodeError, UnicodeError) as error:
         return request_gate.answer(start, 400, {"error": f'{error}; send {{"by": "your name"}}'})
     if telling.alert.resolved:

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.view import view_of
@@ -105,7 +106,7 @@ def _of_pods(app: App, body: bytes, where: str) -> list[PodDemand]:
 def _is_pod(body: bytes, headers: Mapping[str, str]) -> bool:
     """True where a body is pods and no CloudEvent: Knative's references to a pod carry its kind, too."""
     try:
-        head = msgspec.json.decode(body, type=_Head)
+        head = typed_json.decode(body, _Head)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
     wrapped = head.specversion or any(name.lower() == "ce-specversion" for name in headers)

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.world_wire import (
     Created,
     Doomed,
@@ -85,13 +86,13 @@ class Service:
             case "GET", "faults":
                 return self.world.faults
             case "PUT", "faults":
-                self.world.set_faults(msgspec.json.decode(body, type=Faults, dec_hook=_to_error))
+                self.world.set_faults(typed_json.decode(body, Faults, dec_hook=_to_error))
                 return self.world.faults
             case "POST", "pods":
-                pods = msgspec.json.decode(body, type=NewPods)
+                pods = typed_json.decode(body, NewPods)
                 return Created(created=tuple(create(self.world, pods.demands, pods.run_s, pods.busy_s)))
             case "POST", "interrupt":
-                return self._interrupt(msgspec.json.decode(body, type=Interrupt))
+                return self._interrupt(typed_json.decode(body, Interrupt))
             case "POST", _ if path in CALLS:
                 return self._call(path, body)
         raise BadInput(
@@ -111,7 +112,7 @@ class Service:
         return Doomed(instance=node.id, pool=node.pool, zone=node.zone, deadline=deadline)
 
     def _call(self, path: str, body: bytes) -> object:
-        arguments = msgspec.json.decode(body or b"{}", type=CALLS[path])
+        arguments = typed_json.decode(body or b"{}", CALLS[path])
         port, _, name = path.partition("/")
         method = getattr(self.cluster if port == "cluster" else self.pools, name)
         result: object = method(**msgspec.structs.asdict(arguments))
@@ -147,7 +148,7 @@ def _from_error(value: Any) -> Problem:
 
 def _to_error(kind: type, value: Any) -> PilotlightError:
     if kind is PilotlightError:
-        return error_of(msgspec.convert(value, Problem))
+        return error_of(typed_json.convert(value, Problem))
     raise NotImplementedError(f"{kind.__name__} does not travel")
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.reads import Found
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.companions import DaemonSet
@@ -40,7 +41,7 @@ class _Lease(Wire, frozen=True):
     metadata: Metadata
 
 
-_LEASE = msgspec.json.Decoder(_Lease)
+_LEASE = typed_json.decoder(_Lease)
 
 
 def beat(api: Api, now: datetime) -> None:

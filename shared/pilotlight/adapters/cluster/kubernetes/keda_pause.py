@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
 from pilotlight.errors import Conflict, Forbidden
@@ -24,7 +23,7 @@ SCALED = ("Deployment", "StatefulSet")
 """Of the kinds that rest, those that a ScaledObject scales; a ScaledJob's Jobs have it for a maker, and are left."""
 
 _Notes = Mapping[str, str]
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 
 def scales(api: Api, owner: PodOwner) -> bool:

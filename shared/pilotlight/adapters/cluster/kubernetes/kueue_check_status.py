@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.kueue_objects import PARKED
@@ -21,7 +20,7 @@ from pilotlight.facts.workload import CheckAnswer, QueuedWork
 
 APPLY_PATCH = "application/apply-patch+yaml"
 LONGEST_MESSAGE = 1024
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 
 def answer(api: Api, kueue: str, said: CheckAnswer, now: datetime) -> None:

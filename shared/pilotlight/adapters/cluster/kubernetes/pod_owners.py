@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import keda_pause
 from pilotlight.adapters.cluster.kubernetes.listing import pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
@@ -57,7 +58,7 @@ class _Found(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-_decoder = msgspec.json.Decoder(_Found)
+_decoder = typed_json.decoder(_Found)
 
 
 def of_pod(api: Api, namespace: str, pod: str, uid: str) -> OwnerState | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.listing import pod_path
 from pilotlight.adapters.cluster.kubernetes.transport import JSON_PATCH, MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.cluster.kubernetes.writes import TRIES
@@ -47,7 +48,7 @@ class _Pod(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-_POD = msgspec.json.Decoder(_Pod)
+_POD = typed_json.decoder(_Pod)
 
 
 def tolerate(api: Api, namespace: str, pod: str, uid: str, home: str) -> None:

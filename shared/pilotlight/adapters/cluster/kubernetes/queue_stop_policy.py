@@ -7,14 +7,13 @@ after ours. Source: the ClusterQueue and LocalQueue CRDs of Kueue v0.20, v1beta1
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 
 BEFORE, WHY = "pilotlight.dev/stop-policy-before", "pilotlight.dev/stopped-because"
 HELD, OPEN = "Hold", "None"
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 
 def stop(api: Api, queue: str, why: str) -> bool:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.listing import (
     BUDGETS,
     CLAIMS,
@@ -97,9 +98,9 @@ N = TypeVar(
 
 _POD_LIST, _NODE_LIST = listing(Pod), listing(KubeNode)
 _DAEMON_SET_LIST, _WORKLOAD_LIST = listing(DaemonSet), listing(Workload)
-_STATUS, _LEASE = msgspec.json.Decoder(StatusMap), msgspec.json.Decoder(LeaseOf)
-NODE = msgspec.json.Decoder(KubeNode)
-OBJECT = msgspec.json.Decoder(_Named)
+_STATUS, _LEASE = typed_json.decoder(StatusMap), typed_json.decoder(LeaseOf)
+NODE = typed_json.decoder(KubeNode)
+OBJECT = typed_json.decoder(_Named)
 
 
 class Found(NamedTuple):

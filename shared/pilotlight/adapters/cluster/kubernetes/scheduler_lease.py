@@ -5,15 +5,14 @@ Hosted control planes may keep it elsewhere, under another name or out of sight:
 
 from datetime import datetime
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, SCHEDULER_LEASE, LeaseOf
 from pilotlight.errors import Forbidden
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{AUTOSCALER_NAMESPACE}/leases/{SCHEDULER_LEASE}"
 
-_LEASE = msgspec.json.Decoder(LeaseOf)
+_LEASE = typed_json.decoder(LeaseOf)
 
 
 def last_renewal(api: Api) -> datetime | None:

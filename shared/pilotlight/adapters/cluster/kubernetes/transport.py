@@ -23,6 +23,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes
@@ -104,8 +105,8 @@ class Nothing(msgspec.Struct, frozen=True):
     """An answer that is not read further."""
 
 
-NOTHING: msgspec.json.Decoder[Nothing] = msgspec.json.Decoder(Nothing)
-_status: msgspec.json.Decoder[_Status] = msgspec.json.Decoder(_Status)
+NOTHING: msgspec.json.Decoder[Nothing] = typed_json.decoder(Nothing)
+_status: msgspec.json.Decoder[_Status] = typed_json.decoder(_Status)
 
 
 class Decodes(Protocol[D]):

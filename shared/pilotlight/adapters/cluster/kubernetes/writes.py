@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.listing import NODES, pod_path
 from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
@@ -56,7 +57,7 @@ class Marks(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-MARKS = msgspec.json.Decoder(Marks)
+MARKS = typed_json.decoder(Marks)
 
 
 class _Uid(msgspec.Struct, frozen=True):
@@ -72,7 +73,7 @@ class _Bound(msgspec.Struct, frozen=True):
     spec: _On = _On()
 
 
-_BOUND = msgspec.json.Decoder(_Bound)
+_BOUND = typed_json.decoder(_Bound)
 """Reads where a pod is and nothing else of it: whatever a tenant writes into the rest, it can be evicted."""
 
 

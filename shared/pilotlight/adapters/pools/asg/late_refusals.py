@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api.services import QueryApi, RestApi
 from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import Denied, Retry
@@ -74,7 +75,7 @@ def last_refusal(api: QueryApi, group: str, otherwise: Callable[[], LateRefusal 
 
 def _zone(details: str) -> str:
     try:
-        return msgspec.json.decode(details, type=_Zone).zone
+        return typed_json.decode(details, _Zone).zone
     except msgspec.DecodeError:
         return ""
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
+from pilotlight import typed_json
 from pilotlight.adapters.aws_api.services import JsonApi, QueryApi, members, pages
 from pilotlight.adapters.pools.asg.service_quotas import quota_usage, read_quotas
 from pilotlight.errors import Forbidden
@@ -112,7 +113,7 @@ class _Listed(msgspec.Struct, frozen=True):
     NextToken: str = ""
 
 
-_product = msgspec.json.Decoder(_Product, strict=False)
+_product = typed_json.decoder(_Product, strict=False)
 
 
 class AsgShop:

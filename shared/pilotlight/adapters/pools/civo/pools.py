@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters import civo_api
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
@@ -170,7 +171,7 @@ class CivoPools:
 def _created(instance: _Instance) -> datetime | None:
     """When an instance was made, where it says so with its zone."""
     try:
-        since = msgspec.convert(instance.created_at, datetime)
+        since = typed_json.convert(instance.created_at, datetime)
     except msgspec.ValidationError:
         return None
     return since if since.tzinfo is not None else None

@@ -6,6 +6,7 @@ from itertools import islice
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.codec.kubernetes.bounds import SHARING, Unreadable
 from pilotlight.codec.kubernetes.companions import Objects, PersistentVolume, StorageCapacity, StorageClass, VolumeClaim
 from pilotlight.codec.kubernetes.pods.pod_placement import Terms, expression_terms, label_term, selector_terms
@@ -181,7 +182,7 @@ def _to_be_made(pod: Pod, name: str) -> VolumeClaim | None:
         return None
     meta = {"name": name, "namespace": pod.metadata.namespace}
     try:
-        return msgspec.convert({"metadata": meta, "spec": template.get("spec", {})}, VolumeClaim)
+        return typed_json.convert({"metadata": meta, "spec": template.get("spec", {})}, VolumeClaim)
     except msgspec.ValidationError:
         raise Unreadable("pvc-unbound", f"the claim of its ephemeral volume {name} cannot be read: mend it") from None
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
 from pilotlight.tools.advice.month import cents
@@ -57,7 +58,7 @@ def _prices(where: str) -> OwnPrices:
 
     try:
         value = load(read(where))
-        return msgspec.convert(value, OwnPrices, strict=False)
+        return typed_json.convert(value, OwnPrices, strict=False)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise BadInput(f"{where}: {error}") from None
 

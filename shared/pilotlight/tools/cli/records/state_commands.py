@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import typer
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed_settings
@@ -192,7 +193,7 @@ def _lines(lines: Iterable[bytes], file: str) -> Iterator[Line]:
     """Every line, checked. Raises ``BadInput``, which names the line."""
     from pilotlight.tools.cli.records.state_families import read
 
-    decoder = msgspec.json.Decoder(Line)
+    decoder = typed_json.decoder(Line)
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue

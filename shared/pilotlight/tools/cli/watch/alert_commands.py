@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput, Conflict, Failed, PilotlightError, Reject
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
@@ -200,7 +201,7 @@ def _sample(wired: "App", severity: str) -> Alert:
         "at": now,
     }
     try:
-        return msgspec.convert(fields, Alert)
+        return typed_json.convert(fields, Alert)
     except msgspec.ValidationError:
         raise BadInput(f"--severity is {severity!r}: use info, warning or critical") from None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.traces.trace_file import read_text, types_for
@@ -62,7 +63,7 @@ def convert_philly(path: str | Path) -> tuple[Job, ...]:
     """
     name = Path(path).name
     try:
-        logged = msgspec.json.decode(read_text(path), type=list[_PhillyJob])
+        logged = typed_json.decode(read_text(path), list[_PhillyJob])
     except msgspec.DecodeError as error:
         raise BadInput(f"{name}: not Philly's cluster_job_log: {str(error).replace('`', '')}") from None
     jobs = [job for number, entry in enumerate(logged) if (job := _philly(entry, f"{name}: job {number}"))]

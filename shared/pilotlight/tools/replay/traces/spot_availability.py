@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.units import Seconds
@@ -42,7 +43,7 @@ class _File(msgspec.Struct):
 def read_zone(text: bytes, where: str) -> ZoneHistory:
     """The file ``text``; ``where`` is what errors call it, and the zone where it names none. Raises ``BadInput``."""
     try:
-        said = msgspec.json.decode(text, type=_File)
+        said = typed_json.decode(text, _File)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadInput(f"{where}: {error}: write gap_s and runs of [value, ticks]") from None
     if not 0 < said.gap_s < 1e7:

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds
@@ -225,7 +226,7 @@ def _text(value: object) -> str:
 def read_stats(text: str | bytes, where: str) -> Stats:
     """A statistics file. Raises ``BadInput`` that names ``where`` and the place."""
     try:
-        stats = msgspec.json.decode(text, type=Stats)
+        stats = typed_json.decode(text, Stats)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{where}: not statistics of a trace: {str(error).replace('`', '')}") from None
     if problem := _problem(stats):

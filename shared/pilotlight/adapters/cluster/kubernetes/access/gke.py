@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, fetch
@@ -61,7 +62,7 @@ class GkeCluster:
         where = f"GKE {self._name}"
         try:
             answer = self._asked(token)
-            cluster = msgspec.json.decode(answer.body, type=_GkeCluster)
+            cluster = typed_json.decode(answer.body, _GkeCluster)
         except Broken as error:
             raise Unavailable(f"{where}: {error}") from None
         except msgspec.DecodeError:

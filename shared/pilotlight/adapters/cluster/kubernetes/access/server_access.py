@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.facts.limits.checks import Token
 
@@ -87,7 +88,7 @@ def token_of(token: str) -> Token | None:
     if len(parts) != 3:
         return None
     try:
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), type=_Claims)
+        claims = typed_json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), _Claims)
         made, ends = _moment(claims.iat), _moment(claims.exp)
     except (binascii.Error, ValueError, OverflowError, OSError):
         return None
