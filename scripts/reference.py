@@ -17,8 +17,8 @@ PAGE, POLICY_PAGE = FOLDER / "commands.md", FOLDER / "policy.md"
 POLICY_HEAD = """# The policy file
 
 `make reference` writes this page from the types of the policy (`shared/pilotlight/facts/policy.py`); a test compares
-them. `examples/policy.yaml` is one of 20 lines. `pilotlight check FILE` says what is wrong with one, `--fix` writes
-what it can, and `pilotlight schema` prints its JSON Schema for editors. NAME is a name of your own, `[]` an entry of
+them. `examples/policy.yaml` is one of 20 lines. `pilotlight check FILE` names faults, `--fix` writes corrections,
+and `pilotlight schema` prints its JSON Schema for editors. NAME is a name of your own, `[]` an entry of
 a list.
 """
 TIERS = {
@@ -28,8 +28,8 @@ TIERS = {
 }
 HEAD = """# Commands
 
-`make reference` writes this page from the commands themselves; a test compares them. Those in bold are the ones that
-`pilotlight --help` names first. Every command takes `--debug` (the log, and the traceback of an error) and `--help`.
+`make reference` writes this page from the commands themselves; a test compares them. Commands in bold are named
+first by `pilotlight --help`. Every command takes `--debug` (the log, and the traceback of an error) and `--help`.
 """
 
 

@@ -32,8 +32,8 @@ from pilotlight.units import Seconds, UsdPerHour
 
 CloudName = Literal["civo", "gke", "eks", "aks", "world"]
 Placement = Literal["homes", "none"]
-"""Who keeps small work off dear nodes: homes, by which nodes of pools with our birth taint take only the pods that they
-are given, or nobody.
+"""Way to keep small work off dear nodes: homes, by which nodes of pools with our birth taint take only their own pods,
+or nobody.
 """
 MoveReason = Literal["hard-cap", "max-age", "sick-gpu", "off-hours"]
 """Why pods may be stopped or moved: a hard budget without room, an old node, GPUs that are not well, a rule's time."""
@@ -117,11 +117,11 @@ class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     idle_timeout: Duration | None = None  # Seconds that a node may idle; None: the class's.
     daemonsets: dict[str, str] = {}  # Taken of every node by DaemonSets, as quantities by resource.
     slices: dict[str, WholeAmount] = {}  # Counts of further resources on a node, such as MIG profiles.
-    handled_by: HandledBy = "pilotlight"  # Who answers interruption notices of its nodes.
+    handled_by: HandledBy = "pilotlight"  # Answerer of interruption notices of its nodes.
     relaunches: bool = False  # Its group replaces by itself what the cloud took.
     atomic: bool = False  # The cloud grants a request whole or refuses it whole.
-    on_silence: OnSilence = "keep"  # Who gets it when nothing is heard of Pilotlight.
-    paid: PaidPolicy | None = None  # What a reserved pool may use.
+    on_silence: OnSilence = "keep"  # Its fate when nothing is heard of Pilotlight.
+    paid: PaidPolicy | None = None  # Paid capacity that a reserved pool may use.
     renew: RenewPolicy = RenewPolicy()  # Nodes that are replaced for their age.
 
     def with_warm(self, nodes: int) -> "PoolPolicy":
@@ -170,7 +170,7 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     idle_timeout: Duration | None = None  # Seconds; None: the break-even.
     max_idle_timeout: Duration = 3600  # Seconds that the break-even may come to.
     max_runtime: Duration | None = None  # Seconds of its longest run; None: not written.
-    may_move: tuple[MoveReason, ...] = ()  # What may stop or move its pods; none named: nothing.
+    may_move: tuple[MoveReason, ...] = ()  # Reasons that may stop or move its pods; none named: nothing.
     hold: Duration = 4 * 3600  # Seconds of a stretch that is held for.
     gpu_models: tuple[str, ...] | Literal["any"] | None = None  # Models for pods that name none; None: a finding.
     min_gpu_memory: GpuMemory = 0  # GiB of a device at least.
@@ -209,7 +209,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     bought for.
     """
 
-    team: WrittenName = ""  # Whose the pods are.
+    team: WrittenName = ""  # Team of its pods.
     teams: tuple[str, ...] = ()  # Other teams, or patterns, that a pod's label may name.
     classes: tuple[WorkloadClass, ...] | None = None  # Classes that they may be; None: any.
     priority: int = 0  # Highest priority that they are bought for by.
@@ -238,7 +238,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     default_team: WrittenName = ""  # Pays for teams without a budget.
     caps: Caps = Caps()  # Nodes, GPUs and dollars an hour of the cluster.
     budgets: tuple[Budget, ...] = ()  # Each is kept.
-    rules: tuple[Rule, ...] = ()  # What is set while something holds; in order.
+    rules: tuple[Rule, ...] = ()  # Settings while something holds; in order.
     queues: dict[str, QueueRules] = {}  # By a name of the policy's own.
     alerts: Alerts = Alerts()  # Channels, and how bursts are told.
     prices: Prices = Prices()  # Where prices come from.
@@ -247,7 +247,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_stranded_gpus: int | None = None  # GPUs of a purchase that nobody asked for; None is no limit.
     cooldown: Duration = 0  # Seconds from a purchase in which its pool gives nothing back.
     gpu_ready_deadline: Duration = 900  # Seconds from a request to GPUs that take pods.
-    placement: Placement = "homes"  # Who keeps small work off dear nodes.
+    placement: Placement = "homes"  # Way to keep small work off dear nodes.
     events: Literal["all", "warnings", "none"] = "all"  # Events that are written on pods and nodes.
     ignored_drivers: tuple[str, ...] = ()  # Drivers of claims for devices (DRA) that no plan minds.
 

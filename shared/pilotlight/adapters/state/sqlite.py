@@ -153,7 +153,7 @@ class SqliteState:
             self._mine.pid = None  # A file that is mended is opened anew.
             raise StoreFault(
                 f"state file {self.path}: {error}; restore it from a backup, or move it, its -wal and its -shm away to "
-                "start with an empty one, and leave last-look-*: hard budgets then count what was spent as unknown"
+                "start with an empty one. Leave last-look-*: hard budgets then count what was spent as unknown"
             ) from None
         except OSError as error:
             raise Unavailable(

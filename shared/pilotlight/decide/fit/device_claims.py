@@ -249,7 +249,7 @@ def _finding(claimed: Claimed, tried: Mapping[str, Tried], bare: Sequence[str]) 
     elif unknown:
         why = (
             f"asks by claim for {named}, which depends on {' and '.join(unknown)}: no pool's nodes are known by it "
-            "before one has joined; select by productName, architecture or profile, or light one node of the pool"
+            "before one has joined. Select by productName, architecture or profile, or start one node of the pool"
         )
         code = "claim-unknown"
     elif stops:

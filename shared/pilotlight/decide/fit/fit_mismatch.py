@@ -284,7 +284,7 @@ def silence(pods: Sequence[str], since: datetime) -> Finding:
         code="scheduler-unheard",
         message=(
             f"{_some(pods)} beside ready nodes with room since {since:%H:%M}, and it has bound none and was not heard "
-            "saying why: see that kube-scheduler runs; nothing more is bought for these pods meanwhile"
+            "saying why. See that kube-scheduler runs; nothing more is bought for these pods meanwhile"
         ),
     )
 

@@ -45,7 +45,7 @@ def told_of(before: Iterable[PodDemand], after: Iterable[PodDemand], ignored: Co
             code="claim-driver",
             message=one_line(
                 f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)} claim devices of {driver} beside GPUs, "
-                "and no node has published any: nodes are bought for the GPUs all the same; see that the driver runs "
+                "and no node has published any. Nodes are bought for the GPUs all the same; see that the driver runs "
                 "on them, or list it in ignored_drivers",
                 600,
             ),

@@ -228,8 +228,8 @@ def infeasible(pod: PodDemand, able: Eligible, memory: Memory, now: datetime) ->
     earliest = (now + need + timedelta(minutes=2)).replace(second=0, microsecond=0)
     return (
         f"cannot end by {due.by:%Y-%m-%d %H:%M} UTC: {human(due.work_s)} of work and a start of "
-        f"{human(need.total_seconds() - due.work_s)} end at {earliest:%Y-%m-%dT%H:%MZ} at the earliest: set {DEADLINE} "
-        "to that or later, or mend what the work says"
+        f"{human(need.total_seconds() - due.work_s)} end at {earliest:%Y-%m-%dT%H:%MZ} at the earliest. Set {DEADLINE} "
+        "to that or later, or correct the work's seconds"
     )
 
 

@@ -65,7 +65,7 @@ class IdleNodes:
         if node.name in self._leaving:
             return "leaving", "it is on its way out"
         if node.marked:
-            return "mark", "it carries our mark: it is being given back, or a rescue holds it"
+            return "mark", "it carries our mark: it is being released, or a drain holds it"
         if not node.schedulable:
             return "cordon", "somebody cordoned it: uncordon it to use it"
         return None if node.ready else ("not-ready", "it is not ready, or its GPUs are not allocatable")

@@ -27,7 +27,7 @@ def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) ->
     if "resource" in codes:
         names = sorted({name for o in offerings for name in missing(shape, o)})
         return "resource", (
-            f"asks for {' and '.join(names)}, which the nodes of no pool that it may use offer: take it out of the "
+            f"asks for {' and '.join(names)}, which the nodes of no pool that it may use offer. Take it out of the "
             "pod, or list it in pools.<pool>.slices where a pool's nodes have it"
         )
     if "neighbours" in codes and shape.near is not None:

@@ -13,7 +13,7 @@ Severity = Literal["info", "warning", "critical"]
 class QuietHours(RuleTime, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a channel stays quiet: what is less severe than ``let_through`` waits for the end. A window as a rule's."""
 
-    let_through: Severity = "critical"  # What is told all the same.
+    let_through: Severity = "critical"  # Least severity that is told all the same.
 
 
 class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     secret_env: str = ""  # Variable with the secret that signs posts.
     token_env: str = ""  # Variable with its token or routing key.
     chat: str = ""  # The chat's id or name, where a bot posts.
-    min_severity: Severity = "info"  # What is less is not told here.
+    min_severity: Severity = "info"  # Least severity that is told here.
     teams: tuple[str, ...] = ()  # Teams that it wants; empty: all.
     kinds: tuple[str, ...] = ()  # Kinds that it wants; empty: all.
     quiet_hours: QuietHours | None = None  # Hours in which it is told less.

@@ -70,8 +70,8 @@ FAMILIES = (
     Family(
         "pilotlight_wait_seconds",
         ("cluster", "phase"),
-        "how long pods waited that a node was bought for: detect (created until the look that buys), decide (until the "
-        "call), boot (from the look until a node is ready), bind (until the pod is on it)",
+        "how long pods waited that a node was bought for, by phase: detect (created until the look that buys), then "
+        "decide (until the call). Then come boot (from the look until a node is ready), bind (until the pod is on it)",
         "histogram",
     ),
     Family("pilotlight_cycle_seconds", ("cluster",), "how long looks took that made calls", "histogram"),
@@ -107,8 +107,7 @@ FAMILIES = (
     Family(
         "pilotlight_isolated_errors",
         ("cluster", "object", "stage"),
-        "unexpected errors that cost one object of a look each, by what it is (pod, node, hold, rescue, workload) and "
-        "by the file that raised",
+        "unexpected errors that cost one object of a look each, by the kind of object and by the file that raised",
         "counter",
     ),
     Family(

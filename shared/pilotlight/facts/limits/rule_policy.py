@@ -74,7 +74,7 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}  # Nodes at most, by pool.
     caps: LitCaps | None = None  # Caps on what is lit at once.
     capacity_types: dict[WorkloadClass, tuple[CapacityType, ...]] = {}  # Those allowed, by class.
-    idle: dict[str, Literal["keep", "release"]] = {}  # What becomes of idle nodes, by pool.
+    idle: dict[str, Literal["keep", "release"]] = {}  # Whether idle nodes stay, by pool.
     avoid: dict[str, tuple[WorkloadClass, ...]] = {}  # Classes for which nothing is bought, by pool.
     evict: bool = False  # Running pods of these classes leave these pools too.
 
@@ -88,5 +88,5 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: str  # Its own; decisions that it made say it.
     when: RuleWhen  # When it holds.
-    does: RuleSet = msgspec.field(default=RuleSet(), name="set")  # What is set then.
+    does: RuleSet = msgspec.field(default=RuleSet(), name="set")  # Settings of that time.
     cooldown: Duration = 600  # Seconds from a purchase.

@@ -59,7 +59,7 @@ class LadderStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A step of a budget's ladder: what is done once a share ``at`` of it is spent (1 is all of it)."""
 
     at: ExactNumber  # Share of the budget; 1 is all of it.
-    do: StepDoes  # What is done from there on.
+    do: StepDoes  # The step from there on.
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     period: Literal["hour", "day", "week", "month"] = "month"  # Of the calendar; "hour": what is lit at once.
     timezone: str = "UTC"  # Zone of that calendar.
     hard: bool = True  # It is never passed.
-    # What is done at which share of it; an unwritten ladder is this one.
+    # Steps at shares of it; an unwritten ladder is this one.
     ladder: tuple[LadderStep, ...] = (
         LadderStep(at=Decimal("0.5"), do="notify"),
         LadderStep(at=Decimal("0.8"), do="spot-only"),
@@ -115,7 +115,7 @@ class CurrencyRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     currency: str  # Its code.
     usd: Dollars  # Dollars that one unit is worth.
     date: str  # Day from which on, as 2026-11-01.
-    source: str  # Who says so.
+    source: str  # The figure's source.
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

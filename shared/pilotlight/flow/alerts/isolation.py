@@ -155,7 +155,7 @@ _MEANS: Mapping[SetApartKind, str] = {
     "pod": "nothing is bought for it while it waits; where it runs, its node counts as working and stays held for",
     "node": "it counts as lit and working: nothing is put on it or taken from it, and it counts in every cap",
     "hold": "its dollars stay held in full; its node is stopped by the end of what is held where its class allows that",
-    "rescue": "its pods are not moved now; other rescues go on",
+    "rescue": "its pods are not moved now; other drains go on",
     "workload": "its admission check stays unanswered",
 }
 """What becomes of an object that is set apart."""

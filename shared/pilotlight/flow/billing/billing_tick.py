@@ -200,7 +200,7 @@ def _tell_unpriced(deps: Deps, today: MeterDay, now: datetime) -> None:
     names = ", ".join(today.unpriced[:NAMED]) + (", ..." if len(today.unpriced) > NAMED else "")
     what = f"{len(today.unpriced)} nodes have no known price: {names}"
     why = (
-        "their type is not what the policy says of their pool, or their pool is not in the policy; they are not "
+        "their type is not the one that the policy gives their pool, or their pool is not in the policy. They are not "
         "counted as $0: set instance_type, a catalogue or prices.overrides, and all their time is counted"
     )
     tell_once(deps, _alert(deps, "unpriced", what, why, now), DAILY_S)

@@ -79,8 +79,8 @@ def kept_in_doubt(pools: Sequence[PoolState], late: datetime) -> tuple[Finding, 
             named = ", ".join(f"{b.instance} ({b.doubt})" for b in held[:NAMED])
             more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
             message = (
-                f"{named}{more}: what failed cannot be told from what works, so none of it is given back; "
-                "see that its nodes are there and carry a spec.providerID, and end by hand what is broken"
+                f"{named}{more}: failed nodes cannot be told from working ones, so none is released. "
+                "See that its nodes are there and carry a spec.providerID, and end broken ones by hand"
             )
             found.append(Finding(subject=f"pool {pool.name}", code="instance-without-node", message=message))
     return tuple(found)

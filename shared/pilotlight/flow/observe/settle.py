@@ -119,7 +119,7 @@ def other_types(odd: Sequence[Node]) -> tuple[Finding, ...]:
         Finding(
             subject=f"pool {pool}",
             code="other-type",
-            message=f"node {node.name} came as {node.instance_type}, not as the policy has it: see the instance types "
+            message=f"node {node.name} came as {node.instance_type}, not as the policy has it. See the instance types "
             "of its node group or launch template; pods that do not fit on it are bought for elsewhere",
         )
         for pool, node in sorted(found.items())

@@ -99,7 +99,7 @@ def _of_ec2(ec2: QueryApi, types: Sequence[str]) -> Iterator[Read]:
 def _of_group(scaling: QueryApi, group: ScalingGroup) -> Iterator[Read]:
     named = {"AutoScalingGroupName": group.AutoScalingGroupName}
     for action, without in (
-        ("DescribeLifecycleHooks", "a node that its group ends is not let go when its work is saved"),
+        ("DescribeLifecycleHooks", "a node that its group ends is not released when its work is saved"),
         ("DescribeScalingActivities", "why a group is short is not known"),
         ("DescribeWarmPool", "stopped nodes are not seen"),
     ):

@@ -119,7 +119,7 @@ def _wrong_taints(name: str, pool: PoolPolicy, node: SeenNode) -> Iterator[tuple
     have = [taint for taint in theirs if not taint.key.startswith(_PASSING)]
     for taint in have:
         if taint not in pool.taints and taint.effect != "PreferNoSchedule":
-            fix = f"add it to pools.{name}.taints: pods that do not tolerate it wait for ever on a node bought for them"
+            fix = f"add it to pools.{name}.taints: pods that do not tolerate it never start on a node bought for them"
             yield f"has taint {_taint(taint)}, which the policy does not know", fix
     for taint in but_home(pool.taints):
         if taint not in have:

@@ -100,7 +100,7 @@ ITEMS: tuple[Seen | Says | Try, ...] = (
          lambda p, _: any(rule.when.time for rule in p.rules),
          "write a rule for working hours where waiting in them costs people's time"),
     Says("autoscaling", "wait", "waiting has a price", lambda p, _: p.value_of_wait > 0,
-         "set value_of_wait: relighting and keeping are weighed by it"),
+         "set value_of_wait: buying again and keeping are weighed by it"),
     Seen("autoscaling", "replicas", "replicas follow load", ("keda", "prometheus-adapter"),
          "install KEDA; pilotlight manifests keda or hpa prints the rest"),
     Seen("autoscaling", "prepull", "images are there before pods", ("prepull", "pre-pull", "spegel", "image-streaming"),

@@ -8,7 +8,7 @@ from pilotlight.tools.cli.command_table import FIRST, panels
 GAP = 2
 WIDEST = 100
 
-ABOUT = "Keeps GPU nodes at zero, lights them when a pod needs one, puts them out when keeping costs more."
+ABOUT = "Keeps GPU nodes at zero, buys them when a pod needs one, releases them when keeping costs more."
 OPTIONS = {
     "--all": "every command",
     "--debug": "the log, and the traceback of an error",

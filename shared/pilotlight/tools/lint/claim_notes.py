@@ -32,8 +32,8 @@ def _unpaid_work(policy: Policy) -> str:
     if not named or policy.default_team or any(b.scope == "all" for b in hard):
         return ""
     return (
-        f"default_team is not written, and hard budget {named[0]} is of a team: nothing is bought for teams without a "
-        "budget; name the team that pays for them, or write a hard budget of scope all"
+        f"default_team is not written, and hard budget {named[0]} is of a team. Nothing is bought for teams without a "
+        "budget: name the team that pays for them, or write a hard budget of scope all"
     )
 
 

@@ -227,7 +227,7 @@ def _reach_to_come(name: str, claim: VolumeClaim, objects: Objects) -> Terms:
         raise Unreadable(
             "pvc-no-volume",
             f"PersistentVolumeClaim {name} is of class {wanted}, which makes no volumes, and no PersistentVolume of it "
-            "is free and would do: make one on a node that is there (a node to come has no local volume), or use "
+            "is free and would do. Make one on a node that is there (a node to come has no local volume), or use "
             "another class",
         )
     return _any_of(free)

@@ -93,7 +93,7 @@ def _drilled(wired: "App", client: "WorldClient", instance: str, notice_s: Secon
     wired.receive("spot_interruption", encode(notice, id=f"drill-{instance}"), {})
     while (kept := find(deps, instance)) is not None and not kept.found.is_over:
         if (deps.clock.now() - doomed.deadline).total_seconds() > notice_s:
-            raise Failed(f"{instance} is still being rescued long after its deadline: see pilotlight why {instance}")
+            raise Failed(f"{instance} is still being drained long after its deadline: see pilotlight why {instance}")
         sleep(LOOK_S)
         tick = Tick(cluster=deps.name, what="rescue", at=deps.clock.now())
         wired.receive("spot_interruption", encode(tick, id=f"drill-{instance}-{tick.at}"), {})

@@ -25,7 +25,7 @@ def reconcile(
     policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON.")] = False,
 ) -> None:
-    """Do once what a tick of capacity_reconcile does, over the deployment's state. What it may do is the mode's.
+    """Do once what a tick of capacity_reconcile does, over the deployment's state. The mode says what it may do.
 
     Example: [bold]pilotlight reconcile --context prod --dry-run[/bold]
     """

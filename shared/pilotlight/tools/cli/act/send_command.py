@@ -43,7 +43,7 @@ def send(
 ) -> None:
     """Send one event to the function that takes it. The pod it names is first created in the embedded world.
 
-    With no serve running, the flow runs in this process, on the same state and a fresh world; so does --dry-run,
+    With no serve running, the flow runs in this process, on the same state and a fresh world. So does --dry-run,
     which leaves a running serve alone unless --url names it.
 
     Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]

@@ -24,8 +24,8 @@ def preempt(
     trace: Annotated[
         Path | None, typer.Option(help="Runs that ended, as `pilotlight trace` writes them: they say who has how long.")
     ] = None,
-    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
-    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
+    pods: Annotated[str, typer.Option(help="Output of `kubectl get pods -A -o json`; - for stdin.")] = "",
+    nodes: Annotated[str, typer.Option(help="Output of `kubectl get nodes -o json`; - for stdin.")] = "",
     context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
     kubeconfig: Kubeconfig = "",
     policy: Annotated[str, typer.Option(help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")] = "",

@@ -37,7 +37,7 @@ def runs(
     """Show P50 and P90 by group, and how many of the later ones stayed under them. Changes nothing.
 
     Groups of a trace are the app, the team with a shape (GPUs x thousandths), the team, the shape, and all. With
-    --prometheus they are the pod, its owner and all, and the figure is the most activity of an hour. Each is foretold
+    --prometheus they are the pod, its owner and all, and the figure is the most activity of an hour. Each is predicted
     from what was over by then alone.
 
     Example: [bold]pilotlight runs week.csv.gz[/bold]
@@ -123,7 +123,7 @@ def _show(found: "RunGroups", unit: str) -> None:
         out.print(f"and {len(found.rows) - SHOWN} smaller groups; --json has all")
     what = "runs" if unit == "s" else "hours of a GPU (their most activity)"
     out.print(
-        f"Each was foretold from the {what} of its group that were over by then. Half should be under P50, nine in "
+        f"Each was predicted from the {what} of its group that were over by then. Half should be under P50, nine in "
         "ten under P90."
     )
 

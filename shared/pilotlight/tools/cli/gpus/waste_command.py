@@ -49,7 +49,7 @@ def waste_command(
     step: Step = "",
     lead: Annotated[str, typer.Option(help="Until a new replica works: boot and load of the model.")] = "4m",
     device_gib: Annotated[float, typer.Option(min=1, help="Memory of the devices that pods could share.")] = DEVICE_GIB,
-    by: Annotated[str, typer.Option(help="What is one service: owner (by pods' names), namespace or all.")] = "owner",
+    by: Annotated[str, typer.Option(help="One service is an owner (by pods' names), a namespace or all.")] = "owner",
     until: Annotated[str, typer.Option(help="Unix seconds of the last sample; left out: now.")] = "",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
     metered: Metered = False,

@@ -49,7 +49,7 @@ def takeover(
 ) -> None:
     """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection.
 
-    What is changed is written down first, in the cluster and in the state. No node is touched. It needs rights at the
+    Each change is written down first, in the cluster and in the state. No node is touched. It needs rights at the
     cloud that Pilotlight itself has not: docs/guides/eks.md lists them.
 
     Example: [bold]pilotlight takeover --pool a10g --dry-run[/bold]

@@ -56,7 +56,7 @@ def handback(
     """Take our check off every ClusterQueue and Workload: Kueue admits by quota alone again.
 
     Work that waits for a time of ours is freed first, what was taken out of its queue is put back, and what a budget
-    stopped is opened. Needs no Pilotlight that runs. What could not be changed is said; run it again for that.
+    stopped is opened. Needs no Pilotlight that runs. An unchanged object is named; run it again for that.
 
     Example: [bold]pilotlight kueue handback --context prod[/bold]
     """

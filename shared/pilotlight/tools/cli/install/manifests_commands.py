@@ -55,8 +55,8 @@ def rules(policy: Policy = "", as_json: AsJson = False) -> None:
 def quota(policy: Policy = "", namespace: Namespaces = None, as_json: AsJson = False) -> None:
     """Print a ResourceQuota and a LimitRange for each team that has a budget.
 
-    A team may have as many GPUs at once as an hour of its budget pays for at the least price, and no more than all
-    pools may have; a container no more than the largest node has.
+    A team may have as many GPUs at once as an hour of its budget pays for at the least price. It may have no more than
+    all pools may have; a container no more than the largest node has.
 
     Example: [bold]pilotlight manifests quota --policy policy.yaml --namespace research=ml-research[/bold]
     """
@@ -68,7 +68,7 @@ def quota(policy: Policy = "", namespace: Namespaces = None, as_json: AsJson = F
 
 def queues(
     policy: Policy = "",
-    queue_of: Annotated[Literal["kueue", "volcano"], typer.Option("--for", help="Whose queues.")] = "kueue",
+    queue_of: Annotated[Literal["kueue", "volcano"], typer.Option("--for", help="Kueue or Volcano.")] = "kueue",
     namespace: Namespaces = None,
     as_json: AsJson = False,
 ) -> None:

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def notice_agent(
-    cloud: Annotated[str, typer.Option(help="Whose machine it runs on: gcp or azure.")],
+    cloud: Annotated[str, typer.Option(help="Cloud of the machine: gcp or azure.")],
     to: Annotated[str, typer.Option(help="Where notices are posted: the address of Pilotlight's serve.")] = "",
     notice: Annotated[str, typer.Option(help="On Google Cloud, what is left of a preempted machine.")] = "30s",
     metadata: Annotated[str, typer.Option(help="Another metadata server, to try it.", metavar="URL")] = "",

@@ -38,9 +38,9 @@ def uninstall(
 ) -> None:
     """Give every pool back for good, and take out of a cluster all that is Pilotlight's: rights, taints, watchmen.
 
-    No job and no node ends by it. What would end one is left, and said: run it again when they are gone. It needs
-    nothing of ours alive. Functions and their state in a cloud go by terraform destroy. A Helm release runs it with
-    --only-taints as it goes, for an account that may do no more.
+    No job and no node ends by it. A setting that would end one is left, and said: run it again when they are gone.
+    It needs nothing of ours alive. Functions and their state in a cloud go by terraform destroy. A Helm release runs
+    it with --only-taints as it goes, for an account that may do no more.
 
     Example: [bold]pilotlight uninstall --context prod --dry-run[/bold]
     """

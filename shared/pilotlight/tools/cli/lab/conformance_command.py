@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 def conformance(
     cloud: Annotated[Literal["aws", "civo"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
     pool: Annotated[str, typer.Option(help="A pool of the policy without work on it: a sandbox's.")],
-    max_usd: Annotated[float, typer.Option(help="What it may cost at most, in dollars.")],
+    max_usd: Annotated[float, typer.Option(help="Dollars that it may cost at most.")],
     quota_pool: Annotated[
         str, typer.Option(help="A pool that the account's quota has no room for: a purchase there must be refused.")
     ] = "",
@@ -44,7 +44,7 @@ def conformance(
     Where nodes of the pool can stand by, one more is stopped, started and given back. A pool of a type that your
     account has no quota for, as P5 in a new account, is bought from in vain with --quota-pool.
 
-    Whatever it buys it gives back, however it ends. It ends with 1 where a promise was not kept.
+    Every node that it buys it releases, however it ends. It ends with 1 where a promise was not kept.
 
     Example: [bold]pilotlight conformance --cloud aws --pool a10g --max-usd 2 --dry-run[/bold]
     """

@@ -70,7 +70,7 @@ def replay(
     policy: PolicyFile = None,
     catalog: CatalogFile = None,
     against: Annotated[list[str] | None, typer.Option(help="A peer to compare with; repeatable.")] = None,
-    capacity_type: Annotated[CapacityType, typer.Option(help="What is bought.")] = CapacityType.ON_DEMAND,
+    capacity_type: Annotated[CapacityType, typer.Option(help="Capacity type of purchases.")] = CapacityType.ON_DEMAND,
     placement: Placement = Shaping.HOMES,
     boot_seconds: BootSeconds = None,
     scoring: ScoringOption = Scoring.LEAST_ALLOCATED,

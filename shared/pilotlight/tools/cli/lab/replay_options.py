@@ -56,7 +56,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 Report = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")]
 StandbyBootSeconds = Annotated[
     float | None,
-    typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is ever stopped."),
+    typer.Option(min=0, max=MOST_S, help="Start of a stopped node, in seconds; left out: none is ever stopped."),
 ]
 ScoringOption = Annotated[
     Scoring,
@@ -65,7 +65,7 @@ ScoringOption = Annotated[
 JoinSpread = Annotated[
     float, typer.Option(min=0, max=MOST_S, help="Seconds within which nodes that are bought at once join.")
 ]
-DiskUsdPerHour = Annotated[float, typer.Option(min=0, max=MOST_USD, help="What a stopped node's disk costs.")]
+DiskUsdPerHour = Annotated[float, typer.Option(min=0, max=MOST_USD, help="Price of a stopped node's disk.")]
 Shortage = Annotated[float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")]
 SpotTrace = Annotated[
     list[str] | None, typer.Option(help="A zone, by when spot was up in it: an availability file; repeatable.")

@@ -91,7 +91,7 @@ def stats(
 def trace(
     output: Output,
     original: Annotated[Path | None, typer.Argument(metavar="FILE", help="The public original.")] = None,
-    kind: Annotated[Public | None, typer.Option("--from", help="Whose format it is in.")] = None,
+    kind: Annotated[Public | None, typer.Option("--from", help="Source whose format it has.")] = None,
     prometheus: Annotated[str, typer.Option(help="Address of a Prometheus with kube-state-metrics.")] = "",
     since: Annotated[str, typer.Option(help="How far back to look in it, as 30d or 12h.")] = "30d",
     token_env: Annotated[str, typer.Option(help="The variable that holds a bearer token for it.")] = "",

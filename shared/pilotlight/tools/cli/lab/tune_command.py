@@ -66,7 +66,7 @@ def tune(
     scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     boot_seconds: BootSeconds = None,
     standby_boot_seconds: Annotated[
-        float | None, typer.Option(min=0, max=MOST_S, help="What a stopped node takes to start; left out: none is.")
+        float | None, typer.Option(min=0, max=MOST_S, help="Start of a stopped node, in seconds; left out: none is.")
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Runs at once; default: one for each processor.")

@@ -24,7 +24,7 @@ def world(
         str, typer.Option(help="The policy file that names the pools; left out: PILOTLIGHT_POLICY.")
     ] = "",
     catalog: Annotated[str, typer.Option(help="The catalogue of instance types.")] = "",
-    seed: Annotated[int, typer.Option(help="What chance in the world is drawn from.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of chance in the world.")] = 0,
     while_stdin: Annotated[bool, typer.Option("--while-stdin", help="End when stdin does.", hidden=True)] = False,
 ) -> None:
     """Serve a cluster with its cloud and its clock over local HTTP.

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 def commitments(
     rate: Annotated[
         list[str],
-        typer.Option(help="What a machine costs an hour when paid ahead.", metavar="MACHINE:TERM=USD"),
+        typer.Option(help="Dollars an hour of a machine that is paid ahead.", metavar="MACHINE:TERM=USD"),
     ],
     cluster: Annotated[str, typer.Option(help="One of many clusters; all together where none is named.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Every figure as text.")] = False,

@@ -43,7 +43,7 @@ def deadline(
     work: Annotated[str, typer.Option(help="Run that the job needs, as 48h; it saves its work.", metavar="DURATION")],
     by: Annotated[str, typer.Option(help="Its deadline: a time with its zone, or from now as 72h.")],
     zones: Annotated[list[str] | None, typer.Option(help="When spot was up in a zone: an availability file.")] = None,
-    restart: Annotated[str, typer.Option(help="What a start on other capacity takes, boot included.")] = "10m",
+    restart: Annotated[str, typer.Option(help="Time of a start on other capacity, boot included.")] = "10m",
     price: Annotated[float | None, typer.Option(min=0, help="On-demand, dollars an hour; needed.")] = None,
     spot: Annotated[float | None, typer.Option(min=0, help="Spot, dollars an hour; needed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Figures as JSON.")] = False,

@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 def prices(
     file: Annotated[Path, typer.Argument(help="A price file, as prices.files of a policy names it.")],
-    region: Annotated[str, typer.Option(help="Whose prices, as eu-west-1.")],
+    region: Annotated[str, typer.Option(help="Region of the prices, as eu-west-1.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written; write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:

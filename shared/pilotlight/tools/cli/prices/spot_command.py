@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def spot(
     run: Annotated[str, typer.Option(help="The job's run, as 24h.", metavar="DURATION")] = "24h",
     checkpoint: Annotated[str, typer.Option(help="How often it saves; 0 for never.", metavar="DURATION")] = "30m",
-    takes: Annotated[str, typer.Option(help="What a checkpoint takes.", metavar="DURATION")] = "1m",
+    takes: Annotated[str, typer.Option(help="Time that a checkpoint takes.", metavar="DURATION")] = "1m",
     zones: Annotated[list[str] | None, typer.Option(help="When spot was up in a zone: an availability file.")] = None,
     region: Annotated[str, typer.Option(help="Ask AWS for a week's prices there, as eu-west-1.")] = "",
     context: Context = "",
@@ -41,7 +41,7 @@ def spot(
 ) -> None:
     """Show of each spot type and zone its price, how often it is up, how long it stays, and what a useful hour costs.
 
-    What a zone's file says counts first, then what the cluster has lived through, then the catalogue. Changes nothing.
+    A zone's file counts first, then the cluster's own history, then the catalogue. Changes nothing.
 
     Example: [bold]pilotlight spot --run 24h --checkpoint 30m --zones us-east-1a.json[/bold]
     """

@@ -75,7 +75,7 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
 
 
 def get(key: Annotated[str, typer.Argument(help="The whole key, as ls shows it.")]) -> None:
-    """Print one record as it is stored. What cannot be read is printed too, and why on stderr.
+    """Print one record as it is stored. An unreadable one is printed too, and why on stderr.
 
     Example: [bold]pilotlight state get memory/local[/bold]
     """
@@ -135,7 +135,7 @@ def init(
 ) -> None:
     """Make the state's place ready: a SQLite file, a DynamoDB table with its expiry; of Firestore, see that it answers.
 
-    What is there already stays as it is, so it may be run again.
+    A record that is there already stays as it is, so it may be run again.
 
     Example: [bold]pilotlight state init --state dynamodb:pilotlight --dry-run[/bold]
     """

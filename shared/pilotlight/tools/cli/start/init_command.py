@@ -27,17 +27,17 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
-    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
+    pods: Annotated[str, typer.Option(help="Output of `kubectl get pods -A -o json`; - for stdin.")] = "",
+    nodes: Annotated[str, typer.Option(help="Output of `kubectl get nodes -o json`; - for stdin.")] = "",
     context: Annotated[str, typer.Option(help="Instead of files: look at the cluster of this context.")] = "",
     kubeconfig: Kubeconfig = "",
     output: Annotated[str, typer.Option("--output", "-o", help="Where the policy goes; - for stdout.")] = "policy.yaml",
     budget: Annotated[
         str, typer.Option(help="Dollars a month that may be spent; 0 for no budget.", metavar="USD")
     ] = "",
-    mode: Annotated[str, typer.Option(help="What may be done: observe, advise, scale-up or act.")] = "",
+    mode: Annotated[str, typer.Option(help="Allowed actions: observe, advise, scale-up or act.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What was written and assumed, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The assumptions and the file written, as JSON.")] = False,
 ) -> None:
     """Write a first policy for a cluster: its pools with GPUs, with comments on what else may be said.
 

@@ -37,8 +37,8 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     subject: Annotated[str, typer.Argument(help="Only this pod (namespace/name) or node.", metavar="POD")] = "",
-    pods: Annotated[str, typer.Option(help="What `kubectl get pods -A -o json` prints; - for stdin.")] = "",
-    nodes: Annotated[str, typer.Option(help="What `kubectl get nodes -o json` prints; - for stdin.")] = "",
+    pods: Annotated[str, typer.Option(help="Output of `kubectl get pods -A -o json`; - for stdin.")] = "",
+    nodes: Annotated[str, typer.Option(help="Output of `kubectl get nodes -o json`; - for stdin.")] = "",
     objects: Annotated[
         list[str] | None,
         typer.Option(help="Lists of pvc, pv, storageclass, pdb, podgroups or namespaces. May be given many times."),

@@ -133,7 +133,7 @@ def try_anew(desk: "Desk", channel: str = "", *, dry_run: bool = False) -> list[
 
 def ack(
     what: Annotated[str, typer.Argument(help="A fingerprint, as each alert shows it last, or a decision's id.")],
-    by: Annotated[str, typer.Option(help="Who sees to it.")] = "",
+    by: Annotated[str, typer.Option(help="The person who sees to it.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be acknowledged; write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -42,7 +42,7 @@ def why(
         str,
         typer.Argument(help="A pod (namespace/name, name or uid), a node, an instance, a decision, or an alert."),
     ] = "",
-    team: Annotated[str, typer.Option(help="What was decided for the pods of this team.")] = "",
+    team: Annotated[str, typer.Option(help="Decisions on the pods of this team.")] = "",
     since: Annotated[str, typer.Option(help="From when on: 2h, 3d, or 2026-11-20T08:00Z.")] = "",
     until: Annotated[str, typer.Option(help="Up to when, written alike.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,

@@ -64,5 +64,5 @@ def _weeks(found: Found) -> Markup:
     ticks = [(n + 0.5, f"{monday:%d %b}") for n, monday in enumerate(found.weeks) if n % every == 0]
     lines = [(value, f"${value:,.0f}" if top >= 10 else f"${value:,.2f}") for value in round_ticks(top)]
     x = Scale(0, slots, frame.left, frame.right)
-    about = "What held GPUs cost a week: silent, room beside work, and work."
+    about = "Dollars of held GPUs a week: silent, room beside work, and work."
     return drawing(frame, "Dollars a week", about, axes(frame, x, y, ticks, lines, "dollars a week"), *bars)
