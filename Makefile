@@ -37,11 +37,12 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-check: $(STAMP) ## Format, lint, types, floors, bundle
+check: $(STAMP) ## Format, lint, types, floors, prose, bundle
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/prose.py
 	$(MAKE) --no-print-directory bundle
 
 run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs against the peers
