@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from prose import flaws, linted, listed, read_module, read_page
 
 LONG = " ".join(["A node is bought"] + ["for a pod"] * 8 + ["that waits."])
@@ -39,7 +40,7 @@ def test_proselint_reads_the_same_passages() -> None:
 
 
 def test_code_tables_and_addresses_are_left_out() -> None:
-    """A block of code, a table of a guide, a span, an address and a comment are no prose; a reference's last cell is."""
+    """Code, a table of a guide, an address and a comment are no prose; a reference's last cell is."""
     text = (
         "<!-- needs: a rival -->\n```\na rival\n```\n\n| rival | rival |\n\n"
         "A `rival` in [a page](rival.md) at https://rival/.\n"
