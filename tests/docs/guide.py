@@ -1,7 +1,8 @@
 """A guide as a person follows it: its commands in a shell, and what it says that they print.
 
-A block of ``console`` has commands after "$ " and below each what it prints. "..." alone stands for any lines, at the
-end of a line for the rest of it. What differs from run to run (times, ids, addresses) is not compared.
+A block of ``console`` has commands after "$ " and below each what it prints: all of it, or nothing where nothing is
+shown. "..." alone stands for any lines, at the end of a line for the rest of it. What differs from run to run (times,
+ids, addresses) is not compared. Another block has commands alone, of which nothing is shown.
 """
 
 import re
@@ -21,10 +22,10 @@ _EXPORT = re.compile(r"export ((\w+=\S+ ?)+)")
 
 
 class Said(NamedTuple):
-    """A command, and the lines that it is said to print."""
+    """A command, and the lines that it is said to print; None where the page does not show them."""
 
     command: str
-    lines: tuple[str, ...]
+    lines: tuple[str, ...] | None
 
 
 def blocks(guide: Path, kind: str) -> list[str]:
@@ -52,6 +53,8 @@ def follow(said: Said, folder: Path, environ: dict[str, str]) -> str:
 
 def differs(said: Said, printed: str) -> str:
     """Where what was printed is not what is shown; empty where it is."""
+    if said.lines is None:
+        return ""
     left = [_plain(line) for line in printed.rstrip("\n").split("\n")] if printed.strip() else []
     skips = False
     for line in map(_plain, said.lines):
@@ -62,7 +65,7 @@ def differs(said: Said, printed: str) -> str:
         if found is None or (found and not skips):
             return f"{said.command}: shown {line!r}, printed {left[:1] if found is None else left[:found]}"
         left, skips = left[found + 1 :], False
-    return "" if skips or not left or not said.lines else f"{said.command}: printed besides {left}"
+    return "" if skips or not left else f"{said.command}: printed besides {left}"
 
 
 def _same(shown: str, printed: str) -> bool:

@@ -14,9 +14,26 @@ from typing import NamedTuple
 from guide import Said
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "how-it-decides.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+_GUIDES = ("*.md", "docs/*.md", "docs/guides/*.md", "events/*.md", "examples/**/*.md", "infra/**/*.md")
+PAGES = [page for pattern in _GUIDES for page in sorted(ROOT.glob(pattern)) if page.name != "CHANGELOG.md"]
+"""All that a reader may type from: not the changelog, decisions (docs/adr) and what commands write (docs/reference)."""
 
 SHELL = ("", "sh", "console")
+NEEDS = {
+    "a cluster": "an API server: run by tests/docs/test_guide_live.py where KUBECONFIG names one",
+    "a bill": "an export of a cloud's bill in FOCUS",
+    "a bucket": "a bucket of Amazon S3 or Cloud Storage, with the right to write there",
+    "a cluster to break": "an API server whose nodes may be written and deleted",
+    "a home": "Pilotlight served inside a cluster, by an image that Docker builds",
+    "aws": "an account of Amazon Web Services",
+    "civo": "an account of Civo",
+    "docker": "a daemon of Docker, and a registry",
+    "gcloud": "an account of Google Cloud",
+    "helm": "Helm, and an image in a registry that the cluster reaches",
+    "prometheus": "a Prometheus with the series of DCGM's exporter",
+    "a trace": "a recorded trace that lies beside the repository, not in it",
+}
+"""What a block may need that is not on every machine, and why it is not run there."""
 _FENCE = re.compile(
     r"(?:^<!-- (needs|run by): ([^\n]+?) -->\n)?^```([a-z]*)(?: needs: ([^\n]+))?\n(.*?)^```$", re.M | re.S
 )
@@ -64,7 +81,7 @@ def typed(block: Block) -> Iterator[Said]:
         return
     for line in block.text.replace("\\\n", " ").splitlines():
         if command := _bare(line):
-            yield Said(command, ())
+            yield Said(command, None)
 
 
 def _bare(line: str) -> str:

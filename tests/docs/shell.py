@@ -1,4 +1,4 @@
-"""A shell that a page's commands are typed into: in a folder like a fresh checkout, with ports of its own.
+"""A shell that a page's commands are typed into: in a folder like a fresh checkout, with an empty HOME and own ports.
 
 A command that serves in the background is waited for until its port answers, as a person reads its first line, and
 until its schedule has looked once.
@@ -30,7 +30,9 @@ class Shell:
         for path in ROOT.iterdir():
             if path.name not in MADE:
                 (folder / path.name).symlink_to(path)
-        environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "160", "LANG": "C.UTF-8"}
+        home = folder.with_name(f"{folder.name}-home")
+        home.mkdir()
+        environ = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "160", "LANG": "C.UTF-8"}
         self._bash = subprocess.Popen(
             ["bash", "--norc"], cwd=folder, env=environ, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -44,7 +46,7 @@ class Shell:
             line = f"{{ {line.removesuffix('&')}; }} >>background.log 2>&1 </dev/null &"
         assert self._bash.stdin is not None
         assert self._bash.stdout is not None
-        self._bash.stdin.write(f"{line}\necho; echo '{_END}' $?\n")
+        self._bash.stdin.write(f"{line}\n_code=$?; echo; echo '{_END}' $_code\n")
         self._bash.stdin.flush()
         said = []
         for text in self._bash.stdout:
