@@ -1,7 +1,7 @@
 """Slow blocks are for `make docs-test`, which asks for all; the count of blocks is printed at the end."""
 
 import pytest
-from pages import PAGES, SHELL, blocks
+from pages import NEEDS, PAGES, SHELL, blocks, typed
 
 OURS = pytest.StashKey[int]()
 """How many tests of the docs were collected."""
@@ -34,11 +34,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for block in shell:
         if block.needs:
             needs[block.needs] = needs.get(block.needs, 0) + 1
-    ran = sum(not block.needs and not block.ran_by for block in shell)
-    parsed = ", ".join(f"{count} {what}" for what, count in sorted(needs.items()))
+    run = [block for block in shell if not block.needs and not block.ran_by]
+    said = [said for block in run for said in typed(block)]
+    shown = [lines for _, lines in said if lines is not None]
     elsewhere = [f"{block.where} by {block.ran_by}" for block in shell if block.ran_by]
     terminalreporter.write_line(
-        f"docs: {len(found)} blocks of {len(PAGES)} pages; {len(shell)} with commands: {ran} run, "
-        f"{sum(needs.values())} parsed for what they need ({parsed}), {len(elsewhere)} run elsewhere "
-        f"({', '.join(elsewhere)}); {len(found) - len(shell)} of data read"
+        f"docs: {len(found)} blocks of {len(PAGES)} pages; {len(shell)} with commands: {len(run)} run "
+        f"({len(said)} commands, of {len(shown)} all that they print compared with {sum(map(len, shown))} lines), "
+        f"{sum(needs.values())} parsed alone, {len(elsewhere)} run elsewhere ({', '.join(elsewhere)}); "
+        f"{len(found) - len(shell)} of data read"
     )
+    for what, count in sorted(needs.items()):
+        terminalreporter.write_line(f"docs: {count} parsed alone, for they need {what}: {NEEDS.get(what, '?')}")

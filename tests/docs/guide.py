@@ -14,6 +14,9 @@ from typing import NamedTuple
 _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC"), "<time>"),
     (re.compile(r"\d{14}-[0-9a-f]{8}"), "<decision>"),
+    (re.compile(r"\b\d\d-\d\d \d\d:\d\d:\d\d\b"), "<time>"),
+    (re.compile(r"\b\d+:[0-9a-f]{64}\b"), "<anchor>"),
+    (re.compile(r"\btest/\d{8}T\d{6}\b"), "<alert>"),
     (re.compile(r"command-\d+T\d+"), "<tick>"),
     (re.compile(r"gpu-test-[a-z0-9]{5}\b"), "<pod>"),
     (re.compile(r"https://[\w.:]+: answers, Kubernetes v\S+"), "<server>"),

@@ -20,7 +20,7 @@ PAGES = [page for pattern in _GUIDES for page in sorted(ROOT.glob(pattern)) if p
 
 SHELL = ("", "sh", "console")
 NEEDS = {
-    "a cluster": "an API server: run by tests/docs/test_guide_live.py where KUBECONFIG names one",
+    "a cluster": "an API server; the steps of docs/guides/kubernetes.md are run where KUBECONFIG names one",
     "a bill": "an export of a cloud's bill in FOCUS",
     "a bucket": "a bucket of Amazon S3 or Cloud Storage, with the right to write there",
     "a cluster to break": "an API server whose nodes may be written and deleted",
@@ -103,7 +103,7 @@ def told(page: Path) -> Iterator[list[str]]:
     """The words of every ``pilotlight COMMAND ...`` that a page's prose names between backticks."""
     text = re.sub(r"\n +", " ", _FENCE.sub("", page.read_text("utf-8")))
     for match in _INLINE.finditer(text.replace("\n", " ")):
-        yield _words(match[1].removeprefix("pilotlight"))
+        yield _words(match[1].removeprefix("pilotlight").partition(" | ")[0])
 
 
 def _words(text: str) -> list[str]:

@@ -16,10 +16,12 @@ from manifests import ROOT
         pytest.param(("...", "c"), "a\nb\n", False, id="without the line that is shown"),
         pytest.param(("one ...",), "one two\n", True, id="a line that goes on"),
         pytest.param(("at 2026-11-22 04:25 UTC",), "at 2027-01-01 00:00 UTC\n", True, id="at another time"),
-        pytest.param((), "a\n", True, id="nothing shown"),
+        pytest.param((), "", True, id="nothing shown, nothing printed"),
+        pytest.param((), "a\n", False, id="nothing shown, and something printed"),
+        pytest.param(None, "a\n", True, id="a block that shows no output"),
     ],
 )
-def test_what_is_shown_is_what_is_printed(shown: tuple[str, ...], printed: str, fits: bool) -> None:
+def test_what_is_shown_is_what_is_printed(shown: tuple[str, ...] | None, printed: str, fits: bool) -> None:
     """All lines in their order, and no others but where dots stand."""
     assert (differs(Said("c", shown), printed) == "") is fits
 

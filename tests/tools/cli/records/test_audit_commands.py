@@ -56,7 +56,7 @@ def test_verify_says_that_the_chain_is_whole_and_its_anchor(state: State) -> Non
     """Count and head are printed as --anchor takes them, and hold."""
     done = run("verify")
     assert done.exit_code == 0
-    assert "20 records from 1 to 20" in done.stdout
+    assert "20 records, from 1 to 20," in done.stdout
     told = done.stdout.split("anchor ")[-1].strip()
     assert run("verify", "--anchor", told).stdout.count("1 anchors hold") == 1
     with pytest.raises(BadInput, match="COUNT:HEAD"):
@@ -117,7 +117,7 @@ def test_a_bucket_takes_what_is_new_once(state: State, dynamodb_server: str, mon
     assert names[0] == "p/local/000000000001-000000000020.jsonl"
     assert len(names) == 4
     assert client.head_object(Bucket=bucket, Key=names[0])["ObjectLockMode"] == "COMPLIANCE"
-    assert "21 records from 1 to 21" in run("verify", f"{where}/local").stdout
+    assert "21 records, from 1 to 21," in run("verify", f"{where}/local").stdout
     assert run("verify", "--against", f"{where}/local").exit_code == 0
     HEAD.delete(state, "local")
     assert (

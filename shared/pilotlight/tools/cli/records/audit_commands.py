@@ -143,7 +143,9 @@ def _said(found: ChainProof) -> Iterator[str]:
     if not found.last:
         yield "the chain has no record yet: it begins with the next decision"
         return
-    yield f"{found.last - found.first + 1} records from {found.first} to {found.last} are as they were written"
+    count = found.last - found.first + 1
+    told, as_written = ("record", "is as it was") if count == 1 else ("records", "are as they were")
+    yield f"{count} {told}, from {found.first} to {found.last}, {as_written} written"
     if found.costs:
         yield f"{found.costs} of them say what a node came to: `pilotlight why DECISION` shows them"
     if found.expired:
