@@ -1,4 +1,4 @@
-"""Says whether a tag is the version that pyproject.toml and the chart have; writes a release's image into the chart.
+"""Says whether a tag is the version that pyproject.toml, the changelog and the chart have; writes a release's image into the chart.
 
 ``python scripts/release_version.py v1.2.3 [--image REPOSITORY --digest sha256:...]``. Needs no package.
 """
@@ -35,7 +35,12 @@ def versions() -> dict[str, str]:
     chart = (CHART / "Chart.yaml").read_text()
     said = {key: re.findall(rf"^{key}: (.+)$", chart, re.MULTILINE)[0] for key in ("version", "appVersion")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    return {"pyproject.toml": project, **{f"Chart.yaml {key}": value for key, value in said.items()}}
+    newest = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    return {
+        "pyproject.toml": project,
+        "CHANGELOG.md": newest,
+        **{f"Chart.yaml {key}": value for key, value in said.items()},
+    }
 
 
 def with_image(values: str, repository: str, digest: str) -> str:

@@ -89,8 +89,9 @@ def test_what_it_names_is_there(workflow: Path) -> None:
 
 
 def test_the_version_is_said_once() -> None:
-    """pyproject.toml and the chart agree, and a tag of another version is refused in one line."""
+    """pyproject.toml, the newest section of the changelog and the chart agree, and a tag of another version is refused in one line."""
     version = set(release_version.versions().values())
+    assert "CHANGELOG.md" in release_version.versions()
     assert len(version) == 1
     words = [sys.executable, str(ROOT / "scripts" / "release_version.py")]
     assert subprocess.run([*words, f"v{version.pop()}"], capture_output=True).returncode == 0
@@ -104,6 +105,27 @@ def test_a_released_chart_names_its_image() -> None:
     was, now = (yaml.safe_load(each) for each in (text, release_version.with_image(text, "r/p", digest)))
     assert (now["image"]["repository"], now["image"]["digest"]) == ("r/p", digest)
     assert {**now, "image": was["image"]} == was
+
+
+def test_the_image_is_built_anew_each_week() -> None:
+    """On its base as it is then, with the rights of a release's image and no more."""
+    workflow = WORKFLOW.with_name("rebuild.yml")
+    assert yaml.safe_load(workflow.read_text())[True]["schedule"] == [{"cron": "17 4 * * 1"}]
+    [job] = jobs(workflow).values()
+    assert job["permissions"] == jobs()["image"]["permissions"]
+    [build] = [step["with"] for step in job["steps"] if "build-push" in step.get("uses", "")]
+    assert (build["pull"], build["no-cache"]) == (True, True)
+
+
+def test_steps_of_a_release_run_in_a_fresh_clone() -> None:
+    """What needs no secret and no network of GitHub's is done, the rest is named with its reason, and a wheel is made."""
+    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "release_dry.py")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = done.stdout.splitlines()
+    assert told[-1].startswith("made pilotlight-")
+    assert [
+        line for line in told if line.startswith("    ") and line.split(":")[0].strip() not in ("done", "left out")
+    ] == []
 
 
 def package(venv: Path, name: str, told: str) -> None:
