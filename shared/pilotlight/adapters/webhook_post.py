@@ -85,7 +85,7 @@ def check_url(url: str, who: str) -> SplitResult:
     except ValueError:
         known = False
     if not known:
-        raise BadInput(f"a {who}'s URL must begin with https:// or http://, name a host and hold no spaces")
+        raise BadInput(f"the URL of a {who} must begin with https:// or http://, name a host and hold no spaces")
     return parts
 
 

@@ -23,7 +23,10 @@ _PLAIN = (
     (r"Object missing required field `(.+)`", r"\1 is missing"),
     (r"Expected `int`, got `str`", "must be a whole number"),
     (r"Expected `float`, got `str`|Invalid decimal string", "must be a number"),
-    (r"Expected `(?:object|array)`, got `.+`|Expected `object.*", "must be a table of keys and values"),
+    (
+        r"Expected `(?:object|array)`, got `.+`|Expected `object.*",
+        "must be a table of keys and values, as data/catalogs/articles.yaml is",
+    ),
     (r"Invalid RFC3339 encoded datetime", "must be a time with its zone, as 2026-07-01T00:00:00Z"),
 )
 
@@ -53,9 +56,13 @@ def _document(text: str | bytes, where: str) -> Any:
         return load(text)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"{where}{line}: not YAML: {error.problem or error.context}") from None
+        raise BadInput(
+            f"{where}{line}: not YAML: {error.problem or error.context}; mend that line, or one above it"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
-        raise BadInput(f"{where}: not YAML: it holds bytes that are not UTF-8 text, or is nested too deep") from None
+        raise BadInput(
+            f"{where}: not YAML: it holds bytes that are not UTF-8 text, or is nested too deep; save it as UTF-8"
+        ) from None
 
 
 def _explain(value: Any, kind: type, path: str) -> str:

@@ -67,9 +67,13 @@ def _document(text: str | bytes, where: str) -> Any:
         document = bounded_yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadPolicy([f"{where}{line}: not YAML: {error.problem or error.context}"]) from None
+        raise BadPolicy(
+            [f"{where}{line}: not YAML: {error.problem or error.context}; mend that line, or one above it"]
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
-        raise BadPolicy([f"{where}: not YAML: it holds what is no UTF-8 text, or is nested too deep"]) from None
+        raise BadPolicy(
+            [f"{where}: not YAML: it holds what is no UTF-8 text, or is nested too deep; save it as UTF-8"]
+        ) from None
     if document is None:
         raise BadPolicy([f"{where}: is empty: begin with version: 1"])
     return document

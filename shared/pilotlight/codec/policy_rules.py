@@ -57,9 +57,9 @@ def contradictions(policy: Policy) -> list[Problem]:
 
 def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
     yield from _least(path, {"min": pool.min, "max": pool.max})
-    if pool.min > pool.max:
+    if pool.min > pool.max >= 0:
         yield f"{path}.min", f"{pool.min} is more than max {pool.max}"
-    if pool.spares.warm > pool.max:
+    if pool.spares.warm > pool.max >= 0:
         yield f"{path}.spares.warm", f"{pool.spares.warm} is more than max {pool.max}"
     if not pool.instance_type:
         yield f"{path}.instance_type", "is empty"

@@ -220,7 +220,7 @@ def test_an_address_whose_place_is_empty() -> None:
         addresses.source_of("kubeconfig-env:K", {})
     with pytest.raises(BadInput, match="No such file"):
         reach(addresses.source_of("kubeconfig:/no/config", {}))
-    with pytest.raises(BadInput, match="this is no pod"):
+    with pytest.raises(BadInput, match="KUBERNETES_SERVICE_HOST is not set"):
         addresses.source_of("in-cluster", {})
 
 

@@ -81,9 +81,9 @@ def parse(body: bytes | str, path: str = "") -> Any:
     try:
         return msgspec.json.decode(body)
     except RecursionError:
-        raise BadEvent("nested too deeply", path) from None
+        raise BadEvent("nested too deeply; send one event, as those in events/samples", path) from None
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise BadEvent(f"not JSON: {error}", path) from None
+        raise BadEvent(f"not JSON: {error}; send one event, as those in events/samples", path) from None
 
 
 def dump_event(event: Envelope) -> bytes:
@@ -91,7 +91,7 @@ def dump_event(event: Envelope) -> bytes:
     try:
         return msgspec.json.encode(event.data)
     except RecursionError:
-        raise BadEvent("nested too deeply", event.path) from None
+        raise BadEvent("nested too deeply; send one event, as those in events/samples", event.path) from None
 
 
 def parse_content(content: bytes | str, path: str) -> Any:

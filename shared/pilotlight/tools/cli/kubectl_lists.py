@@ -164,7 +164,7 @@ def _decode(raw: msgspec.Raw, model: type[T], where: str, path: str) -> T:
     except msgspec.ValidationError as error:
         reason, _, inner = str(error).partition(" - at `$")
         place = (path + inner.rstrip("`")).lstrip(".") or "the top"
-        raise BadInput(f"{where}: {place}: {_plain(reason)}") from None
+        raise BadInput(f"{where}: {place}: {_plain(reason)}; give what `kubectl get ... -o json` prints") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{where}: is not JSON ({error}); give what `kubectl get ... -o json` prints") from None
 

@@ -51,5 +51,5 @@ def _day(option: str, text: str) -> date:
 def chosen_clusters(cluster: str, clusters: Sequence[str]) -> Sequence[str]:
     """One of many clusters; all where none is named. Raises ``BadInput``."""
     if cluster and cluster not in clusters:
-        raise BadInput(f"--cluster {cluster}: there are {', '.join(clusters)}")
+        raise BadInput(f"--cluster {cluster}: is none of ours; name one of {', '.join(clusters)}")
     return [cluster] if cluster else clusters

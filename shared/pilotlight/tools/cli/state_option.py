@@ -4,7 +4,8 @@ A question writes nothing: of a state that is not there it asks an empty one in 
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -33,8 +34,8 @@ PolicyFile = Annotated[
 JUDGES = ("status", "pools", "gpus", "why", "budget", "serve", "targets", "commitments", "canary", "approve")
 """Commands that go by a policy and have no such option of their own."""
 
-CHANGES = ("pause", "resume", "approve", "serve", "reconcile", "takeover", "snooze", "wake", "ack", "redeliver", "test")
-"""Commands that write the state, beside those that carry it; all others ask."""
+BEGINS = ("pause", "serve", "reconcile", "takeover")
+"""Commands that begin a state, beside those that carry it; all others ask, or change what is there."""
 CARRIES = ("import", "init")
 
 
@@ -48,12 +49,13 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
             settings = deployed_settings()
             _SHOWN["state"] = settings.state
             lent = {} if name == "serve" else settings_of(serve_beside(settings), settings)
-            if said := nothing_yet(settings):
-                sys.stderr.write(f"{said}\n")
-                # A question makes no folder; who watches sees what is made meanwhile.
-                if name not in (*CHANGES, *CARRIES) and not options.get("watch") and not is_there(settings):
-                    lent["PILOTLIGHT_STATE"] = "memory:"
-            with lend(lent):
+            said = nothing_yet(settings)
+            # A question makes no folder; who watches sees what is made meanwhile.
+            if said and name not in (*BEGINS, *CARRIES) and not options.get("watch") and not is_there(settings):
+                lent["PILOTLIGHT_STATE"] = "memory:"
+            with lend(lent), _telling(said):
+                if options.get("watch"):
+                    tell_state()
                 return command(*args, **options)
 
     taken = signature(command)
@@ -63,8 +65,26 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
     return run
 
 
+@contextmanager
+def _telling(said: str) -> Iterator[None]:
+    """Have a line of the state told with the answer; an error is told alone."""
+    _SHOWN["line"] = said
+    try:
+        yield
+    except typer.Exit:
+        tell_state()
+        raise
+    tell_state()
+
+
+def tell_state() -> None:
+    """Say where the state is new or empty, once."""
+    if said := _SHOWN.pop("line", ""):
+        sys.stderr.write(f"{said}\n")
+
+
 _SHOWN: dict[str, str] = {}
-"""The state's address as it was asked for."""
+"""The state's address as it was asked for, and the line that is to be told of it."""
 
 
 def cluster_line(known: bool = False) -> str:

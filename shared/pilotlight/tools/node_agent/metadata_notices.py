@@ -107,7 +107,7 @@ def _asked(url: str, headers: Mapping[str, str]) -> HttpAnswer:
     try:
         answer = fetch(url, ASK_S, headers=headers)
     except Broken as broken:
-        raise Unavailable(f"no metadata server at {url}: {broken}") from None
+        raise Unavailable(f"no metadata server at {url}: {broken}; is this a machine of that cloud?") from None
     if answer.status != 200:
         raise Unavailable(f"the metadata server answers {answer.status} to {url}")
     return answer

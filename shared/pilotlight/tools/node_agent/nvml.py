@@ -68,9 +68,9 @@ class RecordedNvml:
         try:
             self._looks = typed_json.decode(path.read_bytes(), list[Look])
         except OSError as error:
-            raise BadInput(f"--recorded {path}: {error.strerror}") from None
+            raise BadInput(f"--recorded {path}: {error.strerror}; name a file that can be read") from None
         except msgspec.DecodeError as error:
-            raise BadInput(f"--recorded {path}: {error}") from None
+            raise BadInput(f"--recorded {path}: {error}; write looks as examples/cluster/gpu_looks.json does") from None
         if not self._looks:
             raise BadInput(f"--recorded {path}: it has no look")
         self._next = -1

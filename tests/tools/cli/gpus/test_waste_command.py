@@ -300,14 +300,12 @@ def test_what_is_wrong_is_said(words: tuple[str, ...], error: type[Exception], s
         _said(*words)
 
 
-def test_without_a_price_the_catalogue_tells_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """That of the policy's cheapest pool, named on stderr; one that is named stays as it is."""
+def test_without_a_price_the_catalogue_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the policy's cheapest pool, which a line names; one that is named stays as it is."""
     from pilotlight.tools.cli.gpus.waste_command import _usd_per_gpu_hour
 
     monkeypatch.delenv("PILOTLIGHT_POLICY", raising=False)
-    found = _usd_per_gpu_hour(None)
+    found, said = _usd_per_gpu_hour(None)
     assert found > 0
-    assert f"priced at ${found:,.4f} a GPU-hour, as " in capsys.readouterr().err
-    assert _usd_per_gpu_hour(2.5) == Decimal("2.5")
+    assert said.startswith(f"priced at ${found:,.4f} a GPU-hour, as ")
+    assert _usd_per_gpu_hour(2.5) == (Decimal("2.5"), "")

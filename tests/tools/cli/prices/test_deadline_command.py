@@ -45,7 +45,7 @@ def test_a_zone_that_is_known_is_used(tmp_path: Path) -> None:
         pytest.param(("--by", "48h", *PRICES), "the earliest deadline is", id="a deadline that cannot be met"),
         pytest.param(("--by", "72h"), "name both prices, as --price 3.06 --spot 0.92", id="no prices"),
         pytest.param(("--by", "72h", "--price", "3"), "name both prices", id="one price"),
-        pytest.param(("--by", "soon"), "--by 'soon' is no duration", id="a deadline that is none"),
+        pytest.param(("--by", "soon"), "--by 'soon' is no time", id="a deadline that is none"),
         pytest.param(("--by", "2030-01-01T00:00:00"), "has no zone", id="a time without its zone"),
         pytest.param(
             ("--by", "72h", "--price", "1", "--spot", "2"),

@@ -66,7 +66,7 @@ def test_json_has_every_figure(zone: Path) -> None:
     [
         (("--run", "soon"), "--run 'soon' is no duration"),
         (("--run", "0"), "--run is 0: give at least 60s"),
-        (("--zones", "/no/such.json"), "/no/such.json: cannot be read"),
+        (("--zones", "/no/such.json"), "/no/such.json: No such file"),
         (("--region", "mars"), "--region: the cloud that sells these pools tells no prices of the past"),
     ],
     ids=["no duration", "no run", "no file", "a cloud that tells none"],

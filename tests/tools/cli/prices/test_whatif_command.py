@@ -30,7 +30,7 @@ def test_an_input_of_ones_own_takes_the_articles_place() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        pytest.param(["nope"], "nope: no such case; there are scale-to-zero", id="a case there is not"),
+        pytest.param(["nope"], "nope: no such case; name one of scale-to-zero", id="a case there is not"),
         pytest.param(["mig", "--set", "gpus=1"], "named services", id="an input there is not"),
         pytest.param(["mig", "--set", "services=many"], "write KEY=NUMBER", id="no number"),
         pytest.param(["mig", "--set", "slices_per_gpu=0"], "look at the ones that are zero", id="a zero that divides"),

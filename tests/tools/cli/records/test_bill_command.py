@@ -66,5 +66,5 @@ def test_a_wrong_month_or_cluster_is_said() -> None:
     """With what there is."""
     with pytest.raises(BadInput, match="write it as 2026-10"):
         run("--month", "October")
-    with pytest.raises(BadInput, match="there are local"):
+    with pytest.raises(BadInput, match="name one of local"):
         run("--cluster", "west")

@@ -135,7 +135,7 @@ def test_html_is_one_file_with_charts(tmp_path: Path) -> None:
         pytest.param((*OCTOBER, "--per", "epochs"), BadInput, "as in epochs=96", id="a unit without a count"),
         pytest.param((*OCTOBER, "--per", "epochs=0"), BadInput, "as in epochs=96", id="none of a unit"),
         pytest.param((*OCTOBER, "--html", "/no/such/x.html"), Failed, "name a file", id="a file that cannot be"),
-        pytest.param((*OCTOBER, "--cluster", "other"), BadInput, "there are local", id="another's cluster"),
+        pytest.param((*OCTOBER, "--cluster", "other"), BadInput, "name one of local", id="another's cluster"),
     ],
 )
 def test_what_cannot_be_reported_is_said(words: tuple[str, ...], kind: type[Exception], says: str) -> None:

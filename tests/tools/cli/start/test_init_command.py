@@ -118,7 +118,7 @@ def test_in_the_cluster_it_needs_no_word(tmp_path: Path, monkeypatch: pytest.Mon
         pytest.param([*FILES, "--context", "prod"], "name one of them", id="files and a cluster"),
         pytest.param([*FILES, "--budget", "much"], "--budget much: is no sum of dollars", id="a budget in words"),
         pytest.param([*FILES, "--mode", "go"], "--mode go: is no mode: write observe", id="an unknown mode"),
-        pytest.param([*FILES, "-o", "gone/policy.yaml"], "cannot be written: No such file", id="a folder that is none"),
+        pytest.param([*FILES, "-o", "gone/policy.yaml"], "gone/policy.yaml: No such file", id="a folder that is none"),
     ],
 )
 def test_what_cannot_work_is_one_line(words: list[str], said: str) -> None:

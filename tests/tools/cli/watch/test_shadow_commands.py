@@ -59,7 +59,7 @@ def test_what_is_older_is_not_in_it() -> None:
 
 def test_a_cluster_that_there_is_not_is_refused() -> None:
     """In one line, with those there are."""
-    with pytest.raises(BadInput, match="--cluster other: there are local"):
+    with pytest.raises(BadInput, match="--cluster other: is none of ours; name one of local"):
         run("report", "--cluster", "other")
 
 

@@ -44,6 +44,7 @@ def drill(
     client = wired.served_world
     if client is None:
         raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")
+    client.pods()  # A world that does not answer makes no state.
     record = _drilled(wired, client, instance or _one_of(wired, client, pool), notice)
     if as_json:
         from pilotlight.tools.cli.printing import json_text

@@ -29,11 +29,15 @@ def reconcile(
 
     Example: [bold]pilotlight reconcile --context prod --dry-run[/bold]
     """
+    from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.facts.messages import Tick
     from pilotlight.flow.reconcile import reconcile as flow
     from pilotlight.wiring import App
 
-    app = App(settings_for(context, kubeconfig, policy=policy))
+    settings = settings_for(context, kubeconfig, policy=policy)
+    if settings.api:  # A cluster that cannot be reached makes no state.
+        source_of(settings.api, settings.environ, settings.role_arn).access()
+    app = App(settings)
     if len(app.clusters) > 1:
         raise BadInput(f"name one cluster: set PILOTLIGHT_CLUSTER to one of {', '.join(app.clusters)}")
     deps = app.deps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pilotlight.errors import PilotlightError
+from pilotlight.errors import Failed, PilotlightError
 from pilotlight.tools.node_agent.kubelet import SOCKET
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ def monitor(
     if once:
         typer.echo(look.page(TEXT)[0].decode(), nl=False)
         return
-    with server(look, host, port) as serving:
+    try:
+        serving = server(look, host, port)
+    except OSError as error:
+        raise Failed(f"{host}:{port}: {error.strerror}; name another --host or --port") from None
+    with serving:
         typer.echo(f"http://{host}:{serving.server_port}/metrics", err=True)
         serving.serve_forever()
 

@@ -43,7 +43,8 @@ def register(app: typer.Typer) -> None:
 def waste_command(
     prometheus: Annotated[str, typer.Option(help="The Prometheus that has dcgm-exporter's series.", metavar="URL")],
     price: Annotated[
-        float | None, typer.Option(min=0.0001, help="Dollars an hour of a GPU; left out: the policy's cheapest pool's.")
+        float | None,
+        typer.Option(min=0.0001, max=1e6, help="Dollars an hour of a GPU; left out: the policy's cheapest pool's."),
     ] = None,
     since: Annotated[str, typer.Option(help="How far back is looked; a day or more says most.")] = "24h",
     step: Step = "",
@@ -68,7 +69,7 @@ def waste_command(
         raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
     span_s, lead_s, end = seconds(since, "since"), seconds(lead, "lead"), end_of_samples(until)
     step_s = _step(step, since, span_s)
-    api, usd = _api(prometheus, auth), _usd_per_gpu_hour(price)
+    api, (usd, priced) = _api(prometheus, auth), _usd_per_gpu_hour(price)
     telemetry = _telemetry(api, end - span_s, end, step_s)
     _look_at_samples(telemetry, prometheus, span_s, chosen=step_s is not None)
     telemetry = with_watts(api, telemetry)
@@ -82,6 +83,8 @@ def waste_command(
     )
     if html:
         _write(html, found)
+    if priced:
+        typer.echo(priced, err=True)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -92,10 +95,10 @@ def waste_command(
         show(found, console())
 
 
-def _usd_per_gpu_hour(price: float | None) -> Decimal:
-    """The price that is named; else the catalogue's of the policy's cheapest pool, which is said on stderr."""
+def _usd_per_gpu_hour(price: float | None) -> tuple[Decimal, str]:
+    """The price that is named; else the catalogue's of the policy's cheapest pool, and a line that says so."""
     if price is not None:
-        return Decimal(repr(price))
+        return Decimal(repr(price)), ""
     from pilotlight.settings import deployed_settings
     from pilotlight.wiring import App
 
@@ -103,8 +106,7 @@ def _usd_per_gpu_hour(price: float | None) -> Decimal:
     if not sold:
         raise BadInput("no pool of the policy has a price in the catalogue: name dollars an hour of a GPU by --price")
     usd, name = min((offering.usd_per_hour / offering.gpus, offering.name) for offering in sold)
-    typer.echo(f"priced at ${usd:,.4f} a GPU-hour, as {name}, the policy's cheapest; --price names another", err=True)
-    return usd
+    return usd, f"priced at ${usd:,.4f} a GPU-hour, as {name}, the policy's cheapest; --price names another"
 
 
 def _step(step: str, since: str, span_s: Seconds) -> Seconds | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pilotlight.adapters.webhook_post import Poster
+from pilotlight.adapters.webhook_post import Poster, check_url
 from pilotlight.codec.events.encoding import CONTENT_TYPE, encode
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput, PilotlightError, Retry
@@ -41,6 +41,8 @@ def notice_agent(
     Example: [bold]pilotlight notice-agent --cloud gcp --to http://pilotlight.pilotlight:8080[/bold]
     """
     settings = deployed_settings()
+    if metadata:
+        check_url(metadata, "metadata server")
     source = _source(cloud, settings.cluster_name, notice, metadata)
     if dry_run:
         for found in source.look(_now()):

@@ -167,7 +167,7 @@ def prometheus(url: str, token: str = "") -> Query:
             with Deadline(ANSWER_S) as deadline:
                 answer = site.ask(deadline, "POST", target, form, headers)
         except Unanswered as error:
-            raise Unavailable(f"{shown} does not answer: {error}") from None
+            raise Unavailable(f"{shown} does not answer: {error}; is that a Prometheus?") from None
         if 300 <= answer.status < 400:
             raise BadInput(f"{shown} leads elsewhere ({answer.status}), and is not followed: name that address")
         if answer.status != 200:
@@ -206,7 +206,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise BadInput(f"{path}: {error.strerror or error}; name a file that can be written") from None
 
 
 def _show(jobs: Sequence[Job], name: str, *, as_json: bool, measured: Stats | None = None) -> None:

@@ -72,7 +72,9 @@ def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]")
     for machine, term in terms:
         own = _price(sold, machine, "on-demand")
         if own is None:
-            raise BadInput(f"--rate {machine}: no pool of the policy sells it on demand at a known price")
+            raise BadInput(
+                f"--rate {machine}: no pool of the policy sells it on demand at a known price; name a type of a pool"
+            )
         spot = _price(sold, machine, "spot")
         lit = nodes(hours, machine, own.gpus)
         out.append(advice(machine, own.usd_per_hour, term, lit, spot.usd_per_hour if spot else None))

@@ -36,7 +36,7 @@ def cost_of_self(
     try:
         lines = own_cost(found, events_per_day, clusters=clusters, addresses=addresses)
     except KeyError as error:
-        raise BadInput(f"{where}: {error} is missing; an unknown price is not $0") from None
+        raise BadInput(f"{where}: {error} is missing; an unknown price is not $0: write it") from None
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -60,7 +60,7 @@ def _prices(where: str) -> OwnPrices:
         value = load(read(where))
         return typed_json.convert(value, OwnPrices, strict=False)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, msgspec.ValidationError) as error:
-        raise BadInput(f"{where}: {error}") from None
+        raise BadInput(f"{where}: {error}; write it as {PRICES} is") from None
 
 
 def _show(found: OwnPrices, lines: list[OwnLine]) -> None:

@@ -44,8 +44,8 @@ def deadline(
     by: Annotated[str, typer.Option(help="Its deadline: a time with its zone, or from now as 72h.")],
     zones: Annotated[list[str] | None, typer.Option(help="When spot was up in a zone: an availability file.")] = None,
     restart: Annotated[str, typer.Option(help="Time of a start on other capacity, boot included.")] = "10m",
-    price: Annotated[float | None, typer.Option(min=0, help="On-demand, dollars an hour; needed.")] = None,
-    spot: Annotated[float | None, typer.Option(min=0, help="Spot, dollars an hour; needed.")] = None,
+    price: Annotated[float | None, typer.Option(min=0, max=1e6, help="On-demand, dollars an hour; needed.")] = None,
+    spot: Annotated[float | None, typer.Option(min=0, max=1e6, help="Spot, dollars an hour; needed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Figures as JSON.")] = False,
 ) -> None:
     """Say what a job is expected to cost that ends by its deadline, moving between spot, on-demand and waiting.
@@ -146,6 +146,10 @@ def _until(text: str, now: datetime) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
+        if not text[:1].isdigit():
+            raise BadInput(
+                f"--by {text!r} is no time: write 2027-01-01T00:00Z, or a duration from now as 72h"
+            ) from None
         return now + timedelta(seconds=_seconds(text, "--by"))
     if found.tzinfo is None:
         raise BadInput(f"--by {text!r} has no zone: write {text}Z, or a duration from now as 72h")

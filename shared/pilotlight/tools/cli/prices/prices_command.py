@@ -109,7 +109,7 @@ def _read(file: Path) -> Catalog:
     try:
         return read_catalog(file.read_bytes(), str(file))
     except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
+        raise BadInput(f"{file}: {error.strerror}; name a file that can be read") from None
 
 
 def _told(catalog: Catalog, region: str, file: Path) -> tuple[ToldPrices, Mapping[str, DiskPrice]]:
@@ -152,4 +152,4 @@ def _write(file: Path, text: str) -> None:
     except OSError as error:
         with suppress(OSError):
             part.unlink()
-        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
+        raise BadInput(f"{file}: {error.strerror}; name a file that can be written") from None

@@ -76,6 +76,8 @@ def _rows(site: "App", records: Sequence[ZoneHistory], region: str, job: "SpotJo
     from pilotlight.flow.records import ledger
     from pilotlight.tools.advice.spot_table_rows import spot_rows
 
+    if not any(pool.capacity_type == "spot" for pool in site.policy.pools.values()):
+        raise BadInput(_none_sold(site))
     sold = [offering for offering in site.deps.offerings if offering.capacity_type == "spot"]
     if not sold:
         raise BadInput(_none_sold(site))
@@ -131,7 +133,7 @@ def _read(name: str) -> ZoneHistory:
     try:
         return read_zone(Path(name).read_bytes(), name)
     except OSError as error:
-        raise BadInput(f"{name}: cannot be read: {error.strerror}") from None
+        raise BadInput(f"{name}: {error.strerror}; name a file that can be read") from None
 
 
 def _seconds(option: str, text: str, least: Seconds = 0.0) -> Seconds:

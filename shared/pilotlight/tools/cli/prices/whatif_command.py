@@ -13,6 +13,9 @@ from pilotlight.units import shorten_figure
 
 DATA = "data/whatif/articles.yaml"
 
+MOST = 10**12
+"""More of anything is a slip of the pen."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -35,7 +38,7 @@ def whatif(
     where = default_file(DATA)
     cases = read_cases(read(str(where)), str(where))
     if case and case not in cases:
-        raise BadInput(f"{case}: no such case; there are {', '.join(cases)}")
+        raise BadInput(f"{case}: no such case; name one of {', '.join(cases)}")
     if changes and not case:
         raise BadInput("--set changes the inputs of one case: name it")
     told: dict[str, tuple[Case, list[Figure]]] = {}
@@ -61,8 +64,8 @@ def _changed(case: Case, changes: list[str]) -> Case:
             value = Decimal(text)
         except InvalidOperation:
             raise BadInput(f"--set {change}: write KEY=NUMBER") from None
-        if key not in inputs or not value.is_finite() or value < 0:
-            raise BadInput(f"--set {change}: the inputs are numbers from 0 on, named {', '.join(inputs)}")
+        if key not in inputs or not value.is_finite() or not 0 <= value <= MOST:
+            raise BadInput(f"--set {change}: the inputs are numbers from 0 to {MOST:,}, named {', '.join(inputs)}")
         inputs[key] = value
     return msgspec.structs.replace(case, inputs=inputs)
 

@@ -196,5 +196,5 @@ def _wired() -> "App":
 
 def _cluster(wired: "App", name: str) -> str:
     if name and name not in wired.clusters:
-        raise BadInput(f"--cluster {name}: there are {', '.join(wired.clusters)}")
+        raise BadInput(f"--cluster {name}: is none of ours; name one of {', '.join(wired.clusters)}")
     return name or wired.settings.cluster_name

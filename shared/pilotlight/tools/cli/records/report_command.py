@@ -57,14 +57,19 @@ def report(
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
     _check_form(by, prometheus, as_json, as_csv, html, per)
+    units, form = tuple(_unit(text) for text in per or ()), "json" if as_json else "csv" if as_csv else ""
     metered = _Metered.read_days(month, since, until, cluster)
     if by:
-        _print_by(by, metered, team, prometheus, auth, "json" if as_json else "csv" if as_csv else "")
-        return
-    found = _report(metered, team)._replace(units=tuple(_unit(text) for text in per or ()))
-    if as_json:
+        _print_by(by, metered, team, prometheus, auth, form)
+    else:
+        _print_whole(metered, _report(metered, team)._replace(units=units), team, html, form)
+    metered.say_unlit()
+
+
+def _print_whole(metered: "_Metered", found: "Month", team: str | None, html: Path | None, form: str) -> None:
+    if form == "json":
         typer.echo(json.dumps(plain(found), indent=2))
-    elif as_csv:
+    elif form == "csv":
         from pilotlight.tools.report.tables.month_table import as_csv as csv_of
 
         typer.echo(csv_of(found), nl=False)
@@ -120,10 +125,12 @@ class _Metered(NamedTuple):
         first, last = period_of(month, since, until, wired.clock.now())
         names = chosen_clusters(cluster, wired.clusters)
         days = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
-        found = cls(first, last, names, wired.state, days)
-        if not any(day.lines for day in days):
-            typer.echo(f"no node was lit in {found.short}, or billing_tick is not called once a minute", err=True)
-        return found
+        return cls(first, last, names, wired.state, days)
+
+    def say_unlit(self) -> None:
+        """Say where nothing was metered, which an error goes without."""
+        if not any(day.lines for day in self.days):
+            typer.echo(f"no node was lit in {self.short}, or billing_tick is not called once a minute", err=True)
 
     @property
     def whole_month(self) -> bool:

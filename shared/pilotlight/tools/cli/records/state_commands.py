@@ -117,8 +117,10 @@ def import_(
 
     Example: [bold]pilotlight state import state.jsonl --dry-run[/bold]
     """
-    state = _state()
     lines = list(_lines(_body(file).splitlines(), file))
+    if not lines:
+        raise BadInput(f"{file}: holds no record; give what `pilotlight state export` wrote")
+    state = _state()
     outcomes = [_put(state, line, replace=replace, dry_run=dry_run) for line in lines]
     written, kept = outcomes.count("written"), outcomes.count("kept")
     if as_json:

@@ -136,7 +136,7 @@ def _from_cluster(context: str, kubeconfig: str) -> "tuple[ClusterView, Catalog,
     from pilotlight.wiring import App
 
     settings = settings_for(context, kubeconfig)
-    site = App(msgspec.structs.replace(settings, policy="", catalog=""), policy=Policy(version=1))
+    site = App(msgspec.structs.replace(settings, policy="", catalog="", state="memory:"), policy=Policy(version=1))
     [name] = site.clusters or ("",)
     return site.for_cluster(name).deps.cluster.observe(), site.catalog, f"cluster {name}"
 

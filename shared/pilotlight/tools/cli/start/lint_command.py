@@ -41,10 +41,10 @@ def lint(
     from pilotlight.tools.lint.documents import lint as look
 
     if not folder.exists():
-        raise BadInput(f"{folder}: there is no such file or folder")
+        raise BadInput(f"{folder}: there is no such file or folder; name one that is there")
     texts = dict(_texts(folder, READ))
     if not texts:
-        raise BadInput(f"{folder}: holds no file that ends with {', '.join(READ)}")
+        raise BadInput(f"{folder}: holds no file that ends with {', '.join(READ)}; name another folder")
     found = look(texts, _site(policy))
     if as_json:
         typer.echo(msgspec.json.encode({"files": len(texts), "found": found}).decode())

@@ -12,6 +12,7 @@ from pilotlight.doorway import RECEIVES, web
 from pilotlight.errors import BadInput, Failed, Reject
 from pilotlight.settings import Settings, default_file, deployed_settings, share
 from pilotlight.tools.cli import served
+from pilotlight.tools.cli.state_option import tell_state
 from pilotlight.tools.serve import local_topics, own_pages, request_gate, tick_schedule
 from pilotlight.tools.serve.request_access import loopback
 from pilotlight.tools.serve.while_stdin import end_with_stdin
@@ -49,7 +50,10 @@ def serve(
     """
     if world:
         share("PILOTLIGHT_WORLD", world)
-    _guarded(host, deployed_settings())
+    settings = deployed_settings()
+    _guarded(host, settings)
+    wired = App(settings)  # What cannot be read stops here, before a world begins.
+    _ = wired.catalog, wired.outbox, [wired.for_cluster(cluster).policy for cluster in wired.clusters]
     if while_stdin:
         end_with_stdin()
     if workers == 1:
@@ -84,6 +88,7 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 def _announce(host: str, port: int, settings: Settings) -> None:
+    tell_state()
     if local_topics.wire(settings.outbox, f"http://{HOST}:{port}", settings.environ.get(local_topics.EMULATOR, "")):
         typer.echo(f"topics of {settings.outbox} push here")
     worlds = () if settings.api or settings.clusters else ("world/pods",)
@@ -99,7 +104,7 @@ def _alone(host: str, port: int, tick: float) -> None:
     from pilotlight.tools.serve.http_server import HttpServer
     from pilotlight.wiring import app
 
-    settings = deployed_settings()
+    settings, listener = deployed_settings(), _listener(host, port)
     own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
         share("PILOTLIGHT_WORLD", own.url)
@@ -107,7 +112,6 @@ def _alone(host: str, port: int, tick: float) -> None:
     _ = [
         wired.for_cluster(cluster).deps for cluster in wired.clusters
     ]  # What is set up wrongly stops here, not at a request.
-    listener = _listener(host, port)
     server, stop = HttpServer(site(wired), listener), threading.Event()
     # In order, and 0; Ctrl-C is answered for every command in one place.
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -125,7 +129,7 @@ def _together(host: str, port: int, tick: float, count: int) -> None:
     from pilotlight.tools.serve import workers
     from pilotlight.wiring import app
 
-    settings = deployed_settings()
+    settings, listener = deployed_settings(), _listener(host, port)
     own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
         share("PILOTLIGHT_WORLD", own.url)
@@ -133,7 +137,7 @@ def _together(host: str, port: int, tick: float, count: int) -> None:
     tried = App(deployed_settings())
     _ = [tried.for_cluster(cluster).deps for cluster in tried.clusters]
     wired, never = app(), threading.Event()
-    routes, listener = site(wired), _listener(host, port)
+    routes = site(wired)
     _announce(host, port, settings)
     served.leave(deployed_settings(), f"http://{HOST}:{port}")
     workers.serve(listener, routes, count, on_start=lambda: tick_schedule.begin(wired, never, tick))

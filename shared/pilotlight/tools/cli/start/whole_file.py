@@ -8,13 +8,19 @@ from pilotlight.errors import BadInput
 
 
 def write_whole(output: str, text: str) -> None:
-    """Write a text to a file. Raises ``BadInput`` where that cannot be, and what stood there stands."""
+    """Write a text to a file. Raises ``BadInput`` where that cannot be, and what stood there stands.
+
+    A device or a pipe is written to and stays what it is.
+    """
     path = Path(output)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    special = path.exists() and not (path.is_file() or path.is_dir())
+    part = path if special else path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        if not special:
+            part.replace(path)
     except OSError as error:
         with suppress(OSError):
-            part.unlink()
-        raise BadInput(f"{output}: cannot be written: {error.strerror}") from None
+            if not special:
+                part.unlink()
+        raise BadInput(f"{output}: {error.strerror}; name a file that can be written") from None

@@ -30,7 +30,8 @@ def queues(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     from pilotlight.wiring import App
 
     app = App(deployed_settings())
-    rows = [row for cluster in app.clusters for row in _rows(app.for_cluster(cluster).deps)]
+    named = [cluster for cluster in app.clusters if app.for_cluster(cluster).policy.queues]
+    rows = [row for cluster in named for row in _rows(app.for_cluster(cluster).deps)]
     if not rows:
         raise BadInput("the policy names no queues; docs/guides/queues.md says how")
     if as_json:

@@ -65,7 +65,9 @@ def convert_philly(path: str | Path) -> tuple[Job, ...]:
     try:
         logged = typed_json.decode(read_text(path), list[_PhillyJob])
     except msgspec.DecodeError as error:
-        raise BadInput(f"{name}: not Philly's cluster_job_log: {str(error).replace('`', '')}") from None
+        raise BadInput(
+            f"{name}: not Philly's cluster_job_log: {str(error).replace('`', '')}; name the original"
+        ) from None
     jobs = [job for number, entry in enumerate(logged) if (job := _philly(entry, f"{name}: job {number}"))]
     return _renumbered(jobs, name)
 
@@ -101,7 +103,7 @@ def convert_openb(path: str | Path, catalog: Catalog) -> tuple[Job, ...]:
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     try:
         if missing := [column for column in _OPENB_COLUMNS + _OPENB_TIMES if column not in (rows.fieldnames or ())]:
-            raise BadInput(f"{name}: no column {', '.join(missing)}: not an openb pod list")
+            raise BadInput(f"{name}: no column {', '.join(missing)}: not an openb pod list; name the original")
         jobs = [job for row in rows if (job := _openb(row, catalog, f"{name} line {rows.line_num}"))]
     except csv.Error as error:
         raise BadInput(f"{name} line {rows.line_num}: not CSV: {error}") from None

@@ -61,17 +61,17 @@ def read_text(path: str | Path) -> str:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise BadInput(f"{path}: {error.strerror or error}; name a file that can be read") from None
     try:
         if raw.startswith(_GZIP):
             raw = gzip.decompress(raw)
         elif path.suffix == ".gz":
-            raise BadInput(f"{path.name}: its name ends in .gz but it is not gzip")
+            raise BadInput(f"{path.name}: its name ends in .gz but it is not gzip; name it .csv")
         return raw.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{path.name}: broken or cut off gzip ({error}); fetch it again") from None
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path.name}: not UTF-8 text at byte {error.start}") from None
+        raise BadInput(f"{path.name}: not UTF-8 text at byte {error.start}; save it as UTF-8") from None
 
 
 def _job(row: Mapping[str, str], where: str) -> Job:
@@ -120,7 +120,7 @@ def write_trace(jobs: Iterable[Job], path: str | Path) -> None:
     try:
         path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
     except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise BadInput(f"{path}: {error.strerror or error}; name a file that can be written") from None
 
 
 def _rows(jobs: Iterable[Job]) -> Iterator[Sequence[object]]:

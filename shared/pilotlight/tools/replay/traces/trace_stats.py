@@ -228,7 +228,9 @@ def read_stats(text: str | bytes, where: str) -> Stats:
     try:
         stats = typed_json.decode(text, Stats)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{where}: not statistics of a trace: {str(error).replace('`', '')}") from None
+        raise BadInput(
+            f"{where}: not statistics of a trace: {str(error).replace('`', '')}; write some with pilotlight stats -o"
+        ) from None
     if problem := _problem(stats):
         raise BadInput(f"{where}: {problem}")
     return stats

@@ -19,7 +19,9 @@ class InCluster:
     def __init__(self, environ: Mapping[str, str], folder: Path = MOUNTED) -> None:
         host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
         if not host:
-            raise BadInput("PILOTLIGHT_API is in-cluster, and this is no pod: KUBERNETES_SERVICE_HOST is not set")
+            raise BadInput(
+                "PILOTLIGHT_API is in-cluster and KUBERNETES_SERVICE_HOST is not set: this is no pod; name a --context"
+            )
         self._server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         self._folder = folder
         self._kept: tuple[float, Access] | None = None

@@ -85,7 +85,7 @@ class Kubeconfig:
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError):  # Its text may quote a secret.
             raise BadInput(f"{self._where}: is no YAML; give a kubeconfig") from None
         if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
-            raise BadInput(f"{self._where}: is no kubeconfig: it has no list of clusters")
+            raise BadInput(f"{self._where}: is no kubeconfig: it has no list of clusters; name another by --kubeconfig")
         return config
 
     def _named(self, config: Table, kind: str, name: str) -> Table:
