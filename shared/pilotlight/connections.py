@@ -213,7 +213,7 @@ def _account(settings: Settings, policy: "Policy", clock: "Clock") -> "CloudAcco
     from pilotlight.ports.clouds import CloudAccount
 
     return CloudAccount(
-        names={name: pool.cluster_pool or name for name, pool in policy.pools.items()},
+        names={name: pool.cluster_pool or name for name, pool in policy.pools.items() if not pool.nodepool},
         clock=clock,
         token=lambda: settings.secret(settings.token_env),
         environ=settings.environ,

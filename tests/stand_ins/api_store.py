@@ -78,6 +78,7 @@ CUSTOM = {
     "kueue-v1beta1": Resource("kueue.x-k8s.io/v1beta1", "workloads", "Workload"),
     "jobset": Resource("jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet"),
     "karpenter": Resource("karpenter.sh/v1", "nodepools", "NodePool", False),
+    "karpenter-claims": Resource("karpenter.sh/v1", "nodeclaims", "NodeClaim", False),
     "notebooks": Resource("kubeflow.org/v1", "notebooks", "Notebook"),
     "keda": Resource("keda.sh/v1alpha1", "scaledobjects", "ScaledObject"),
 }

@@ -9,6 +9,7 @@ from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, quote_text, suggestion
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.rule_policy import RuleSet, RuleWhen
+from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, LitCaps
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
@@ -24,6 +25,7 @@ CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LETTERS = "write letters, digits, dots, dashes or underscores, at most 63"
+_NODE_POOL = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
@@ -75,9 +77,20 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
         yield f"{path}.paid", "is for capacity_type: reserved; nodes that are paid for want a pool of their own"
     if pool.renew.max_age is not None and pool.renew.max_age <= 0:
         yield f"{path}.renew.max_age", "must be more than 0"
+    if pool.cluster_pool.startswith(GATE):
+        yield from _gate(path, pool)
     yield from _least(f"{path}.slices", pool.slices)
     if len(set(pool.zones)) < len(pool.zones):
         yield f"{path}.zones", "names a zone twice"
+
+
+def _gate(path: str, pool: PoolPolicy) -> Iterator[Problem]:
+    """Karpenter buys and puts out there: what only its buyer can do is not asked for."""
+    if not _NODE_POOL.fullmatch(pool.nodepool):
+        yield f"{path}.cluster_pool", f"{pool.nodepool!r} is no NodePool's name: write {GATE}NAME"
+    for key, asked in (("min", pool.min), ("spares.warm", pool.spares.warm), ("renew", pool.renew.asks)):
+        if asked:
+            yield f"{path}.{key}", "is nothing that Karpenter is asked for: it buys the nodes of this pool"
 
 
 def _canaries(policy: Policy) -> Iterator[Problem]:

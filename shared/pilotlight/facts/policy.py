@@ -25,6 +25,7 @@ from pilotlight.facts.limits.policy_terms import (
 )
 from pilotlight.facts.limits.pool_handover import OnSilence
 from pilotlight.facts.limits.rule_policy import Rule
+from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, Caps, Prices
 from pilotlight.facts.place.homes import has_home_taint
 from pilotlight.facts.workload import WorkloadClass
@@ -90,7 +91,8 @@ class CanaryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A node pool that may be lit. ``cluster_pool`` is its name at the cloud (default: its key here).
+    """A node pool that may be lit. ``cluster_pool`` is its name at the cloud (default: its key here); "karpenter:NAME"
+    is a NodePool of Karpenter's: Karpenter buys there, and budgets set its limit of GPUs.
 
     ``labels`` and ``taints`` are what its nodes carry, so that a pool at zero can be matched.
     ``idle_timeout`` in seconds overrides the class's; None means the break-even.
@@ -127,6 +129,11 @@ class PoolPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def with_warm(self, nodes: int) -> "PoolPolicy":
         """The pool with so many idle nodes kept."""
         return msgspec.structs.replace(self, spares=msgspec.structs.replace(self.spares, warm=nodes))
+
+    @property
+    def nodepool(self) -> str:
+        """Karpenter's NodePool whose limit budgets set; empty for a pool that is bought for."""
+        return self.cluster_pool.removeprefix(GATE) if self.cluster_pool.startswith(GATE) else ""
 
     @property
     def acts_as(self) -> Mode | None:
@@ -256,6 +263,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The pools whose nodes are born closed, and take only the pods that they are given."""
         pools = self.pools.items() if self.placement == "homes" else ()
         return frozenset(name for name, rules in pools if rules.taints and has_home_taint(rules.taints))
+
+    @cached_property
+    def gates(self) -> dict[str, str]:
+        """Karpenter's NodePools whose limits budgets set, by pool."""
+        return {name: rules.nodepool for name, rules in self.pools.items() if rules.nodepool}
 
     @property
     def asks_for_use(self) -> bool:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from pilotlight.facts.capacity import BoundPod, ClusterView
     from pilotlight.facts.limits.isolated_objects import SetApart
+    from pilotlight.facts.money.gates import GateState
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
     from pilotlight.facts.utilisation.telemetry import Telemetry
     from pilotlight.facts.workload import CheckAnswer, QueuedWork
@@ -132,6 +133,22 @@ class StoppableQueues(Cluster, Protocol):
 
         A queue that somebody else has stopped is left to them. Raises ``Conflict`` where it changed meanwhile,
         ``BadRequest`` where it is not there.
+        """
+        ...
+
+
+@runtime_checkable
+class GatedCluster(Cluster, Protocol):
+    """A cluster where Karpenter buys: NodePools whose limit of GPUs can be set."""
+
+    def read_gates(self, nodepools: "Sequence[str]") -> "Sequence[GateState]":
+        """These NodePools and what they asked for, in this order. Raises kinds of ``Denied`` and ``Retry``."""
+        ...
+
+    def limit_gate(self, gate: "GateState", gpus: int) -> None:
+        """Set its limit, over the version that was read, and keep on it what stood before ours.
+
+        Raises ``Conflict`` where it changed meanwhile.
         """
         ...
 

@@ -49,8 +49,8 @@ class Purse:
             return msgspec.structs.replace(terms_, calls_s=turn_s)
         least = least_s(terms_) + turn_s
         terms_ = msgspec.structs.replace(terms_, stretch_s=max(terms_.stretch_s, least))
-        hold, at_stake = self._at_stake(terms_)
-        hard = [(meter, before) for meter, before, _ in at_stake if meter.budget.hard]
+        hold, stakes = self.at_stake(terms_)
+        hard = [(meter, before) for meter, before, _ in stakes if meter.budget.hard]
         if not hard:
             return terms_
         until = min(latest(meter, hold, (meter.limit - before) / nodes) for meter, before in hard)
@@ -63,12 +63,12 @@ class Purse:
         """Count of further nodes that each meter allows, and why not one more."""
         if nobody := unpaid({b.meter.budget.name: b.meter.budget for b in self.money.balances}.values(), terms_):
             return [(0, nobody)]
-        return [self._room(*each, terms_) for each in self._at_stake(terms_)[1]]
+        return [self._room(*each, terms_) for each in self.at_stake(terms_)[1]]
 
     def take(self, terms_: Terms, nodes: int) -> None:
         """Count nodes as held."""
         self.bought += nodes
-        for meter, _, each in self._at_stake(terms_)[1]:
+        for meter, _, each in self.at_stake(terms_)[1]:
             self.taken[meter.key] = self.taken.get(meter.key, Decimal(0)) + nodes * each
         self._asked = None
 
@@ -80,7 +80,7 @@ class Purse:
         """A copy that later changes leave alone."""
         return Purse(self.money, self.now, dict(self.taken), self.bought)
 
-    def _at_stake(self, terms_: Terms) -> tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]:
+    def at_stake(self, terms_: Terms) -> tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]:
         """The hold of a node bought now, and each meter that it has to fit in: how far that is used, with all that this
         plan has taken, and what the node takes of it. Worked out once for the same terms, until something is taken.
         """

@@ -23,7 +23,8 @@ def other_autoscalers(
 ) -> Mapping[str, str]:
     """Why each pool that another scales is left alone, in one line with how it is handed over."""
     given = dict(_given_back(pools))
-    return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now)), **given}
+    gated = {pool: f"Karpenter's NodePool {name} buys here, within budgets" for pool, name in policy.gates.items()}
+    return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now)), **given, **gated}
 
 
 def _given_back(pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:

@@ -156,6 +156,8 @@ _TITLES = {
     "budget-lost": "is gone from the state",
     "budget-period": "counts in another period",
     "budget-gone": "is gone from the policy, and counts",
+    "gate-refused": "is not opened to Karpenter",
+    "gate-reverted": "is set by another hand",
     "state-restored": "was restored, and does not know what came since",
     "scheduler-refuses": "is not bound where it seems to fit",
     "scheduler-unheard": "says nothing of pods beside nodes with room",

@@ -106,12 +106,12 @@ class Cycle:
         left = take_over(self.deps, self.held)
         snapshot, left = look_and_settle(self.deps, partial(look, self.deps, monitored=self.aim.releases), left)
         snapshot = self.settle(with_flights(self.deps, snapshot))
-        snapshot, money = renew_holds.keep_all(self.deps, snapshot, self.held.keep)
+        snapshot, money, gated = self.gate(*renew_holds.keep_all(self.deps, snapshot, self.held.keep))
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
         plan = replace(plan, findings=(*plan.findings, *self.enter(HOMES, snapshot, plan, self.held.keep)))
         self.enter(GPU_HEALTH, snapshot, plan, money)
-        again = carry_on(self.deps, snapshot, left, self.held)
+        again = gated + carry_on(self.deps, snapshot, left, self.held)
         if any_stays(left, plan):
             self.unfinished = True
             return Answer(decision="", did=again, why=STAYS, outcome="nothing")
@@ -122,6 +122,14 @@ class Cycle:
         self.held.forget_loss()
         self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
+
+    def gate(self, snapshot: Snapshot, money: Money) -> tuple[Snapshot, Money, tuple[str, ...]]:
+        """The look and the money beside what Karpenter may light, where the policy limits it; and what was done."""
+        if not self.deps.policy.gates:
+            return snapshot, money, ()
+        from pilotlight.flow.budgets import karpenter_gates
+
+        return karpenter_gates.keep(self.deps, snapshot, money)
 
     def enter(self, room: "LateRoom[LateDid]", snapshot: Snapshot, plan: Plan, *given: object) -> tuple[LateDid, ...]:
         """What a room did or found, where there is anything for it. ``given``: what it takes beside look and plan."""

@@ -31,6 +31,7 @@ from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.limits.checks import Token
+    from pilotlight.facts.money.gates import GateState
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 
 STOPPING_S: Seconds = 35
@@ -176,6 +177,16 @@ class KubernetesCluster:
         from pilotlight.adapters.cluster.kubernetes import queue_stop_policy
 
         return queue_stop_policy.stop(self._api, queue, why)
+
+    def read_gates(self, nodepools: Sequence[str]) -> "Sequence[GateState]":
+        from pilotlight.adapters.cluster.kubernetes import nodepool_limits
+
+        return nodepool_limits.read(self._api, nodepools)
+
+    def limit_gate(self, gate: "GateState", gpus: int) -> None:
+        from pilotlight.adapters.cluster.kubernetes import nodepool_limits
+
+        nodepool_limits.set_limit(self._api, gate, gpus)
 
     def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":
         from pilotlight.adapters.cluster.kubernetes import pod_owners

@@ -47,7 +47,7 @@ class Lists:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._unread: list[Finding] = []
+        self.unread: list[Finding] = []
         self._bare: Callable[[Any], Any] | None = None
 
     def all(
@@ -82,7 +82,7 @@ class Lists:
             if self._bare is not None:
                 items = [left for item in items if (left := self._bare(item)) is not None]
             found += (kept for item in items if (kept := keep(item)) is not None)
-            self._unread += page.unread
+            self.unread += page.unread
             after = page.metadata.next
             if not after:
                 return found

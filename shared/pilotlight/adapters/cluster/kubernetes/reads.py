@@ -140,7 +140,7 @@ class Reads(Lists):
         While a GPU pod waits also the nodes and pods that may decide where it can run: those with a required
         anti-affinity, and all where it minds other pods itself.
         """
-        self._unread = []
+        self.unread = []
         waiting = self.waiting()
         gangs = {key for pod in waiting if (key := gang_key(pod))}
         wanting = [pod for pod in waiting if waits(pod) and read_request(pod).holds_gpu]
@@ -154,7 +154,7 @@ class Reads(Lists):
         devices = self._devices(_specs(pods, objects.workloads), nodes)
         more = self._of_no_pool(devices, nodes, ours, {pod.metadata.uid for pod in pods}) if devices else []
         found = [*pods, *more, *self._holders([*pods, *more], objects)]
-        strange = tuple(dict.fromkeys(self._unread))
+        strange = tuple(dict.fromkeys(self.unread))
         return Found(found, nodes, msgspec.structs.replace(objects, devices=devices, strange=strange))
 
     def _nodes(self, *, every: bool) -> tuple[list[KubeNode], set[str]]:

@@ -22,6 +22,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.interruption.notice_kinds import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
+from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.nodes.gpu_faults import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, GpuRequest, is_gpu, part_of_gpu
@@ -181,7 +182,8 @@ def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
     name = pool_label(node_labels)
     if name in policy.pools:
         return name
-    return next((ours for ours, pool in policy.pools.items() if name and pool.cluster_pool == name), name)
+    called = (name, f"{GATE}{name}")
+    return next((ours for ours, pool in policy.pools.items() if name and pool.cluster_pool in called), name)
 
 
 def _ill(condition: Condition) -> str:

@@ -1,0 +1,190 @@
+"""Karpenter's NodePools and NodeClaims, with the fields that matter for a limit of GPUs.
+
+Sources: the NodePool and NodeClaim CRDs of karpenter.sh/v1; Karpenter's documentation, "Disruption": a budget without
+reasons is for all of them, the most restrictive one holds, a percentage is rounded up, and expiry asks no budget.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from pilotlight.codec.kubernetes.bounds import DEVICES, Bound, beyond_bound
+from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
+from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL
+from pilotlight.facts.money.gates import LIMITED, GateClaim, GateState
+from pilotlight.units import quantity
+
+BEFORE, WROTE = "pilotlight.dev/gpu-limit-before", "pilotlight.dev/gpu-limit"
+"""Annotations of a NodePool: its limit from before ours ("" for none), and ours as it was written last."""
+MANAGER = "pilotlight-gate"
+"""The field manager that the limit is written as."""
+MOST_LIMIT = 1 << 31
+"""GPUs; a limit that is higher is as good as this."""
+_EVER: timedelta = timedelta(days=3660)
+_STEPS = {"s": 1, "m": 60, "h": 3600}
+_SPAN = re.compile(r"(\d{1,9})([smh])")
+_NUMBER = re.compile(r"(\d{1,9})(%?)")
+
+
+class _Managed(Wire, frozen=True):
+    manager: str = ""
+    fields_v1: Any = msgspec.field(default=None, name="fieldsV1")
+
+
+class PoolMetadata(Metadata, frozen=True):
+    """With its version, and who manages which fields."""
+
+    resource_version: str = ""
+    managed_fields: tuple[_Managed, ...] = ()
+
+
+class _Requirement(Wire, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _ClaimSpec(Wire, frozen=True):
+    requirements: tuple[_Requirement, ...] = ()
+
+
+class _Template(Wire, frozen=True):
+    spec: _ClaimSpec = _ClaimSpec()
+
+
+class _Budget(Wire, frozen=True):
+    nodes: str = "10%"
+    reasons: tuple[str, ...] | None = None
+    schedule: str = ""
+
+
+class _Disruption(Wire, frozen=True):
+    budgets: tuple[_Budget, ...] = (_Budget(),)
+    consolidation_policy: str = ""
+    consolidate_after: str = ""
+
+
+class _PoolSpec(Wire, frozen=True):
+    template: _Template = _Template()
+    limits: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    disruption: _Disruption = _Disruption()
+    replicas: int | None = None
+    weight: int | None = None
+
+
+class GatedNodePool(Wire, frozen=True):
+    """A NodePool."""
+
+    metadata: PoolMetadata
+    spec: _PoolSpec = _PoolSpec()
+
+
+class _OwnSpec(Wire, frozen=True):
+    expire_after: str = ""
+
+
+class _ClaimStatus(Wire, frozen=True):
+    capacity: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    node_name: str = ""
+
+
+class NodeClaim(Wire, frozen=True):
+    """A NodeClaim."""
+
+    metadata: Metadata
+    spec: _OwnSpec = _OwnSpec()
+    status: _ClaimStatus = _ClaimStatus()
+
+    @property
+    def nodepool(self) -> str:
+        """The NodePool that made it."""
+        return self.metadata.labels.get(KARPENTER_NODE_POOL, "")
+
+
+def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
+    """A NodePool as facts, with those of its claims; what cannot be read of it is told in ``unread``."""
+    meta, spec = pool.metadata, pool.spec
+    own = [claim for claim in claims if claim.nodepool == meta.name]
+    notes, now = meta.annotations, spec.limits.get(LIMITED)
+    before = notes.get(BEFORE)
+    try:
+        limit, made = _whole(now, "spec.limits"), tuple(map(_claim, own))
+        cap = limit if before is None else _whole(before or None, BEFORE)
+    except ValueError as no:
+        return GateState(nodepool=meta.name, version=meta.resource_version, before=before, unread=str(no))
+    return GateState(
+        nodepool=meta.name,
+        version=meta.resource_version,
+        limit=limit,
+        written="" if now is None else str(now),
+        cap=cap,
+        before=before,
+        wrote=int(notes[WROTE]) if _NUMBER.fullmatch(notes.get(WROTE, "")) else None,
+        managers=tuple(m.manager for m in meta.managed_fields if m.manager != MANAGER and _limits(m.fields_v1)),
+        types=_named(spec.template.spec.requirements, INSTANCE_TYPE),
+        capacity_types=_named(spec.template.spec.requirements, CAPACITY_TYPE),
+        static=spec.replicas is not None,
+        weight=max(1, spec.weight or 1),
+        surge=_surge(spec.disruption, sum(not claim.going for claim in made)),
+        claims=made,
+    )
+
+
+def _claim(claim: NodeClaim) -> GateClaim:
+    meta, held = claim.metadata, claim.status.capacity
+    return GateClaim(
+        name=meta.name,
+        gpus=_whole(held.get(LIMITED, 0), f"NodeClaim {meta.name}: status.capacity", DEVICES) if held else None,
+        node=claim.status.node_name,
+        going=meta.deletion_timestamp is not None,
+        ends_at=_ends(meta.creation_timestamp, claim.spec.expire_after),
+    )
+
+
+def _whole(amount: object, where: str, bound: Bound | None = None) -> int | None:
+    """Whole GPUs; None where none are named. Raises ``ValueError``."""
+    if amount is None:
+        return None
+    found = quantity(amount)
+    if bound is not None and not bound.takes(found):
+        raise ValueError(beyond_bound(where, found, bound))
+    return int(min(found, Decimal(MOST_LIMIT)))
+
+
+def _ends(created: datetime | None, after: str) -> datetime | None:
+    """When a claim expires; None where it never does, or in no time that anybody plans by."""
+    spans = _SPAN.findall(after)
+    if created is None or not spans:
+        return None
+    whole = timedelta(seconds=sum(int(count) * _STEPS[unit] for count, unit in spans[:8]))
+    return created + whole if whole < _EVER else None
+
+
+def _limits(fields: object) -> bool:
+    """True where somebody's managed fields have the limit of GPUs."""
+    for part in ("f:spec", "f:limits", f"f:{LIMITED}"):
+        fields = fields.get(part) if isinstance(fields, Mapping) else None
+    return fields is not None
+
+
+def _named(requirements: Iterable[_Requirement], key: str) -> tuple[str, ...]:
+    """The values that all requirements of a key let in, of those that list some."""
+    lists = [set(each.values) for each in requirements if each.key == key and each.operator == "In"]
+    return tuple(sorted(set.intersection(*lists))) if lists else ()
+
+
+def _surge(disruption: _Disruption, nodes: int) -> int:
+    """So many nodes may be replaced at once, by drift or by consolidation. Schedules only ever lower that."""
+    moves = disruption.consolidation_policy != "WhenEmpty" and disruption.consolidate_after != "Never"
+    return max(_allowed(disruption, reason, nodes) for reason in ("Drifted", "Underutilized")[: 1 + moves])
+
+
+def _allowed(disruption: _Disruption, reason: str, nodes: int) -> int:
+    mine = [b.nodes for b in disruption.budgets if not b.schedule and (not b.reasons or reason in b.reasons)]
+    found = [_NUMBER.fullmatch(text) for text in mine]
+    counts = [-(-int(m[1]) * nodes // 100) if m[2] else int(m[1]) for m in found if m]
+    return min([nodes, *counts])

@@ -1,0 +1,119 @@
+"""Limits of GPUs for Karpenter's NodePools, made of dollars: what Karpenter counts, and further nodes with a budget.
+
+A limit is the GPUs that Karpenter counts, and those of as many whole nodes as every hard budget has room for. A node
+takes of a budget what a node that is bought for work nobody knows yet would be held for. Karpenter checks a limit
+against its own count: claims that are being deleted are not in it while they drain and bill, and a replacement runs
+beside its old node (kubernetes-sigs/karpenter, ``pkg/controllers/state``). So dollars are kept for both, and what will
+expire is taken for uncounted ahead of time.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from heapq import heapify, heapreplace
+from typing import NamedTuple
+
+from pilotlight.facts.capacity import Node, Offering
+from pilotlight.facts.money.gates import GateState
+from pilotlight.facts.policy import PoolPolicy
+
+AHEAD = timedelta(minutes=5)
+"""A claim that expires within so long counts as gone: Karpenter frees its GPUs at once, we look once a minute."""
+DISRUPTED, INITIALIZED = "karpenter.sh/disrupted", "karpenter.sh/initialized"
+"""Karpenter's taint of nodes that it means to delete, and its label of those that it has seen ready."""
+
+
+class PoolShare(NamedTuple):
+    """A gated pool's part in the dollars: ``each`` is what a node takes of each meter, ``most`` nodes it may get."""
+
+    pool: str
+    weight: int
+    most: int
+    each: Mapping[str, Decimal]
+
+
+class Count(NamedTuple):
+    """GPUs that Karpenter counts, and nodes that nobody holds for: claims without a node, replacements."""
+
+    gpus: int
+    owed: int
+
+
+def split(shares: Sequence[PoolShare], free: Mapping[str, Decimal]) -> dict[str, int]:
+    """Further nodes of each pool: whole ones, within every meter.
+
+    Of each meter nodes are given in turn, the next one to the pool that has the fewest dollars for its weight, until
+    that does not fit: more dollars never mean fewer nodes.
+    """
+    found = {share.pool: share.most for share in shares}
+    for meter, dollars in free.items():
+        for pool, nodes in _in_turn([s for s in shares if s.each.get(meter)], meter, dollars).items():
+            found[pool] = min(found[pool], nodes)
+    return found
+
+
+def _in_turn(shares: Sequence[PoolShare], meter: str, dollars: Decimal) -> dict[str, int]:
+    given = {share.pool: 0 for share in shares}
+    turns = [(share.each[meter] / share.weight, share.pool, share) for share in shares if share.most > 0]
+    heapify(turns)
+    while turns:
+        _, pool, share = turns[0]
+        if share.each[meter] > dollars:
+            break
+        dollars -= share.each[meter]
+        given[pool] += 1
+        full = given[pool] >= share.most
+        key = Decimal("Infinity") if full else share.each[meter] * (given[pool] + 1) / share.weight
+        heapreplace(turns, (key, pool, share))
+        if turns[0][0].is_infinite():
+            break
+    return given
+
+
+def count_gpus(state: GateState, nodes: Mapping[str, Node], now: datetime) -> Count:
+    """The GPUs that Karpenter goes on counting, and the nodes that cost, or may, and are held for by nobody."""
+    gpus = owed = stay = 0
+    for claim in state.claims:
+        node = nodes.get(claim.node)
+        owed += node is None
+        marked = node is not None and any(taint.key == DISRUPTED for taint in node.taints)
+        if claim.going or marked or (claim.ends_at is not None and claim.ends_at <= now + AHEAD):
+            continue
+        stay += 1
+        gpus += claim.gpus or 0
+    return Count(gpus, owed + min(state.surge, stay))
+
+
+def open_nodes(state: GateState, count: Count, gpus: int) -> int:
+    """Nodes that Karpenter may still light under a limit of ours as it stands; none where no limit of ours does."""
+    return 0 if state.limit is None or state.before is None else max(0, -(-(state.limit - count.gpus) // gpus))
+
+
+def refusal(state: GateState, rules: PoolPolicy, offering: Offering, nodes: Sequence[Node]) -> str:
+    """Why a NodePool is not opened, with what to write instead; or empty."""
+    if state.unread:
+        return f"it cannot be read: {state.unread}"
+    if state.static:
+        return "it is static: remove spec.replicas, as Karpenter takes no limit of GPUs beside it"
+    if state.types != (rules.instance_type,):
+        named = ", ".join(state.types[:3]) or "none"
+        return (
+            f"its requirements name {named} as node.kubernetes.io/instance-type: name {rules.instance_type} alone, the "
+            f"type whose price is held"
+        )
+    if state.capacity_types != (rules.capacity_type,):
+        named = ", ".join(state.capacity_types) or "none"
+        return f"its requirements name {named} as karpenter.sh/capacity-type: name {rules.capacity_type} alone"
+    for node in nodes:
+        if node.labels.get(INITIALIZED) == "true" and (not node.gpus or node.gpus > offering.gpus):
+            return (
+                f"node {node.name} shows {node.gpus} GPUs and has {offering.gpus}: Karpenter counts what it shows; "
+                f"no limit holds where MIG, time-slicing or DRA share GPUs"
+            )
+    return ""
+
+
+def most_nodes(state: GateState, rules: PoolPolicy, count: Count, gpus: int) -> int:
+    """Further nodes at most, whatever the dollars: by the policy's ``max``, and by the limit from before ours."""
+    most = rules.max - len(state.claims)
+    return max(0, most if state.cap is None else min(most, (state.cap - count.gpus) // gpus))

@@ -1,0 +1,42 @@
+"""NodePools of Karpenter whose limit of GPUs is kept by budgets: what is read of one and of the claims that it made."""
+
+from datetime import datetime
+
+import msgspec
+
+from pilotlight.facts.workload import NVIDIA
+
+GATE = "karpenter:"
+"""What a pool's ``cluster_pool`` begins with that is a NodePool; its name follows."""
+LIMITED = NVIDIA
+"""The key of a NodePool's limits that is kept."""
+
+
+class GateClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that Karpenter asked its cloud for."""
+
+    name: str  # Of the NodeClaim.
+    gpus: int | None = None  # Of its capacity; None until it is launched.
+    node: str = ""  # Its node's name; empty until that registers.
+    going: bool = False  # It is being deleted.
+    ends_at: datetime | None = None  # When Karpenter lets it expire; None: never.
+
+
+class GateState(msgspec.Struct, frozen=True, kw_only=True):
+    """A NodePool and its claims, as they were read."""
+
+    nodepool: str  # Its name.
+    version: str = ""  # Version that was read: writes are over it.
+    limit: int | None = None  # GPUs that it may have now; None: as many as it likes.
+    written: str = ""  # The same as it is written.
+    cap: int | None = None  # GPUs that its owner lets it have; None: as many as it likes.
+    before: str | None = None  # Limit from before ours, as it was written; "" for none, None where ours never stood.
+    wrote: int | None = None  # Limit that was written last by us.
+    managers: tuple[str, ...] = ()  # Others that own its limit, by their field managers' names.
+    types: tuple[str, ...] = ()  # Instance types that it names; none: it names none.
+    capacity_types: tuple[str, ...] = ()  # Capacity types that it names; none: it names none.
+    static: bool = False  # It keeps a fixed count of nodes.
+    weight: int = 1  # Its weight among NodePools.
+    surge: int = 0  # Nodes that it may replace at once, each beside its old one.
+    claims: tuple[GateClaim, ...] = ()  # What it asked for.
+    unread: str = ""  # What of it cannot be read.

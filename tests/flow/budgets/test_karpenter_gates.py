@@ -1,0 +1,254 @@
+"""Karpenter behind budgets: the real adapter over a stand-in API server, and a Karpenter that overshoots as it may."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from api_server import ApiServer, api_server
+from karpenter import GPU, Karpenter
+from stage import Stage
+
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
+from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.facts.messages import Tick
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, PoolPolicy
+from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.reconcile import reconcile
+
+NODE = Decimal(780)
+"""A little more than a node of $32 an hour is held for: a boot, a day's run, and its idle time."""
+CLASSES = {name: ClassPolicy(max_runtime=86_400, idle_timeout=300, gpu_models="any") for name in DEFAULT_CLASSES}
+GATED = PoolPolicy(cluster_pool="karpenter:gpu", instance_type="eight", max=20)
+
+
+class Site:
+    """A cluster with Karpenter, one NodePool that budgets gate, and dollars for so many nodes."""
+
+    def __init__(self, server: ApiServer, nodes: int, **rules: Any) -> None:
+        budgets = rules.pop("budgets", (Budget(name="all", usd=nodes * NODE + 400, period="month"),))
+        pools = rules.pop("pools", {"gpu": GATED})
+        self.server, self.stage = server, Stage(pools=pools, budgets=budgets, classes=CLASSES, **rules)
+        clock = self.stage.world.clock
+        self.karpenter = Karpenter(server, 8, clock.now)
+        api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
+        cluster = KubernetesCluster(api, self.stage.deps.policy, clock)
+        self.deps: Deps = replace(self.stage.deps, cluster=cluster)
+
+    def tick(self, after: float = 60.0) -> Answer:
+        """A minute passes, and the schedule ticks."""
+        self.stage.wait(after)
+        return reconcile(self.deps, Tick(cluster="c"))
+
+    def within_budget(self) -> bool:
+        """Nothing is settled or held beyond a limit, and a node of each machine is held for."""
+        balances = budget_holds.balances(self.deps, self.deps.now()).balances
+        return all(0 < balance.total <= balance.meter.limit for balance in balances)
+
+    def notes(self, pool: str = "gpu") -> dict[str, str]:
+        """The annotations of a NodePool."""
+        found: dict[str, str] = self.server.store.get("nodepools", pool)["metadata"].get("annotations", {})
+        return found
+
+    def told(self, code: str) -> list[str]:
+        """What alerts of a finding's code say."""
+        return [alert.why for alert in self.stage.alerts if alert.kind == f"finding-{code}"]
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """An API server."""
+    with api_server() as found:
+        yield found
+
+
+def test_a_limit_is_what_is_there_and_what_the_budget_has_room_for(server: ApiServer) -> None:
+    """Three nodes' dollars open three nodes; as they come the limit stays, and no fourth is ever bought."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    answer = site.tick()
+    assert site.karpenter.limit("gpu") == "24"
+    assert answer.did == (
+        "set NodePool gpu: limit of nvidia.com/gpu 64 -> 24: 0 are there, and budgets have room for 3 more nodes",
+    )
+    for _ in range(6):
+        site.karpenter.launch("gpu", 9)
+        site.karpenter.register("gpu")
+        site.tick()
+        assert site.karpenter.limit("gpu") == "24"
+    assert site.karpenter.machines("gpu") == 3
+    assert len(server.lines("PATCH .*nodepools")) == 1
+    assert site.within_budget()
+    assert site.notes() == {"pilotlight.dev/gpu-limit-before": "64", "pilotlight.dev/gpu-limit": "24"}
+
+
+def test_nothing_is_written_where_pilotlight_only_advises(server: ApiServer) -> None:
+    """In mode advise the limit is said and not set."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.deps = replace(site.deps, mode="advise")
+    (said,) = site.tick().did
+    assert said.startswith("would set NodePool gpu: limit of nvidia.com/gpu none -> 24: 0 are there")
+    assert site.karpenter.limit("gpu") is None
+    assert server.lines("PATCH") == []
+
+
+def test_without_dollars_the_pool_is_closed(server: ApiServer) -> None:
+    """A budget without room for one node sets the limit to nothing, and Karpenter buys none."""
+    site = Site(server, 0)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    assert site.karpenter.limit("gpu") == "0"
+    assert site.karpenter.launch("gpu") == 0
+
+
+def test_what_karpenter_may_light_is_not_spent_by_us(server: ApiServer) -> None:
+    """Of 20 pods 17 get a node: the rest of the dollars stands behind a limit, and is there when Karpenter uses it."""
+    own = PoolPolicy(instance_type="one", max=20)
+    site = Site(server, 3, pools={"gpu": GATED, "own": own})
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    pod = {
+        "metadata": {"name": "p", "namespace": "ml", "uid": "u"},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "1"}}}]},
+        "status": {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+        },
+    }
+    for n in range(20):
+        named = {**pod["metadata"], "name": f"p{n}", "uid": f"u{n}"}
+        server.add({"kind": "Pod", **pod, "metadata": named})
+    site.tick()
+    assert site.stage.nodes("own") == 17
+    assert site.karpenter.limit("gpu") == "24"
+    site.karpenter.launch("gpu", 9)
+    site.karpenter.register("gpu")
+    site.tick()
+    assert site.within_budget()
+
+
+def test_two_pools_share_a_budget_by_weight(server: ApiServer) -> None:
+    """A NodePool of three times the weight gets three times the nodes."""
+    other = PoolPolicy(cluster_pool="karpenter:other", instance_type="eight", max=20)
+    site = Site(server, 8, pools={"gpu": GATED, "other": other})
+    site.karpenter.pool("gpu", "eight", spec={"weight": 30})
+    site.karpenter.pool("other", "eight", spec={"weight": 10})
+    site.tick()
+    assert (site.karpenter.limit("gpu"), site.karpenter.limit("other")) == ("48", "16")
+
+
+def test_a_budget_of_another_pool_says_nothing(server: ApiServer) -> None:
+    """Where no hard budget counts the pool it is left as it is, and that is told once."""
+    budgets = (
+        Budget(name="t", usd=Decimal(9000), scope=BudgetScope(team="t")),
+        Budget(name="soft", usd=Decimal(1), hard=False),
+    )
+    site = Site(server, 0, budgets=budgets)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    site.tick()
+    assert site.karpenter.limit("gpu") == "64"
+    assert site.told("gate-refused") == ["no hard budget counts it: write one of scope all, or of this pool"]
+
+
+def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer) -> None:
+    """A GitOps tool that writes its own value is named with the field that it should ignore."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    owned = {"f:spec": {"f:limits": {f"f:{GPU}": {}}}}
+    meta = {"managedFields": [{"manager": "argocd-controller", "fieldsV1": owned}]}
+    store = server.store
+    store.patch(store.resource("nodepools"), ("", "gpu"), {"metadata": meta, "spec": {"limits": {GPU: "64"}}})
+    site.tick()
+    assert site.karpenter.limit("gpu") == "24"
+    (why,) = site.told("gate-reverted")
+    assert why.startswith("argocd-controller set its limit to 64, and ours was 24")
+    assert "jsonPointers: [/spec/limits/nvidia.com~1gpu]" in why
+
+
+def test_a_limit_that_changed_meanwhile_is_written_at_the_next_look(server: ApiServer) -> None:
+    """A conflict changes nothing and is tried again."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    store = server.store
+    server.before(
+        "PATCH /apis/karpenter", lambda: store.patch(store.resource("nodepools"), ("", "gpu"), {"spec": {"weight": 2}})
+    )
+    site.tick()
+    assert site.karpenter.limit("gpu") == "64"
+    site.tick()
+    assert site.karpenter.limit("gpu") == "24"
+
+
+# Karpenter's overshoots, one at a time: machines that are billed stay within what the budget holds.
+
+
+def test_a_node_that_drains_uncounted_is_not_bought_again(server: ApiServer) -> None:
+    """Karpenter forgets a node that drains; our limit sinks by it, as its dollars are spent there still."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    site.karpenter.launch("gpu", 3)
+    site.karpenter.register("gpu")
+    site.tick()
+    site.karpenter.drain("gpu")
+    site.tick()
+    assert site.karpenter.limit("gpu") == "16"
+    assert site.karpenter.launch("gpu") == 0
+    assert site.karpenter.machines("gpu") == 3
+
+
+def test_an_expiry_is_met_before_it_comes(server: ApiServer) -> None:
+    """The limit sinks minutes before a claim expires, so that its GPUs are not lit twice in between."""
+    site = Site(server, 3)
+    claims = {"template": {"spec": {"requirements": [], "expireAfter": "1h"}}}
+    site.karpenter.pool("gpu", "eight")
+    found = server.store.get("nodepools", "gpu")
+    claims["template"]["spec"]["requirements"] = found["spec"]["template"]["spec"]["requirements"]
+    server.store.patch(server.store.resource("nodepools"), ("", "gpu"), {"spec": claims})
+    site.tick()
+    site.karpenter.launch("gpu", 3)
+    site.karpenter.register("gpu")
+    site.tick()
+    site.tick(57 * 60.0)
+    assert site.karpenter.limit("gpu") == "0"
+    for _ in range(3):
+        site.karpenter.drain("gpu")
+    assert site.karpenter.launch("gpu", 3) == 0
+
+
+def test_replacements_are_paid_for_beside_the_old_node(server: ApiServer) -> None:
+    """Where drift may replace one node, the dollars of one stay free: the replacement passes no budget."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight", spec={"disruption": {"budgets": [{"nodes": "1"}]}})
+    site.tick()
+    site.karpenter.launch("gpu", 2)
+    site.karpenter.register("gpu")
+    site.tick()
+    assert site.karpenter.limit("gpu") == "16"
+    assert site.karpenter.replace("gpu") == 1
+    site.karpenter.register("gpu")
+    site.tick()
+    assert site.karpenter.machines("gpu") == 3
+    assert site.karpenter.launch("gpu") == 0
+    assert site.within_budget()
+
+
+@pytest.mark.parametrize("shows", [0, 80], ids=["MIG or DRA", "time-slicing"])
+def test_nodes_that_show_other_gpus_close_the_pool(server: ApiServer, shows: int) -> None:
+    """Once a node of ours shows no GPU or replicas Karpenter counts those: nothing more is opened."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    site.karpenter.launch("gpu")
+    site.karpenter.register("gpu", shows=shows)
+    site.tick()
+    assert site.karpenter.limit("gpu") == "0"
+    assert site.karpenter.launch("gpu", 5) == 0
+    assert "no limit holds where MIG, time-slicing or DRA share GPUs" in site.told("gate-refused")[0]
