@@ -99,6 +99,7 @@ PARTS = {
     "act": Part("rbac/act.yaml", when='include "pilotlight.acts" .'),
     "kueue": Part("rbac/kueue.yaml", when=".Values.kueue.enabled"),
     "reclaim": Part("rbac/reclaim.yaml", when=".Values.reclaim.enabled"),
+    "karpenter": Part("rbac/karpenter.yaml", when=".Values.karpenter.enabled"),
     "nodes": Part(
         "admission/nodes.yaml",
         when='include "pilotlight.acts" .',

@@ -177,6 +177,10 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
 
         advised = AdvisedCluster(cluster)
         return advised, AdvisorPools(advised, tuple(policy.pools))
+    if settings.pools == "karpenter":
+        from pilotlight.adapters.pools.karpenter import KarpenterPools
+
+        return cluster, KarpenterPools()
     found = cloud_of(settings.pools)
     pools = found[0].open_pools(found[1], _account(settings, policy, clock)) if found else None
     if pools is None:

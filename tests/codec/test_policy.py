@@ -127,6 +127,14 @@ WRONG = {
         f"pools: {{a: {{{POOL}, cluster_pool: x}}, b: {{{POOL}, cluster_pool: x}}}}",
         "pools.b.cluster_pool: is that of pool a too",
     ),
+    "what Karpenter is not asked for": (
+        f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:gpu', min: 1}}}}",
+        "pools.a.min: is nothing that Karpenter is asked for: it buys the nodes of this pool",
+    ),
+    "a NodePool without a name": (
+        f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:'}}}}",
+        "pools.a.cluster_pool: '' is no NodePool's name: write karpenter:NAME",
+    ),
     "serving on spot": (
         "classes: {serving: {capacity_types: [spot]}}",
         "classes.serving.capacity_types: serving never",

@@ -22,7 +22,7 @@ VERSION = "karpenter.sh/v1"
 class Karpenter:
     """One Karpenter: NodePools of machines of one type, bought for whoever asks within their limits."""
 
-    def __init__(self, server: ApiServer, gpus: int, now: Any) -> None:
+    def __init__(self, server: ApiServer, gpus: int, now: Any = None) -> None:
         self.server, self.gpus, self._now, self._made = server, gpus, now, 0
         for name in ("karpenter", "karpenter-claims"):
             server.store.serve(name)

@@ -181,6 +181,7 @@ OBSERVE = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *ri
     [
         pytest.param("observe", OBSERVE, id="observe"),
         pytest.param("act", (*rights.TELL, *rights.TAKE), id="act"),
+        pytest.param("karpenter", rights.GATES, id="karpenter"),
     ],
 )
 def test_the_doctor_asks_for_what_the_roles_grant(name: str, rights: tuple[Right, ...]) -> None:

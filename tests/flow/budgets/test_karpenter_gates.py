@@ -13,12 +13,15 @@ from stage import Stage
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.adapters.pools.karpenter import KarpenterPools
+from pilotlight.facts.limits.brakes import Pause
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.reconcile import reconcile
+from pilotlight.state_schema.cluster_records import PAUSE
 
 NODE = Decimal(780)
 """A little more than a node of $32 an hour is held for: a boot, a day's run, and its idle time."""
@@ -184,6 +187,47 @@ def test_a_limit_that_changed_meanwhile_is_written_at_the_next_look(server: ApiS
     assert site.karpenter.limit("gpu") == "64"
     site.tick()
     assert site.karpenter.limit("gpu") == "24"
+
+
+def test_where_karpenter_alone_buys_no_cloud_is_asked(server: ApiServer) -> None:
+    """With PILOTLIGHT_POOLS=karpenter the limit is set, and nobody else buys for a pod that Karpenter serves."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.deps = replace(site.deps, pools=KarpenterPools())
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    server.add(
+        {
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "ml", "uid": "u"},
+            "spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "8"}}}]},
+            "status": {"phase": "Pending", "conditions": [waits]},
+        }
+    )
+    did = site.tick().did
+    assert site.karpenter.limit("gpu") == "24"
+    assert not any(line.startswith("bought") for line in did)
+    assert site.stage.nodes("gpu") == 0
+
+
+def test_a_cluster_without_karpenter_is_told_and_served(server: ApiServer) -> None:
+    """Where NodePools are not known the tick says so in a finding, and does the rest of its work."""
+    site = Site(server, 3)
+    for name in ("nodepools", "nodeclaims"):
+        server.store.resources.pop(("karpenter.sh/v1", name))
+    site.tick()
+    assert len(site.told("gate-refused")) == 1
+
+
+def test_a_paused_pool_is_not_opened_further(server: ApiServer) -> None:
+    """While people pause a pool its limit is what is there."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    site.karpenter.launch("gpu")
+    site.karpenter.register("gpu")
+    PAUSE.put(site.deps.state, "c/gpu", Pause(reason="maintenance", at=site.deps.now()))
+    site.tick()
+    assert site.karpenter.limit("gpu") == "8"
 
 
 # Karpenter's overshoots, one at a time: machines that are billed stay within what the budget holds.

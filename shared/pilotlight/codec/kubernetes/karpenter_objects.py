@@ -50,6 +50,7 @@ class _Requirement(Wire, frozen=True):
 
 class _ClaimSpec(Wire, frozen=True):
     requirements: tuple[_Requirement, ...] = ()
+    taints: tuple[dict[str, Any], ...] = ()
 
 
 class _Template(Wire, frozen=True):
@@ -129,7 +130,7 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         capacity_types=_named(spec.template.spec.requirements, CAPACITY_TYPE),
         static=spec.replicas is not None,
         weight=max(1, spec.weight or 1),
-        surge=_surge(spec.disruption, sum(not claim.going for claim in made)),
+        surge=surge(spec.disruption, sum(not claim.going for claim in made)),
         claims=made,
     )
 
@@ -177,7 +178,7 @@ def _named(requirements: Iterable[_Requirement], key: str) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*lists))) if lists else ()
 
 
-def _surge(disruption: _Disruption, nodes: int) -> int:
+def surge(disruption: _Disruption, nodes: int) -> int:
     """So many nodes may be replaced at once, by drift or by consolidation. Schedules only ever lower that."""
     moves = disruption.consolidation_policy != "WhenEmpty" and disruption.consolidate_after != "Never"
     return max(_allowed(disruption, reason, nodes) for reason in ("Drifted", "Underutilized")[: 1 + moves])

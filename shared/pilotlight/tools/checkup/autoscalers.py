@@ -11,6 +11,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.nodes.instance_groups import autoscaled_groups, pool_of_group
 from pilotlight.facts.policy import Policy
+from pilotlight.tools.checkup.gated_pools import gate_checks
 from pilotlight.tools.checkup.survey_facts import SeenScaledObject, SeenSet, Survey
 
 _AUTOSCALER = "cluster-autoscaler"
@@ -25,6 +26,7 @@ def autoscaler_checks(survey: Survey, policy: Policy, offered: Sequence[Offering
         *_autoscaler(survey, policy),
         *_priorities(survey),
         *_karpenter(survey, policy),
+        *gate_checks(survey, policy, offered),
         *_scaled(survey, policy, offered),
     ]
     yield from found
@@ -124,7 +126,10 @@ def read_priorities(text: str) -> Mapping[int, Sequence[str]]:
 
 def _karpenter(survey: Survey, policy: Policy) -> Iterator[Check]:
     called = {pool.cluster_pool or name for name, pool in policy.pools.items()}
+    gated = policy.gates.values()
     for pool in survey.nodepools:
+        if pool.name in gated:
+            continue
         subject = f"nodepool {pool.name}"
         if pool.name in called and pool.replicas is None:
             yield _says(

@@ -47,6 +47,8 @@ def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Ch
 
 
 def _there(name: str, pool: PoolPolicy, nodes: Sequence[SeenNode], clouds: Mapping[str, PoolState] | None) -> Check:
+    if pool.nodepool:
+        return _check("pool", name, "ok", f"Karpenter buys there, {_nodes(len(nodes))} registered")
     called = pool.cluster_pool or name
     if clouds is not None and name not in clouds:
         fix = f"create it, or set pools.{name}.cluster_pool to what the cloud calls it"

@@ -113,6 +113,12 @@ SURVEY: tuple[Right, ...] = (
 )
 """What a check-up reads besides; without one of them it says what it could not see."""
 
+GATES: tuple[Right, ...] = (
+    *(Right(verb="list", resource=what, group="karpenter.sh") for what in ("nodepools", "nodeclaims")),
+    Right(verb="patch", resource="nodepools", group="karpenter.sh"),
+)
+"""What limits of Karpenter's NodePools need, where the policy has some."""
+
 QUEUES: tuple[Right, ...] = (
     Right(verb="patch", resource="workloads/status", group="kueue.x-k8s.io"),
     Right(verb="patch", resource="workloads", group="kueue.x-k8s.io"),

@@ -1,11 +1,9 @@
 """Whoever scales nodes or pods of a cluster, and the nodes themselves, as a check-up sees them."""
 
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
+from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, gate_state, surge
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type
 from pilotlight.codec.kubernetes.nodes.nodes import pool_of
 from pilotlight.codec.kubernetes.pods.pod_placement import NOWHERE, Terms, homes, pod_terms, tolerations
@@ -38,32 +36,6 @@ class SetOfPods(Wire, frozen=True):
     metadata: Metadata
     spec: _SetSpec = _SetSpec()
     status: _SetStatus = _SetStatus()
-
-
-class _Requirement(Wire, frozen=True):
-    key: str = ""
-
-
-class _ClaimSpec(Wire, frozen=True):
-    requirements: tuple[_Requirement, ...] = ()
-    taints: tuple[dict[str, Any], ...] = ()
-
-
-class _ClaimTemplate(Wire, frozen=True):
-    spec: _ClaimSpec = _ClaimSpec()
-
-
-class _NodePoolSpec(Wire, frozen=True):
-    template: _ClaimTemplate = _ClaimTemplate()
-    limits: dict[str, Any] = msgspec.field(default_factory=dict)
-    replicas: int | None = None
-
-
-class NodePool(Wire, frozen=True):
-    """A Karpenter NodePool."""
-
-    metadata: Metadata
-    spec: _NodePoolSpec = _NodePoolSpec()
 
 
 class _Target(Wire, frozen=True):
@@ -136,7 +108,7 @@ def _terms(pod: Pod) -> Terms:
         return NOWHERE
 
 
-def seen_nodepool(each: NodePool) -> SeenNodePool:
+def seen_nodepool(each: GatedNodePool) -> SeenNodePool:
     """A NodePool; a GPU is one that its requirements, taints or limits name."""
     spec = each.spec.template.spec
     keys = [requirement.key for requirement in spec.requirements] + [str(t.get("key", "")) for t in spec.taints]
@@ -145,6 +117,8 @@ def seen_nodepool(each: NodePool) -> SeenNodePool:
         gpu=any("gpu" in key.lower() for key in (*keys, *each.spec.limits)),
         limited=any("gpu" in key.lower() for key in each.spec.limits),
         replicas=each.spec.replicas,
+        gate=gate_state(each, ()),
+        replaces=surge(each.spec.disruption, 1) > 0,
     )
 
 

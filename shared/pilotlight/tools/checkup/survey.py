@@ -12,6 +12,7 @@ from pilotlight.adapters.cluster.kubernetes.closing_lease import has_watchman
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
+from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.pages import listing
@@ -20,7 +21,6 @@ from pilotlight.errors import Denied, PilotlightError
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.rights import AUTOSCALER_PRIORITIES, Right
 from pilotlight.tools.checkup.scalers import (
-    NodePool,
     ScaledObject,
     SetOfPods,
     seen_daemonset,
@@ -97,7 +97,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         nodes=tuple(seen_node(n, policy) for n in look.all("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
         daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
         deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
-        nodepools=tuple(map(seen_nodepool, look.all("karpenter.sh/nodepools", NODE_POOLS, NodePool))),
+        nodepools=tuple(map(seen_nodepool, look.all("karpenter.sh/nodepools", NODE_POOLS, GatedNodePool))),
         scaled_objects=tuple(map(seen_scaled, look.all("keda.sh/scaledobjects", SCALED_OBJECTS, ScaledObject))),
         autoscaler_status=look.config(AUTOSCALER_STATUS, "status"),
         autoscaler_priorities=look.config(AUTOSCALER_PRIORITIES, "priorities"),

@@ -9,6 +9,7 @@ import msgspec
 from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.limits.checks import Token
+from pilotlight.facts.money.gates import GateState
 from pilotlight.facts.workload import Requirement, Toleration
 from pilotlight.tools.checkup.rights import Right
 
@@ -85,6 +86,8 @@ class SeenNodePool(msgspec.Struct, frozen=True, kw_only=True):
     gpu: bool
     limited: bool
     replicas: int | None = None
+    gate: GateState | None = None  # What a limit of ours would go by, without its claims.
+    replaces: bool = False  # It may replace nodes by drift or consolidation.
 
 
 class SeenScaledObject(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
     from pilotlight.decide.nodes.spares.standby import stands_by
     from pilotlight.tools.install.cloud_handovers import handover_at
 
-    settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items()}
+    settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
     if wrong := [name for name in named if name not in names]:
         raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join(names) or 'none'}")
     role = own_role(role_arn, settings.role_arn)
@@ -105,16 +105,20 @@ def handback(
     """Give pools back to whoever kept them before takeover: what was changed then is set as it was. No job is touched.
 
     It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. Nodes of theirs that we
-    keep are opened. The watchman of infra/kubernetes/handback runs it with --if-silent, and leaves nodes to the other
-    watchman. The way back: pilotlight takeover.
+    keep are opened, and Karpenter's NodePools have their limits of before ours. The watchman of
+    infra/kubernetes/handback runs it with --if-silent, and leaves nodes to the other watchman. The way back: pilotlight
+    takeover.
 
     Example: [bold]pilotlight handback --pool a10g --dry-run[/bold]
     """
+    from pilotlight.tools.install.nodepool_handback import give_back, limited
+
     api, now = _api(settings_for(context, kubeconfig)), datetime.now(UTC)
     found, unread = Book(api).read()
     for problem in unread:
         typer.echo(problem, err=True)
-    if wrong := [name for name in pool or [] if name not in found]:
+    gates = [] if if_silent else [name for name in limited(api) if not pool or name in pool]
+    if wrong := [name for name in pool or [] if name not in found and name not in gates]:
         raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
     chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
     told: list[Told] = []
@@ -128,6 +132,8 @@ def handback(
             typer.echo(f"{taken.pool}: {error}", err=True)
     if not if_silent:
         told += _opened(api, chosen, dry_run)
+    if gates:
+        told += give_back(api, gates, dry_run=dry_run)
     _say(told, as_json, dry_run)
     if failed:
         raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")

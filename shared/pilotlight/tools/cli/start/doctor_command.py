@@ -12,7 +12,7 @@ from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.tools.checkup.rights import EVIDENCE, HEARTBEAT, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH
+from pilotlight.tools.checkup.rights import EVIDENCE, GATES, HEARTBEAT, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH
 from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 
@@ -104,7 +104,7 @@ def closed_nodes(site: "App", seen: Survey) -> Sequence[Check]:
 
 def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, PoolState] | None, Sequence[Check]]:
     """The pools as their cloud tells them, None where none is asked; and what its account may rent of them."""
-    if not site.settings.pools or site.settings.pools == "advisor":
+    if not site.settings.pools or site.settings.pools in ("advisor", "karpenter"):
         return None, ()
     try:
         clouds = {state.name: state for state in site.deps.pools.describe()}
@@ -118,7 +118,7 @@ def group_settings(site: "App") -> "tuple[Mapping[str, GroupState], Sequence[Che
     from pilotlight.tools.install.cloud_handovers import handover_at
 
     settings = site.settings
-    names = {name: pool.cluster_pool or name for name, pool in site.policy.pools.items()}
+    names = {name: pool.cluster_pool or name for name, pool in site.policy.pools.items() if not pool.nodepool}
     handover = handover_at(settings.pools, names, settings.environ, settings.role_arn)
     try:
         return (handover.read() if handover is not None else {}), ()
@@ -159,7 +159,17 @@ def look(site: "App", now: datetime) -> Survey:
 
     source = source_of(site.settings.api, site.settings.environ, site.settings.role_arn)
     api = Api(source)
-    asked = (*LOOK, *TELL, *TAKE, *EVIDENCE, *HEARTBEAT, *SURVEY, *QUEUES, *TOO_MUCH)
+    asked = (
+        *LOOK,
+        *TELL,
+        *TAKE,
+        *EVIDENCE,
+        *HEARTBEAT,
+        *SURVEY,
+        *QUEUES,
+        *TOO_MUCH,
+        *(GATES if site.policy.gates else ()),
+    )
     seen = survey(source, api, site.policy, asked, now)
     pools = cloud_pool_names(site.policy)
     return msgspec.structs.replace(

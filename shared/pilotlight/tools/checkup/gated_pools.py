@@ -1,0 +1,66 @@
+"""Karpenter's NodePools whose limit of GPUs budgets set: what keeps a limit from holding, before one is written.
+
+Sources: Karpenter's documentation, "NodePools" and "Disruption"; Argo CD's, "Diff Customization".
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pilotlight.decide.money.budget_limits import in_scope
+from pilotlight.decide.money.karpenter_gate import refusal
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.policy import Policy
+from pilotlight.tools.checkup.rights import GATES
+from pilotlight.tools.checkup.survey_facts import SeenNodePool, Survey
+
+PINNED = 'write disruption.budgets: [{nodes: "0", reasons: [Drifted, Underutilized]}], with its owner\'s consent'
+GITOPS = ("argocd", "kustomize-controller", "helm", "fluxcd")
+"""What the field managers of tools begin with that write a NodePool again and again."""
+IGNORE = "/spec/limits/nvidia.com~1gpu"
+
+
+def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
+    """A check or more of each gated pool, and of the rights that they need."""
+    if not policy.gates:
+        return
+    missing = [right for right in GATES if survey.allowed.get(right) is False]
+    if missing:
+        what = f"may not {' and '.join(str(right) for right in missing)}: no limit is set"
+        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter.yaml")
+    offers, pools = {offer.pool: offer for offer in offered}, {pool.name: pool for pool in survey.nodepools}
+    for name, called in policy.gates.items():
+        if called in pools and name in offers:
+            yield from _gate(pools[called], survey, policy, offers[name])
+        elif called not in pools and "karpenter.sh/nodepools" not in survey.hidden:
+            fix = f"create it, or mend pools.{name}.cluster_pool"
+            yield _says(f"nodepool {called}", "fault", "Karpenter has no such NodePool", fix)
+
+
+def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -> Iterator[Check]:
+    subject, found = f"nodepool {pool.name}", list[Check]()
+    hard = [budget for budget in policy.budgets if budget.hard and in_scope(budget.scope, offer.pool, "", "")]
+    why = refusal(pool.gate, policy.pools[offer.pool], offer, ()) if pool.gate else ""
+    if why:
+        fix = f"mend the NodePool, or name another in pools.{offer.pool}.cluster_pool"
+        found.append(_says(subject, "fault", f"no limit is set: {why}", fix))
+    if not hard:
+        fix = f"write a budget with hard: true of scope all, or of pool {offer.pool}"
+        found.append(_says(subject, "fault", "no limit is set: no hard budget counts it", fix))
+    for node in survey.nodes:
+        if node.pool == offer.pool and node.ready and (not node.gpus or node.gpus > offer.gpus):
+            what = f"node {node.name} shows {node.gpus} GPUs and has {offer.gpus}: Karpenter counts what it shows"
+            fix = "no limit holds where MIG, time-slicing or DRA share GPUs: take the pool out of the gate"
+            found.append(_says(subject, "fault", what, fix))
+            break
+    if pool.replaces:
+        what = "may replace nodes by drift or consolidation: dollars for both are kept free while it may"
+        found.append(_says(subject, "warning", what, PINNED))
+    tools = [name for name in (pool.gate.managers if pool.gate else ()) if name.startswith(GITOPS)]
+    if tools:
+        fix = f"let it leave {IGNORE} alone: ignoreDifferences with RespectIgnoreDifferences=true in Argo CD"
+        found.append(_says(subject, "warning", f"{tools[0]} writes its limit, and would undo ours", fix))
+    yield from found or [_says(subject, "ok", "budgets set its limit of GPUs")]
+
+
+def _says(subject: str, verdict: Level, what: str, fix: str = "") -> Check:
+    return Check(code="gate", subject=subject, verdict=verdict, what=what, fix=fix)

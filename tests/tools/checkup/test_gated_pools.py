@@ -1,0 +1,66 @@
+"""What keeps a limit on a Karpenter NodePool from holding, as the doctor says it."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pilotlight.facts.capacity import Offering
+from pilotlight.facts.money.gates import GateState
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.tools.checkup.gated_pools import gate_checks
+from pilotlight.tools.checkup.rights import GATES
+from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, Survey
+
+NOW = datetime(2026, 11, 28, tzinfo=UTC)
+HARD = Budget(name="all", usd=Decimal(1000))
+POOL = PoolPolicy(cluster_pool="karpenter:gpu", instance_type="p4d")
+OFFER = Offering(
+    pool="a100", instance_type="p4d", capacity_type="on-demand", gpu_model="A100", gpus=8, usd_per_hour=Decimal(32)
+)
+GOOD = GateState(nodepool="gpu", types=("p4d",), capacity_types=("on-demand",))
+
+
+def _policy(*budgets: Budget) -> Policy:
+    return Policy(version=1, pools={"a100": POOL}, budgets=budgets)
+
+
+def _seen(pool: SeenNodePool | None = None, **traits: Any) -> Survey:
+    pool = pool or SeenNodePool(name="gpu", gpu=True, limited=False, gate=GOOD)
+    return Survey(server="s", version="v", at=NOW, **{"nodepools": (pool,), **traits})
+
+
+def _pool(state: GateState = GOOD, **traits: Any) -> SeenNodePool:
+    return SeenNodePool(name="gpu", gpu=True, limited=True, gate=state, **traits)
+
+
+CASES = [
+    ("all is well", _seen(), (HARD,), ("ok", "budgets set its limit of GPUs")),
+    ("no hard budget", _seen(), (Budget(name="t", usd=Decimal(1), scope=BudgetScope(team="t")),),
+     ("fault", "no limit is set: no hard budget counts it")),
+    ("there is no such NodePool", _seen(nodepools=()), (HARD,), ("fault", "Karpenter has no such NodePool")),
+    ("a static one", _seen(_pool(GateState(nodepool="gpu", static=True))), (HARD,),
+     ("fault", "no limit is set: it is static")),
+    ("nodes are replaced beside the old", _seen(_pool(replaces=True)), (HARD,),
+     ("warning", "may replace nodes by drift or consolidation")),
+    ("a GitOps tool writes it", _seen(_pool(GateState(nodepool="gpu", types=("p4d",), capacity_types=("on-demand",),
+     managers=("argocd-controller",)))), (HARD,), ("warning", "argocd-controller writes its limit")),
+    ("a shared GPU", _seen(nodes=(SeenNode(name="n", pool="a100", gpus=80, ready=True, created_at=NOW),)), (HARD,),
+     ("fault", "node n shows 80 GPUs and has 8")),
+    ("no right", _seen(allowed=dict.fromkeys(GATES, False)), (HARD,), ("fault", "may not list karpenter.sh/nodepools")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("survey", "budgets", "said"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_what_keeps_a_limit_from_holding(survey: Survey, budgets: tuple[Budget, ...], said: tuple[str, str]) -> None:
+    """Each thing is a line, with what to write where something is to be mended."""
+    found = [(check.verdict, check.what) for check in gate_checks(survey, _policy(*budgets), [OFFER])]
+    assert any(verdict == said[0] and what.startswith(said[1]) for verdict, what in found), found
+    assert all(check.fix for check in gate_checks(survey, _policy(*budgets), [OFFER]) if check.verdict != "ok")
+
+
+def test_a_policy_without_gates_is_told_nothing() -> None:
+    """Where no pool is gated there is nothing to check."""
+    assert list(gate_checks(_seen(), Policy(version=1), [OFFER])) == []
