@@ -81,7 +81,7 @@ def test_what_is_no_limit_is_told(limits: dict[str, Any], notes: dict[str, str])
 
 def test_who_else_manages_the_limit_is_known() -> None:
     """Field managers of the limit are named, ours and those of other fields are not."""
-    limit = {"f:spec": {"f:limits": {f"f:{GPU}": {}}}}
+    limit: Any = {"f:spec": {"f:limits": {f"f:{GPU}": {}}}}
     managed = [
         {"manager": "argocd-controller", "fieldsV1": limit},
         {"manager": MANAGER, "fieldsV1": limit},

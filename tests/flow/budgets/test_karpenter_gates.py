@@ -115,7 +115,7 @@ def test_what_karpenter_may_light_is_not_spent_by_us(server: ApiServer) -> None:
     site = Site(server, 3, pools={"gpu": GATED, "own": own})
     site.karpenter.pool("gpu", "eight")
     site.tick()
-    pod = {
+    pod: Any = {
         "metadata": {"name": "p", "namespace": "ml", "uid": "u"},
         "spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "1"}}}]},
         "status": {
@@ -164,7 +164,7 @@ def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer)
     site = Site(server, 3)
     site.karpenter.pool("gpu", "eight", limit="64")
     site.tick()
-    owned = {"f:spec": {"f:limits": {f"f:{GPU}": {}}}}
+    owned: Any = {"f:spec": {"f:limits": {f"f:{GPU}": {}}}}
     meta = {"managedFields": [{"manager": "argocd-controller", "fieldsV1": owned}]}
     store = server.store
     store.patch(store.resource("nodepools"), ("", "gpu"), {"metadata": meta, "spec": {"limits": {GPU: "64"}}})

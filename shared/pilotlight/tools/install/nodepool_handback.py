@@ -36,7 +36,10 @@ def give_back(api: Api, names: Collection[str], *, dry_run: bool) -> Iterator[To
             own = {"resourceVersion": meta.get("resourceVersion"), "annotations": {BEFORE: None, WROTE: None}}
             body = {"metadata": own, "spec": {"limits": {LIMITED: before or None}}}
             api.ask("PATCH", f"{NODE_POOLS}/{quote(name)}", NOTHING, body, MERGE_PATCH)
-        verb = "would set" if dry_run else "set"
-        setting = f"limit of {LIMITED}"
-        was = "none" if now is None else str(now)
-        yield Told(pool=f"NodePool {name}", verb=verb, setting=setting, was=was, now=before or "none")
+        yield Told(
+            pool=f"NodePool {name}",
+            verb="would set" if dry_run else "set",
+            setting=f"limit of {LIMITED}",
+            was="none" if now is None else str(now),
+            now=before or "none",
+        )
