@@ -46,12 +46,7 @@ def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -
     if not hard:
         fix = f"write a budget with hard: true of scope all, or of pool {offer.pool}"
         found.append(_says(subject, "fault", "no limit is set: no hard budget counts it", fix))
-    for node in survey.nodes:
-        if node.pool == offer.pool and node.ready and (not node.gpus or node.gpus > offer.gpus):
-            what = f"node {node.name} shows {node.gpus} GPUs and has {offer.gpus}: Karpenter counts what it shows"
-            fix = "no limit holds where MIG, time-slicing or DRA share GPUs: take the pool out of the gate"
-            found.append(_says(subject, "fault", what, fix))
-            break
+    found += _shared_gpus(subject, survey, offer)
     if pool.replaces:
         what = "may replace nodes by drift or consolidation: dollars for both are kept free while it may"
         found.append(_says(subject, "warning", what, PINNED))
@@ -60,6 +55,16 @@ def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -
         fix = f"let it leave {IGNORE} alone: ignoreDifferences with RespectIgnoreDifferences=true in Argo CD"
         found.append(_says(subject, "warning", f"{tools[0]} writes its limit, and would undo ours", fix))
     yield from found or [_says(subject, "ok", "budgets set its limit of GPUs")]
+
+
+def _shared_gpus(subject: str, survey: Survey, offer: Offering) -> Iterator[Check]:
+    """The first node of a pool that shows other GPUs than it has."""
+    for node in survey.nodes:
+        if node.pool == offer.pool and node.ready and (not node.gpus or node.gpus > offer.gpus):
+            what = f"node {node.name} shows {node.gpus} GPUs and has {offer.gpus}: Karpenter counts what it shows"
+            fix = "no limit holds where MIG, time-slicing or DRA share GPUs: take the pool out of the gate"
+            yield _says(subject, "fault", what, fix)
+            return
 
 
 def _says(subject: str, verdict: Level, what: str, fix: str = "") -> Check:

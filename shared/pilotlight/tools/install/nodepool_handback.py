@@ -16,7 +16,7 @@ from pilotlight.tools.install.hand_over import Told
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
-def limited(api: Api) -> dict[str, dict[str, Any]]:
+def our_limits(api: Api) -> dict[str, dict[str, Any]]:
     """The NodePools with a limit of ours, by name; none where there is no Karpenter, or it may not be seen."""
     try:
         found = api.get(NODE_POOLS, _ANY).get("items") or ()
@@ -27,7 +27,7 @@ def limited(api: Api) -> dict[str, dict[str, Any]]:
 
 def give_back(api: Api, names: Collection[str], *, dry_run: bool) -> Iterator[Told]:
     """Give these their limits back, or all where none is named. Raises ``Conflict`` where one changed meanwhile."""
-    for name, pool in sorted(limited(api).items()):
+    for name, pool in sorted(our_limits(api).items()):
         if names and name not in names:
             continue
         meta = pool["metadata"]

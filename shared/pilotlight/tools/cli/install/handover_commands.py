@@ -111,14 +111,12 @@ def handback(
 
     Example: [bold]pilotlight handback --pool a10g --dry-run[/bold]
     """
-    from pilotlight.tools.install.nodepool_handback import give_back, limited
-
     api, now = _api(settings_for(context, kubeconfig)), datetime.now(UTC)
     found, unread = Book(api).read()
     for problem in unread:
         typer.echo(problem, err=True)
-    gates = [] if if_silent else [name for name in limited(api) if not pool or name in pool]
-    if wrong := [name for name in pool or [] if name not in found and name not in gates]:
+    gates = [] if if_silent else _gates(api, pool)
+    if wrong := [name for name in pool or [] if name not in (*found, *gates)]:
         raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
     chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
     told: list[Told] = []
@@ -131,9 +129,7 @@ def handback(
             failed += 1
             typer.echo(f"{taken.pool}: {error}", err=True)
     if not if_silent:
-        told += _opened(api, chosen, dry_run)
-    if gates:
-        told += give_back(api, gates, dry_run=dry_run)
+        told += (*_opened(api, chosen, dry_run), *_ungated(api, gates, dry_run))
     _say(told, as_json, dry_run)
     if failed:
         raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")
@@ -148,6 +144,21 @@ def _given(api: "Api", taken: "Taken", now: datetime, role_arn: str | None, dry:
         yield line
     if any(line.verb == "set" for line in told):
         takeover_records.tell(api, f"{taken.pool} was handed back: {'; '.join(line.line for line in told)}", now)
+
+
+def _gates(api: "Api", named: list[str] | None) -> list[str]:
+    """NodePools of Karpenter's with a limit of ours, those that are named or all."""
+    from pilotlight.tools.install.nodepool_handback import our_limits
+
+    return [name for name in our_limits(api) if not named or name in named]
+
+
+def _ungated(api: "Api", gates: list[str], dry: bool) -> "Iterator[Told]":
+    """Their limits from before ours."""
+    from pilotlight.tools.install.nodepool_handback import give_back
+
+    if gates:
+        yield from give_back(api, gates, dry_run=dry)
 
 
 def _opened(api: "Api", chosen: "Iterable[Taken]", dry: bool) -> Iterator[Told]:
