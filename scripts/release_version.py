@@ -1,4 +1,4 @@
-"""Says whether a tag is the version that pyproject.toml, the changelog and the chart have; writes a release's image into the chart.
+"""Says whether a tag is the version of pyproject.toml, changelog and chart; writes a release's image into the chart.
 
 ``python scripts/release_version.py v1.2.3 [--image REPOSITORY --digest sha256:...]``. Needs no package.
 """
