@@ -126,7 +126,7 @@ def test_what_karpenter_counts(claims: list[GateClaim], nodes: list[Node], surge
 
 
 GOOD: dict[str, Any] = {"types": ("p4d",), "capacity_types": ("on-demand",)}
-INIT = {"labels": {"karpenter.sh/initialized": "true"}}
+INIT: dict[str, Any] = {"labels": {"karpenter.sh/initialized": "true"}}
 REFUSALS = [
     ("one type at one price is opened", {}, [_node("n", **INIT)], ""),
     ("a static NodePool takes no such limit", {"static": True}, [], "it is static"),
