@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from pilotlight.tools.cli.front_help import ASKED, front_help
+from pilotlight.tools.cli.front_help import ASKED, completed_names, front_help
 from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up, open_closed
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 
@@ -14,8 +14,10 @@ def run() -> None:
     words = [word for word in sys.argv[1:] if word != "--debug"]
     open_closed()
     try:
-        if set(words) in ASKED or (not words and not _completes()):
+        if set(words) in ASKED:
             sys.exit(_answer(words))
+        if not words:
+            _answer_without_words()
         from pilotlight.tools.cli.main import run as command
 
         command()
@@ -42,8 +44,12 @@ def _answer(words: list[str]) -> int:
     return 0 if words else EXIT_BAD_INPUT
 
 
-def _completes() -> bool:
-    """Whether a shell asks for completion, which it does without words."""
+def _answer_without_words() -> None:
+    """Answer bash, which completes a command's name, or whoever typed the name alone; other shells' asks go on."""
     from pilotlight.settings import environment
 
-    return "_PILOTLIGHT_COMPLETE" in environment()
+    if (named := completed_names(environment())) is not None:
+        sys.stdout.write("".join(f"{name}\n" for name in named))
+        sys.exit(0)
+    if "_PILOTLIGHT_COMPLETE" not in environment():
+        sys.exit(_answer([]))

@@ -31,7 +31,10 @@ POLICY = "policy_address"
 PolicyFile = Annotated[
     str, typer.Option("--policy", help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")
 ]
-JUDGES = ("status", "pools", "gpus", "why", "budget", "serve", "targets", "commitments", "canary", "approve")
+JUDGES = (
+    *("status", "pools", "gpus", "why", "budget", "serve", "targets", "commitments", "canary", "approve"),
+    *("pause", "resume", "test", "list", "redeliver", "ack", "snooze", "wake"),
+)
 """Commands that go by a policy and have no such option of their own."""
 
 BEGINS = ("pause", "serve", "reconcile", "takeover")
