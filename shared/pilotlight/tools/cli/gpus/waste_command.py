@@ -81,6 +81,11 @@ def waste_command(
         _fragments(api, end),
         _metered(cluster, end - span_s, end, telemetry) if metered else None,
     )
+    _tell(found, priced, html, as_json)
+
+
+def _tell(found: "Found", priced: str, html: Path | None, as_json: bool) -> None:
+    """Print what was found, and on stderr where its price is from."""
     if html:
         _write(html, found)
     if priced:
