@@ -89,7 +89,7 @@ def test_what_it_names_is_there(workflow: Path) -> None:
 
 
 def test_the_version_is_said_once() -> None:
-    """pyproject.toml, the newest changelog section and the chart agree; another version is refused in a line."""
+    """pyproject.toml, changelog and chart agree, and a tag of another version is refused in one line."""
     version = set(release_version.versions().values())
     assert "CHANGELOG.md" in release_version.versions()
     assert len(version) == 1
@@ -118,7 +118,7 @@ def test_the_image_is_built_anew_each_week() -> None:
 
 
 def test_steps_of_a_release_run_in_a_fresh_clone() -> None:
-    """What needs no secret and no network of GitHub's is done, the rest is named with its reason; a wheel is made."""
+    """What needs no secret of GitHub's is done, the rest is named with its reason, and a wheel is made."""
     done = subprocess.run([sys.executable, str(ROOT / "scripts" / "release_dry.py")], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     told = done.stdout.splitlines()
