@@ -15,7 +15,7 @@ from pilotlight.tools.checkup.survey_facts import SeenNodePool, Survey
 
 PINNED = 'write disruption.budgets: [{nodes: "0", reasons: [Drifted, Underutilized]}], with its owner\'s consent'
 GITOPS = ("argocd", "kustomize-controller", "helm", "fluxcd")
-"""What the field managers of tools begin with that write a NodePool again and again."""
+"""Beginnings of the field managers of tools that write a NodePool again and again."""
 IGNORE = "/spec/limits/nvidia.com~1gpu"
 
 

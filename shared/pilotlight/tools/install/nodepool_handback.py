@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.nodepool_limits import NODE_POOLS
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.karpenter_objects import BEFORE, WROTE
@@ -13,7 +12,7 @@ from pilotlight.errors import Forbidden
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.tools.install.hand_over import Told
 
-_ANY = msgspec.json.Decoder(dict[str, Any])
+_ANY = typed_json.decoder(dict[str, Any])
 
 
 def our_limits(api: Api) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Steps of the release workflow that need neither a network of GitHub's nor a secret, in a fresh clone of a commit.
 
-``python scripts/release_dry.py [--commit HEAD]``. Steps are read from .github/workflows/release.yml: of each `run:` the
+``python scripts/release/dry_run.py [--commit HEAD]``. Steps are read from .github/workflows/release.yml: of each `run:` the
 commands that publish, sign, or need a runner's tools are left out and said. Exit code 1 where a step fails.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = ".github/workflows/release.yml"
 LEFT_OUT = {
     ".ci/run": "the whole check; .ci/run itself",
