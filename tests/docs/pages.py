@@ -23,6 +23,7 @@ NEEDS = {
     "a cluster": "an API server; the steps of docs/guides/kubernetes.md are run where KUBECONFIG names one",
     "a bill": "an export of a cloud's bill in FOCUS",
     "a bucket": "a bucket of Amazon S3 or Cloud Storage, with the right to write there",
+    "a cluster with Karpenter": "an API server with the CRDs of karpenter.sh/v1 and a controller that buys by them",
     "a cluster to break": "an API server whose nodes may be written and deleted",
     "a home": "Pilotlight served inside a cluster, by an image that Docker builds",
     "aws": "an account of Amazon Web Services",
