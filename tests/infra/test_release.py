@@ -119,7 +119,9 @@ def test_the_image_is_built_anew_each_week() -> None:
 
 def test_steps_of_a_release_run_in_a_fresh_clone() -> None:
     """What needs no secret of GitHub's is done, the rest is named with its reason, and a wheel is made."""
-    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "release" / "dry_run.py")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "release" / "dry_run.py")], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     told = done.stdout.splitlines()
     assert told[-1].startswith("made pilotlight-")
