@@ -1,7 +1,7 @@
 """Steps of the release workflow that need neither a network of GitHub's nor a secret, in a fresh clone of a commit.
 
-``python scripts/release/dry_run.py [--commit HEAD]``. Steps are read from .github/workflows/release.yml: of each `run:` the
-commands that publish, sign, or need a runner's tools are left out and said. Exit code 1 where a step fails.
+``python scripts/release/dry_run.py [--commit HEAD]``. Steps are read from .github/workflows/release.yml: of each
+`run:` the commands that publish, sign, or need a runner's tools are left out and said. Exit code 1 where a step fails.
 """
 
 import argparse
