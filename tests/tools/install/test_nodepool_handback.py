@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import pytest
 from api_server import ApiServer, api_server
 from karpenter import Karpenter
+from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes import nodepool_limits
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.tools.cli.main import build
 from pilotlight.tools.install.nodepool_handback import give_back
 
 
@@ -50,6 +52,23 @@ def test_only_those_that_are_named_are_given_back(server: ApiServer, api: Api) -
         nodepool_limits.set_limit(api, state, 8)
     assert [line.pool for line in give_back(api, ["b"], dry_run=False)] == ["NodePool b"]
     assert [karpenter.limit(name) for name in ("a", "b", "c")] == ["8", "64", "64"]
+
+
+@pytest.mark.parametrize("words", [["uninstall"], ["uninstall", "--only-taints"]])
+def test_uninstall_gives_limits_back(
+    server: ApiServer, api: Api, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """An uninstall, a Helm release's too, leaves no NodePool with a limit of ours; a dry run says so and leaves it."""
+    monkeypatch.setenv("PILOTLIGHT_API", "kubeconfig-env:K")
+    monkeypatch.setenv("K", server.kubeconfig())
+    karpenter = Karpenter(server, 8)
+    karpenter.pool("gpu", "p4d", limit="64")
+    (state,) = nodepool_limits.read(api, ["gpu"])
+    nodepool_limits.set_limit(api, state, 8)
+    dry = CliRunner().invoke(build(words[:1]), [*words, "--dry-run"], catch_exceptions=False).stdout
+    assert ("NodePool gpu: would set limit of nvidia.com/gpu 8 -> 64" in dry, karpenter.limit("gpu")) == (True, "8")
+    CliRunner().invoke(build(words[:1]), words, catch_exceptions=False)
+    assert karpenter.limit("gpu") == "64"
 
 
 def test_a_cluster_without_karpenter_has_nothing_to_give_back(api: Api) -> None:

@@ -31,7 +31,7 @@ def uninstall(
     kubeconfig: Kubeconfig = "",
     role_arn: RoleArn = None,
     only_taints: Annotated[
-        bool, typer.Option("--only-taints", help="Open nodes, name what stays, and leave all else.")
+        bool, typer.Option("--only-taints", help="Open nodes and NodePools, name what stays, and leave all else.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The lines as JSON.")] = False,
@@ -40,7 +40,7 @@ def uninstall(
 
     No job and no node ends by it. A setting that would end one is left, and said: run it again when they are gone.
     It needs nothing of ours alive. Functions and their state in a cloud go by terraform destroy. A Helm release runs
-    it with --only-taints as it goes, for an account that may do no more.
+    it with --only-taints as it goes, for an account that may do no more. Limits of Karpenter's NodePools go back.
 
     Example: [bold]pilotlight uninstall --context prod --dry-run[/bold]
     """
@@ -74,6 +74,7 @@ class Removal:
         """Remove it, a line each step: pools are marked and given back before the rights go, their record goes last."""
         from pilotlight.tools.install import remove_account
 
+        yield from self._limits_back()
         if self._only_taints:
             yield from map(self._line, remove_account.leave(self._api, dry_run=self._dry))
             return
@@ -89,6 +90,16 @@ class Removal:
         return (
             f"{'would ' if self._dry else ''}{step.verb} {step.kind} {step.name}{f': {step.why}' if step.why else ''}"
         )
+
+    def _limits_back(self) -> Iterator[str]:
+        """Limits of GPUs of Karpenter's NodePools: with ours it would buy no more than budgets had room for at last."""
+        from pilotlight.errors import Conflict, Forbidden
+        from pilotlight.tools.install.nodepool_handback import give_back
+
+        try:
+            yield from (told.line for told in give_back(self._api, (), dry_run=self._dry))
+        except (Conflict, Forbidden) as no:
+            self.left.append(f"limits of Karpenter's NodePools: {no}")
 
     def _off_queues(self) -> Iterator[str]:
         """Our check off Kueue's queues: once nobody answers it they admit nothing."""
