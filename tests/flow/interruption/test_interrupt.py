@@ -332,6 +332,8 @@ def test_a_rebalance_that_cannot_be_carried_through_ends_with_its_cordon() -> No
     assert stage.world.nodes["n1"].cordoned
     stage.minutes(31)
     assert (stage.outcome, stage.world.nodes["n1"].cordoned, bool(stage.world.running)) == ("uncordoned", False, True)
+    last = [alert for alert in stage.alerts if alert.kind == "interruption"][-1]
+    assert (last.resolved, "0.00 GPU-hours of work ($0.00) lost" in last.what) == (True, True)
 
 
 def test_an_order_after_a_rebalance_is_news() -> None:

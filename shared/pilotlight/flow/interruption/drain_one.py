@@ -24,6 +24,7 @@ from pilotlight.facts.interruption.interruption import (
     GONE,
     OFF_HOURS,
     OUR_OWN,
+    STILL_THERE,
     STOP_KINDS,
     Interruption,
     Move,
@@ -287,8 +288,8 @@ class NodeDrain(Saving):
         if outcome in ("released", "gone") and self.found.cordoned:
             with suppress(Retry):
                 node_marks.mark_released(self.deps, self.found.node, self.found.why, by=self.found.decision)
-        untrue = outcome == "disproved"
-        lost = {uid: lost for uid, lost in self.found.lost.items() if not untrue or uid in self.found.evicted}
+        gone = self.found.lost if outcome not in STILL_THERE else {GONE, *self.found.evicted}
+        lost = {uid: lost for uid, lost in self.found.lost.items() if uid in gone}
         self._note(outcome=outcome, ended_at=self.now, lost=lost)
         messages = interruption_records.ending(self.found, self.price, self.now)
         self._note(messages=messages)
