@@ -404,7 +404,7 @@ def test_a_node_of_unknown_price_is_an_alert() -> None:
         on.wait(600)
         tick(on)
     (alert,) = [a for a in on.alerts if a.kind == "unpriced"]
-    assert alert.what.startswith("1 nodes have no known price: ")
+    assert alert.what.startswith("1 node has no known price: ")
 
 
 def test_a_dry_run_counts_and_tells_nothing() -> None:

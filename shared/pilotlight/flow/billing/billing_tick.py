@@ -198,7 +198,8 @@ def _drifted(one: Finding) -> str:
 
 def _tell_unpriced(deps: Deps, today: MeterDay, now: datetime) -> None:
     names = ", ".join(today.unpriced[:NAMED]) + (", ..." if len(today.unpriced) > NAMED else "")
-    what = f"{len(today.unpriced)} nodes have no known price: {names}"
+    one = len(today.unpriced) == 1
+    what = f"{len(today.unpriced)} node{' has' if one else 's have'} no known price: {names}"
     why = (
         "their type is not the one that the policy gives their pool, or their pool is not in the policy. They are not "
         "counted as $0: set instance_type, a catalogue or prices.overrides, and all their time is counted"

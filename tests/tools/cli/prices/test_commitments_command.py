@@ -61,7 +61,7 @@ def test_what_pays_is_shown_with_its_sum(deployment: SqliteState) -> None:
 def test_too_few_hours_advise_nothing() -> None:
     """The break-even is told all the same."""
     shown = run(*RATES)
-    assert "0 metered hours are too few, a week is needed: nothing is advised" in shown
+    assert "hours metered: 0, too few; a week is needed: nothing is advised" in shown
     assert "67.1%" in shown
 
 

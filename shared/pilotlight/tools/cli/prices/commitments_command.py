@@ -121,7 +121,7 @@ def _sum(one: "PaidAhead") -> list[str]:
     if one.spot is not None and one.spot < one.break_even:
         spot += ": less than paid ahead, for what may be interrupted"
     if not one.enough:
-        few = f"{name}: {one.hours} metered hours are too few, a week is needed: nothing is advised"
+        few = f"{name}: hours metered: {one.hours}, too few; a week is needed: nothing is advised"
         return [line for line in (rule, spot, few) if line]
     uses = ", ".join(f"{use:.1%}" for use in one.uses[:8]) + (", ..." if len(one.uses) > 8 else "")
     seen = f"{name}: in {one.hours} metered hours the first node on was lit for {uses or 'none'} of them"
