@@ -14,6 +14,8 @@ ELSEWHERE = {
     "KUBERNETES_SERVICE_HOST": "set in every pod",
     "KUBERNETES_SERVICE_PORT": "set in every pod",
     "COMP_WORDS": "set by a shell that completes a line",
+    "COMP_CWORD": "set by a shell that completes a line",
+    "_PILOTLIGHT_COMPLETE": "set by a shell that completes a line",
     "_TYPER_COMPLETE_ARGS": "set by a shell that completes a line",
     "HOME": "the person's own",
     "MONITORING_EMULATOR_HOST": "a stand-in of Cloud Monitoring's, which has no emulator",

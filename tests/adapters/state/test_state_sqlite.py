@@ -75,7 +75,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(b"this is not a database" * 100)
     state = SqliteState(path, SystemClock())
-    with pytest.raises(StoreFault, match=r"state\.db: .* away to start .*leave last-look-\*") as caught:
+    with pytest.raises(StoreFault, match=r"state\.db: .* away to start .*Leave last-look-\*") as caught:
         state.get("k")
     assert "\n" not in str(caught.value)
     path.unlink()

@@ -122,7 +122,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "state ls": ("", Said()),
     "state get": ("memory/local", Said(1, "there is no such record")),
     "state export": ("out.jsonl", Said()),
-    "state import": ("in.jsonl", Said()),
+    "state import": ("in.jsonl", Said(2, "holds no record")),
     "state init": ("--state dynamodb:pilotlight", lacks("aws")),
 }
 """Every command but those that serve, and what becomes of it where no extra is installed."""

@@ -89,7 +89,7 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, row: str, refusal: 
 @pytest.mark.parametrize(
     ("name", "content", "refusal"),
     [
-        pytest.param("t.csv", None, "cannot be read", id="a missing file"),
+        pytest.param("t.csv", None, "name a file that can be read", id="a missing file"),
         pytest.param("t.csv", b"", "no column", id="an empty file"),
         pytest.param("t.csv", HEADER.encode(), "holds no jobs", id="only a header"),
         pytest.param("t.csv", b"job_id,submit_s\na,1", "no column duration_s", id="columns missing"),

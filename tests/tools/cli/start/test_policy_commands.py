@@ -280,4 +280,4 @@ def test_work_that_nobody_pays_for_is_noted(tmp_path: Path, more: str, noted: bo
     policy.write_text(f"version: 1\n{TEAM}{more}")
     result = run("check", str(policy))
     assert result.exit_code == 0
-    assert ("nothing is bought for teams without a budget" in result.stdout) == noted
+    assert ("Nothing is bought for teams without a budget" in result.stdout) == noted
