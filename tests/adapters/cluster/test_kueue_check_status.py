@@ -18,7 +18,7 @@ from test_kubernetes_reads import node, workload
 from pilotlight.adapters.cluster.kubernetes import kueue_check_status
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file, source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
-from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, NOTHING, Api, Missing
 from pilotlight.decide.demand.queue_admission import answers
 from pilotlight.errors import BadInput, Conflict
 from pilotlight.facts.capacity import ClusterView
@@ -134,9 +134,7 @@ def live(shelf: Path) -> Iterator[tuple[Api, str]]:
     for path in sorted((shelf / "contracts/crds/kueue").glob("*.yaml")):
         crd = next(each for each in yaml.safe_load_all(path.read_text()) if each)
         where = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}"
-        api.ask(
-            "PATCH", f"{where}?fieldManager=pilotlight-test&force=true", NOTHING, crd, kueue_check_status.APPLY_PATCH
-        )
+        api.ask("PATCH", f"{where}?fieldManager=pilotlight-test&force=true", NOTHING, crd, APPLY_PATCH)
     api.ask("POST", "/api/v1/namespaces", NOTHING, {"kind": "Namespace", "metadata": {"name": name}})
     made = [f"/api/v1/namespaces/{name}"]
     try:
@@ -173,7 +171,7 @@ def test_a_real_api_server_takes_answers_and_the_check(live: tuple[Api, str]) ->
     pending = [{"name": "pilotlight", "state": "Pending", "message": "", "lastTransitionTime": "2026-11-20T12:00:00Z"}]
     played = {**_of("Workload", meta, {}), "status": {"admissionChecks": pending}}
     played.pop("spec")
-    api.ask("PATCH", f"{path}/w/status?fieldManager=kueue&force=true", NOTHING, played, kueue_check_status.APPLY_PATCH)
+    api.ask("PATCH", f"{path}/w/status?fieldManager=kueue&force=true", NOTHING, played, APPLY_PATCH)
     for state in ("Retry", "Ready"):
         version = api.get(f"{path}/w", ANY)["metadata"]["resourceVersion"]
         of = Queued(

@@ -123,6 +123,12 @@ def test_when_a_claim_expires(after: str, hours: float | None) -> None:
     assert (ends - created).total_seconds() == hours * 3600 if hours and ends else ends is None
 
 
+@pytest.mark.parametrize(("note", "wrote"), [("8", 8), ("10%", None), ("eight", None), ("", None)])
+def test_our_own_note_of_a_limit_may_be_written_by_anybody(note: str, wrote: int | None) -> None:
+    """A note that is no whole number is none of ours, and the NodePool is read all the same."""
+    assert _state({"limits": {GPU: "8"}}, notes={WROTE: note}).wrote == wrote
+
+
 @given(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)), st.text(), st.text())
 def test_no_value_breaks_the_read(limit: Any, nodes: str, note: str) -> None:
     """Whatever stands in limits, budgets and annotations, the read ends in a state or in a line about it."""

@@ -159,6 +159,17 @@ def test_a_budget_of_another_pool_says_nothing(server: ApiServer) -> None:
     assert site.told("gate-refused") == ["no hard budget counts it: write one of scope all, or of this pool"]
 
 
+def test_a_pool_whose_price_is_gone_is_closed(server: ApiServer) -> None:
+    """Once a type has no price, nobody knows the dollars behind a limit of ours: it opens nothing, and that is told."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    site.deps = replace(site.deps, offerings=())
+    site.tick()
+    assert (site.karpenter.limit("gpu"), site.karpenter.launch("gpu")) == ("0", 0)
+    assert site.told("gate-refused") == ["its instance type has no price, or no GPU"]
+
+
 def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer) -> None:
     """A GitOps tool that writes its own value is named with the field that it should ignore."""
     site = Site(server, 3)

@@ -111,7 +111,7 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
     meta, spec = pool.metadata, pool.spec
     own = [claim for claim in claims if claim.nodepool == meta.name]
     notes, now = meta.annotations, spec.limits.get(LIMITED)
-    before = notes.get(BEFORE)
+    before, wrote = notes.get(BEFORE), _NUMBER.fullmatch(notes.get(WROTE, ""))
     try:
         limit, made = _whole(now, "spec.limits"), tuple(map(_claim, own))
         cap = limit if before is None else _whole(before or None, BEFORE)
@@ -124,7 +124,7 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         written="" if now is None else str(now),
         cap=cap,
         before=before,
-        wrote=int(notes[WROTE]) if _NUMBER.fullmatch(notes.get(WROTE, "")) else None,
+        wrote=int(wrote[1]) if wrote and not wrote[2] else None,
         managers=tuple(m.manager for m in meta.managed_fields if m.manager != MANAGER and _limits(m.fields_v1)),
         types=_named(spec.template.spec.requirements, INSTANCE_TYPE),
         capacity_types=_named(spec.template.spec.requirements, CAPACITY_TYPE),

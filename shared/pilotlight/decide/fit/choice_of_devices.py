@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import pods_that_fit
-from pilotlight.facts.capacity import Node, Offering, Resources
+from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.workload import NO_GPU, PodShape
 
@@ -52,12 +52,21 @@ def _held(
     one: PodShape, tried: Mapping[str, Tried], nodes: Sequence[Node], by_price: Sequence[Offering]
 ) -> tuple[PodShape, Need] | None:
     """The most of a shape's sharers that a ready node or an empty one holds beside it, with the devices there."""
-    sold = [(o.resources, each.need) for o in by_price if (each := tried[o.name]).need and may_use(one, o)]
+    rooms = [(n.free, need) for n in sorted(nodes, key=lambda n: n.name) if (need := _need_now(one, tried, n))]
+    rooms += [(o.resources, need) for o in by_price if (need := tried[o.name].need) and may_use(one, o)]
     for part in _with_fewer(one):
-        need = _of_free_room(part, tried, nodes) or next((need for room, need in sold if _holds(room, part)), ())
+        bare = replace(part, gpu=NO_GPU)  # Its devices aside.
+        need = next((need for room, need in rooms if pods_that_fit(bare, "", (), {}, room)), ())
         if need:
             return part, need
     return None
+
+
+def _need_now(one: PodShape, tried: Mapping[str, Tried], node: Node) -> Need:
+    """The need of a shape on a ready node that it may use and whose devices are free; else none."""
+    need = tried.get(f"node {node.name}", Tried()).need
+    able = need and node.ready and node.schedulable and may_use(one, node)
+    return need if able and all(free_devices(node, name) >= count for name, count in need) else ()
 
 
 def _with_fewer(one: PodShape) -> Iterator[PodShape]:
@@ -67,18 +76,6 @@ def _with_fewer(one: PodShape) -> Iterator[PodShape]:
         less = {"cpu_milli": one.cpu_milli - cpu, "memory": one.memory - memory, "ephemeral": one.ephemeral - disk}
         one = replace(one, **{name: max(0, amount) for name, amount in less.items()})
         yield one
-
-
-def _holds(room: Resources, one: PodShape) -> bool:
-    """True where so much room, its devices aside, holds a pod of the shape."""
-    return pods_that_fit(replace(one, gpu=NO_GPU), "", (), {}, room) > 0
-
-
-def _of_free_room(one: PodShape, tried: Mapping[str, Tried], nodes: Sequence[Node]) -> Need:
-    """The need of the first ready node that a shape may use and that has room for it; else none."""
-    able = (n for n in sorted(nodes, key=lambda n: n.name) if n.ready and n.schedulable and may_use(one, n))
-    needs = ((node, tried.get(f"node {node.name}", Tried()).need) for node in able if _holds(node.free, one))
-    return next((need for node, need in needs if need and all(free_devices(node, name) >= n for name, n in need)), ())
 
 
 def may_use(one: PodShape, where: Node | Offering) -> bool:

@@ -17,7 +17,6 @@ from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.budget_limits import terms
 from pilotlight.decide.money.karpenter_gate import Count, PoolShare, count_gpus, most_nodes, open_nodes, refusal, split
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.money.gates import LIMITED, GateState
 from pilotlight.facts.workload import Finding
@@ -49,7 +48,7 @@ class _Gate(NamedTuple):
 
     pool: str
     state: GateState
-    offering: Offering
+    gpus: int
     seen: Count
     each: dict[str, Decimal]
     closed: str
@@ -88,7 +87,8 @@ class _Keeper:
         """Reckon what Karpenter counts of a pool, what a node of it takes, and whether it may be opened."""
         offering = self.offerings.get(pool)
         if offering is None or not offering.gpus:
-            self.findings.append(_refused(f"pool {pool}", "its instance type has no price, or no GPU"))
+            count = count_gpus(state, self.nodes, self.snapshot.now)
+            self.gates.append(_Gate(pool, state, 1, count, {}, "its instance type has no price, or no GPU", ""))
             return
         deps, now = self.deps, self.snapshot.now
         own = terms(offering, deps.policy, workload_class=None, team="")
@@ -100,7 +100,7 @@ class _Keeper:
         closed = closed or ("" if each else "no hard budget counts it: write one of scope all, or of this pool")
         held = brake_records.pause_reason(deps.state, deps.name, pool)
         held = held or barring_step(self.money.steps, offering, "", "", now)
-        self.gates.append(_Gate(pool, state, offering, count_gpus(state, self.nodes, now), each, closed, held))
+        self.gates.append(_Gate(pool, state, offering.gpus, count_gpus(state, self.nodes, now), each, closed, held))
 
     def write_limits(self) -> KeptGates:
         """Write each limit; what it lets be lit is then taken off the budgets."""
@@ -110,12 +110,12 @@ class _Keeper:
         free = {key: meter.limit - before - taken.get(key, Decimal(0)) for key, (meter, before) in self.meters.items()}
         nodes = split([self._share(gate) for gate in self.gates], free)
         for gate in self.gates:
-            _take(taken, gate, open_nodes(self._limited(gate, nodes[gate.pool]), gate.seen, gate.offering.gpus))
+            _take(taken, gate, open_nodes(self._limited(gate, nodes[gate.pool]), gate.seen, gate.gpus))
         return KeptGates(_told(self.snapshot, self.findings), self._without(taken), tuple(self.did))
 
     def _share(self, gate: _Gate) -> PoolShare:
         shut = gate.closed or gate.held
-        most = 0 if shut else most_nodes(gate.state, self.deps.policy.pools[gate.pool], gate.seen, gate.offering.gpus)
+        most = 0 if shut else most_nodes(gate.state, self.deps.policy.pools[gate.pool], gate.seen, gate.gpus)
         return PoolShare(gate.pool, gate.state.weight, most, gate.each)
 
     def _limited(self, gate: _Gate, nodes: int) -> GateState:
@@ -125,7 +125,7 @@ class _Keeper:
             self.findings.append(_refused(f"NodePool {state.nodepool}", gate.closed))
             if state.before is None or not state.version:
                 return state
-        limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.offering.gpus
+        limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.gpus
         if state.wrote is not None and state.limit != state.wrote:
             self.findings.append(_reverted(state))
         if limit == state.limit and state.before is not None:

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pilotlight import typed_json
-from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATCH
 from pilotlight.adapters.cluster.kubernetes.listing import KUEUES
 from pilotlight.adapters.cluster.kubernetes.queue_stop_policy import BEFORE, HELD, OPEN, WHY
-from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.kueue_objects import CHECK, PARKED, is_ours
 from pilotlight.errors import BadInput, Conflict, Denied, Retry
 

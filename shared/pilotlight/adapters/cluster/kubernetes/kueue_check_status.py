@@ -13,12 +13,11 @@ from urllib.parse import quote
 
 from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import writes
-from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
+from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.kueue_objects import PARKED
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.facts.workload import CheckAnswer, QueuedWork
 
-APPLY_PATCH = "application/apply-patch+yaml"
 LONGEST_MESSAGE = 1024
 _ANY = typed_json.decoder(dict[str, Any])
 

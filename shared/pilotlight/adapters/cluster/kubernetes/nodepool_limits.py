@@ -11,9 +11,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes.kueue_check_status import APPLY_PATCH
 from pilotlight.adapters.cluster.kubernetes.listing import Lists
-from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
+from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.karpenter_objects import BEFORE, MANAGER, WROTE, GatedNodePool, NodeClaim, gate_state
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.facts.money.gates import LIMITED, GateState

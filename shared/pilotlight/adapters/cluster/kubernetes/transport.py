@@ -35,6 +35,7 @@ D = TypeVar("D", covariant=True)
 
 JSON = "application/json"
 MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _REVIEW = {
     "apiVersion": "authorization.k8s.io/v1",
