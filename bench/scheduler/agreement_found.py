@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agreement_bed import MARK, ONLY
+from agreement_bed import MARK, ONLY, POOLS
 from agreement_claims import DRA, GPU, NVIDIA, claim, claiming, device_class, exactly
 from agreement_drawn import volume_of
 from agreement_objects import (
@@ -99,6 +99,12 @@ def _left_waiting() -> Iterator[Shape]:
         yield Shape(FAMILY, name, pods(1, affinity=required(term(one))), pools={"a100": DRA["a100"]})
     halves = [{**one, "metadata": {**one["metadata"], "annotations": _HALF}} for one in pods(2)]
     yield Shape(FAMILY, "two halves that each ask for a whole device", halves)
+    cut = {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 7, "nvidia.com/mig-3g.20gb": 2}
+    mixed = {"one": POOLS["one"], "four": {**POOLS["four"], "slices": cut}}
+    both = {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "2"}
+    yield Shape(FAMILY, "a whole GPU and a MIG profile", pods(2, None, limits=both), pools=mixed)
+    profiles = {"nvidia.com/mig-1g.10gb": "3", "nvidia.com/mig-3g.20gb": "1"}
+    yield Shape(FAMILY, "two MIG profiles", pods(3, None, limits=profiles), pools=mixed)
     zone = required(term(expr(ZONE, "In", "zone-a")))
     yield Shape(
         FAMILY, "halves in one zone", [{**h, "spec": {**h["spec"], "affinity": zone}} for h in halves], pools=FOUR

@@ -108,6 +108,11 @@ GPU_CASES = {
     "AMD": ({"amd.com/gpu": "2"}, GpuRequest(count=2, resource="amd.com/gpu")),
     "a MIG slice": ({"nvidia.com/mig-1g.10gb": 1}, GpuRequest(count=1, resource="nvidia.com/mig-1g.10gb")),
     "a shared replica": ({"nvidia.com/gpu.shared": 1}, GpuRequest(count=1, resource="nvidia.com/gpu.shared")),
+    "a whole GPU beside a MIG profile": ({"nvidia.com/mig-1g.5gb": 2, "nvidia.com/gpu": 1}, GpuRequest(count=1)),
+    "two MIG profiles": (
+        {"nvidia.com/mig-3g.20gb": 1, "nvidia.com/mig-1g.5gb": 2},
+        GpuRequest(count=2, resource="nvidia.com/mig-1g.5gb"),
+    ),
     "zero GPUs are none": ({"nvidia.com/gpu": "0"}, None),
     "CPU and memory alone": ({"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "4Mi"}, None),
     "a CPU pod's own device is nobody's business": ({"smarter-devices/fuse": 1}, None),
@@ -127,7 +132,9 @@ def test_gpus_of_a_pod(limits: dict[str, Any], gpu: GpuRequest | None) -> None:
 REFUSED = {
     "an accelerator we do not know": ({"aws.amazon.com/neuron": 1}, None, "unknown-device"),
     "a vendor's own GPU resource": ({"nvidia.com/gpu-h100": 1}, None, "unknown-device"),
-    "two kinds of GPU": ({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1}, None, "mixed-devices"),
+    "GPUs of two vendors": ({"nvidia.com/gpu": 1, "amd.com/gpu": 1}, None, "mixed-devices"),
+    "a share beside a MIG profile": ({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1}, "0.5", "mixed-devices"),
+    "part of a second profile": ({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": "500m"}, None, "bad-quantity"),
     "half a device": ({"nvidia.com/gpu": "500m"}, None, "bad-quantity"),
     "more GPUs than any node has": ({"nvidia.com/gpu": "1e9"}, None, "bad-quantity"),
     "a share of two GPUs": ({"nvidia.com/gpu": 2}, "0.5", "bad-quantity"),

@@ -108,6 +108,7 @@ def test_the_planner_and_the_worlds_scheduler_agree_on_who_may_run_where(
     assert (untolerated_taint(taints, tolerations) is not None) == is_repelled(taints, tolerations)
 
 
+MIG = "nvidia.com/mig-1g.5gb"
 NAMES = ["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb"]
 SHAPES = st.builds(
     shape,
@@ -117,7 +118,9 @@ SHAPES = st.builds(
     ),
     cpu_milli=st.integers(0, 2),
     memory=st.integers(0, 2),
-    other=st.sampled_from([(), (("hugepages-2Mi", 2),), (("hugepages-2Mi", 1), ("rdma/hca", 1))]),
+    other=st.sampled_from(
+        [(), (("hugepages-2Mi", 2),), (("hugepages-2Mi", 1), ("rdma/hca", 1)), (("nvidia.com/mig-1g.5gb", 2),)]
+    ),
 )
 FREE = st.builds(
     Resources,
@@ -168,6 +171,17 @@ def test_the_worlds_scheduler_keeps_pods_of_one_host_port_apart() -> None:
     full = room_after_move(empty, one, -1)
     assert not roomy(one, NVIDIA, (1000, 1000), {}, full)
     assert roomy(one, NVIDIA, (1000, 1000), {}, room_after_move(full, one, 1))
+
+
+def test_a_mig_profile_beside_a_whole_gpu_is_used_up() -> None:
+    """A node with two whole GPUs and three slices holds one pod of a GPU and two slices, and slices for one more."""
+    node = Node(name="n", pool="p", instance_type="t", capacity_type="spot", created_at=NOW, ready=True)
+    node = msgspec.structs.replace(node, devices=(1000, 1000), slices={MIG: 3}, free=Resources())
+    both, part = shape(gpu=GpuRequest(count=1), other=((MIG, 2),)), shape(gpu=GpuRequest(count=1, resource=MIG))
+    room = of_node(node)
+    assert (room.room_for(both), room.room_for(part)) == (1, 3)
+    room.put(both, 1)
+    assert (room.room_for(both), room.room_for(part)) == (0, 1)
 
 
 def test_an_answer_about_labels_that_are_gone_is_no_answer_about_others() -> None:

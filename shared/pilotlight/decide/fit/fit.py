@@ -1,8 +1,7 @@
 """Fit of pods on nodes by the rules of the Kubernetes scheduler, and the room that plans use.
 
 Of pods near each other, as the scheduler does it, each pod is judged by what is there before it. Source: Kubernetes
-1.36, the plugins InterPodAffinity and PodTopologySpread. A spread that honours taints looks at open nodes and at those
-whose home the pod tolerates, which is the one that it is planned on.
+1.36, InterPodAffinity and PodTopologySpread. A spread that honours taints looks at open nodes and at the pod's home.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,7 +49,7 @@ def pods_that_fit(
     if shape.ephemeral:
         count = min(count, free.ephemeral // shape.ephemeral)
     if shape.other:
-        have = dict(free.other)
+        have = {**slices, **dict(free.other)}
         count = min(count, *(have.get(name, unlisted_amount(name)) // amount for name, amount in shape.other))
     if shape.near is not None and shape.near.ports:
         count = 0 if free.ports and clash(free.ports, shape.near.ports) else min(count, 1)
@@ -131,7 +130,8 @@ class Bin:
         self.ephemeral -= shape.ephemeral * count
         self.pods -= count
         for name, amount in shape.other:
-            self.other[name] = self.other.get(name, unlisted_amount(name)) - amount * count
+            have = self.slices if name in self.slices else self.other
+            have[name] = have.get(name, unlisted_amount(name)) - amount * count
         if shape.near is not None and shape.near.ports:
             self.ports = (*self.ports, *shape.near.ports)
 

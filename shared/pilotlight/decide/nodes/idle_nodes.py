@@ -120,7 +120,7 @@ def _lack(node: Node, shape: PodShape) -> str:
         return f"needs {shape.ephemeral / 2**30:.1f} GiB of disk, it has {free.ephemeral / 2**30:.1f} free"
     if shape.near is not None and clash(free.ports, shape.near.ports):
         return f"host port {' or '.join(shape.near.ports)} is taken"
-    have = dict(free.other)
+    have = {**node.slices, **dict(free.other)}
     short = next(
         ((name, amount) for name, amount in shape.other if have.get(name, unlisted_amount(name)) < amount), None
     )

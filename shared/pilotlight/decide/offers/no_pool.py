@@ -88,7 +88,7 @@ def resource_in_words(resource: str) -> str:
 
 def missing(shape: PodShape, offering: Offering) -> list[str]:
     """The resources beside GPUs, CPU, memory and disk that a pod asks for and no node of an offering has."""
-    have = dict(offering.resources.other)
+    have = {*offering.slices, *dict(offering.resources.other)}
     return [name for name, _ in shape.other if name not in have and not unlisted_amount(name)]
 
 

@@ -123,7 +123,7 @@ def _lack(shape: PodShape, offering: Offering) -> str:
     if gpus < shape.gpu.count:
         return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
     for name, amount in shape.other:
-        if (room := dict(have.other).get(name, unlisted_amount(name))) < amount:
+        if (room := {**offering.slices, **dict(have.other)}.get(name, unlisted_amount(name))) < amount:
             return f"needs {amount} {name}, {room} allocatable"
     if shape.cpu_milli > have.cpu_milli:
         return f"needs {shape.cpu_milli / 1000:g} CPU, {have.cpu_milli / 1000:g} allocatable"

@@ -83,7 +83,7 @@ def roomy(shape: PodShape, resource: str, devices: Sequence[int], slices: Mappin
         return False
     if shape.near is not None and are_ports_taken(free.ports, shape.near.ports):
         return False
-    rest = dict(free.other)
+    rest = {**slices, **dict(free.other)}
     limited = [(name, amount) for name, amount in shape.other if name in rest or not name.startswith(ATTACHABLE)]
     asked = ((shape.cpu_milli, free.cpu_milli), (shape.memory, free.memory), (shape.ephemeral, free.ephemeral))
     others = tuple((amount, rest.get(name, 0)) for name, amount in limited)

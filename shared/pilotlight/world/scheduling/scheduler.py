@@ -247,6 +247,7 @@ class Scheduler:
             node.devices[index] += gpu.milli
         if not devices:
             node.slices[gpu.resource] += gpu.count
+        _move_parts(node, demand.shape, 1)
         node.free = room_after_move(node.free, demand.shape, 1)
         node.unsaid = _moved(node.unsaid, demand.shape, -1)
         node.groups.subtract(_groups(demand.shape))
@@ -269,6 +270,12 @@ def _used_share(room: Room) -> float:
     return (total - sum(room.devices)) / total if total else 0.0
 
 
+def _move_parts(node: WorldNode, shape: PodShape, sign: int) -> None:
+    for name, amount in shape.other:
+        if name in node.slices:
+            node.slices[name] += sign * amount
+
+
 def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
     node.free = room_after_move(node.free, shape, -1)
     node.unsaid = _moved(node.unsaid, shape, 1)
@@ -276,6 +283,7 @@ def _occupy(node: WorldNode, shape: PodShape) -> tuple[int, ...]:
     devices = pick_devices(shape.gpu, node.machine.resource, node.devices) or ()
     if not devices:
         node.slices[shape.gpu.resource] -= shape.gpu.count
+    _move_parts(node, shape, -1)
     for index in devices:
         node.devices[index] -= shape.gpu.milli
     return devices

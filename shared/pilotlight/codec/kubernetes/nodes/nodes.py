@@ -1,6 +1,7 @@
 """Nodes to facts: what is free on each, what is on it, and what would stop its drain."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -277,11 +278,11 @@ def _held(asked: Asked, resource: str, count: int) -> GpuRequest:
 
 
 def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[str, int]:
-    used: dict[str, int] = {}
+    used = Counter[str]()
     for asked in holding:
         if asked.gpu:
-            used[asked.gpu.resource] = used.get(asked.gpu.resource, 0) + asked.gpu.count
-    return {name: max(0, count - used.get(name, 0)) for name, count in slices.items()}
+            used.update({asked.gpu.resource: asked.gpu.count, **dict(other_resources(asked.request, asked.gpu))})
+    return {name: max(0, count - used[name]) for name, count in slices.items()}
 
 
 def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -> tuple[tuple[str, int], ...]:

@@ -116,7 +116,7 @@ def resource_names(spec: PodSpec) -> set[str]:
 
 
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
-    """The GPUs in a request, or None when it has none.
+    """The GPUs in a request, or None when it has none: whole ones, or of several MIG profiles the first by name.
 
     ``share`` is the gpu-share annotation: a part of one device; of a pod that asks for one the scheduler counts it
     whole. Raises Unreadable for accelerators that are unknown,
@@ -124,22 +124,24 @@ def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None
     """
     asked = {name: amount for name, amount in request.items() if amount and _is_device(name)}
     known = [name for name in asked if is_gpu(name)]
+    whole = [name for name in known if name in WHOLE_DEVICES]
     unknown = sorted(asked.keys() - set(known))
     if unknown and not known and (share or any(map(_looks_like_accelerator, unknown))):
         raise Unreadable("unknown-device", f"asks for {', '.join(unknown)}, a device Pilotlight cannot buy")
-    if len(known) > 1:
+    if len(known) > 1 and (share is not None or len(whole) > 1):
         raise Unreadable("mixed-devices", f"asks for {' and '.join(sorted(known))} at once: no node type offers both")
     if share is not None:
         return _shared(share, asked)
     if not known:
         return None
-    resource = known[0]
-    amount = asked[resource]
-    if amount != int(amount):
-        raise Unreadable("bad-quantity", f"asks for {amount} {resource}: devices come whole")
-    if not bounds.DEVICES.takes(amount):
-        raise Unreadable("bad-quantity", f"asks for {amount} {resource}: no node has that many")
-    return GpuRequest(count=int(amount), resource=resource)
+    for resource in known:
+        amount = asked[resource]
+        if amount != int(amount):
+            raise Unreadable("bad-quantity", f"asks for {amount} {resource}: devices come whole")
+        if not bounds.DEVICES.takes(amount):
+            raise Unreadable("bad-quantity", f"asks for {amount} {resource}: no node has that many")
+    main = whole[0] if whole else min(known)
+    return GpuRequest(count=int(asked[main]), resource=main)
 
 
 def other_resources(request: Request, gpu: GpuRequest | None) -> tuple[tuple[str, int], ...]:
