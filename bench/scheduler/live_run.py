@@ -25,10 +25,10 @@ from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING, Api, Missing
 from pilotlight.codec.catalog_file import read_catalog
+from pilotlight.codec.events import encode
 from pilotlight.codec.kubernetes.nodes.nodes import NOT_READY
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.place.homes import BIRTH_TAINT
@@ -80,7 +80,7 @@ class Figures:
     @property
     def missed(self) -> bool:
         """True where homes do not hold what they are to."""
-        late = self.events and self.after_ready_s > MOST_AFTER_S
+        late = self.after_ready_s > MOST_AFTER_S
         return self.placement == "homes" and (self.ratio > MOST_RATIO or late or self.unused > 0 or not self.bound_s)
 
 
@@ -203,10 +203,13 @@ class Live:
         if self.one.events:
             self.over.wait(tick_s)
         while not self.over.is_set():
-            with self._noted():
-                reconcile(app.deps, Tick(cluster=self.mark, identity=f"t{n}"))
+            due = time.monotonic() + tick_s
+            body = encode(Tick(cluster=self.mark, what="reconcile", identity=f"t{n}"), id=f"t{n}")
+            answer = app.receive("capacity_reconcile", body, {})
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                self.errors.append(str(answer.body))
             n += 1
-            self.over.wait(tick_s)
+            self.over.wait(max(0.0, due - time.monotonic()))
 
     def _deliver(self, app: App) -> None:
         while not self.over.is_set():
@@ -214,13 +217,6 @@ class Live:
                 answer = app.receive("pod_pending", self.events.get(timeout=0.5), {"content-type": "application/json"})
                 if answer.status >= HTTPStatus.BAD_REQUEST:
                     self.errors.append(str(answer.body))
-
-    @contextmanager
-    def _noted(self) -> Iterator[None]:
-        try:
-            yield
-        except PilotlightError as error:
-            self.errors.append(f"{type(error).__name__}: {error}")
 
 
 @contextmanager

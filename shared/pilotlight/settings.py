@@ -14,6 +14,7 @@ PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: 
                        ``policy``, ``token_env``, ``role_arn`` (acts on its account of AWS). With PILOTLIGHT_CLUSTER
                        too: that one of them alone
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
+PILOTLIGHT_WATCH_S     seconds that a tick goes on looking for nodes on their way to homed pools (58)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
 PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``firestore:PROJECT/DATABASE/COLLECTION``
 PILOTLIGHT_ALERTS      where alerts on their way lie, if not in PILOTLIGHT_STATE; written in the same way
@@ -102,6 +103,7 @@ EVERY_CLUSTER = "*"
 TOKEN_ENV = "CIVO_TOKEN"
 WAIT_S: Seconds = 45.0
 """Below the minute after which schedulers and functions give a request up, and tick again."""
+WATCH_S: Seconds = 58.0  # Until the next tick, where one comes each minute.
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
@@ -130,6 +132,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     role_arn: str = ""  # Role of its own account at AWS; empty: the deployment's.
     clusters: Mapping[str, ClusterSettings] = {}  # Many clusters instead, by name.
     wait_s: Seconds = WAIT_S  # Seconds that an event for every cluster waits for the slowest.
+    watch_s: Seconds = WATCH_S  # Seconds that a tick goes on looking for nodes on their way to homed pools.
     world: str = ""  # Address of a world outside this process; empty: none.
     state: str = "sqlite:.pilotlight/state.db"  # Address of the state.
     alerts: str = ""  # Address of alerts on their way; empty: the state.
@@ -159,7 +162,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             api=environ.get("PILOTLIGHT_API", ""),
             pools=environ.get("PILOTLIGHT_POOLS", ""),
             clusters=clusters,
-            wait_s=_wait_s(environ.get("PILOTLIGHT_WAIT_S", "")),
+            wait_s=_seconds(environ.get("PILOTLIGHT_WAIT_S") or f"{WAIT_S}", "PILOTLIGHT_WAIT_S"),
+            watch_s=_seconds(environ.get("PILOTLIGHT_WATCH_S") or f"{WATCH_S}", "PILOTLIGHT_WATCH_S"),
             world=environ.get("PILOTLIGHT_WORLD", ""),
             state=environ.get("PILOTLIGHT_STATE") or f"sqlite:{home / 'state.db'}",
             alerts=environ.get("PILOTLIGHT_ALERTS", ""),
@@ -253,13 +257,13 @@ def _mode(text: str) -> Mode:
     raise BadInput(f"PILOTLIGHT_MODE is {text!r}: use one of {', '.join(MODES)}")
 
 
-def _wait_s(text: str) -> Seconds:
+def _seconds(text: str, name: str) -> Seconds:
     try:
-        seconds = float(text or WAIT_S)
+        seconds = float(text)
     except ValueError:
-        seconds = 0.0
+        seconds = -1.0
     if not 0 < seconds <= 3600:
-        raise BadInput(f"PILOTLIGHT_WAIT_S is {text!r}: use seconds above 0, up to 3600")
+        raise BadInput(f"{name} is {text!r}: use seconds above 0, up to 3600")
     return seconds
 
 

@@ -96,6 +96,7 @@ locals {
     PILOTLIGHT_TOKEN   = "it is shown by the command line alone"
     PILOTLIGHT_TOKENS  = "nothing is posted to a Lambda: its queues' policies say who may send"
     PILOTLIGHT_WAIT_S  = "ticks name one cluster each"
+    PILOTLIGHT_WATCH_S = "a Lambda knows how much time it has left"
     PILOTLIGHT_WORLD   = "a deployment has a real cluster"
   }
 

@@ -29,7 +29,7 @@ def take(house: House, function: Function, event: Any, left_s: Callable[[], Seco
     if records:
         back = [{"itemIdentifier": record["messageId"]} for record in _back(house, function, records, left_s)]
         return {"batchItemFailures": back}
-    answer = receive(house, function, msgspec.json.encode(event), {})
+    answer = receive(house, function, msgspec.json.encode(event), {}, spare_s=left_s() - ENOUGH_S)
     if answer.status >= 500:
         raise Failed(msgspec.json.encode(answer.body).decode())
     return answer.body
@@ -53,11 +53,12 @@ def _back(
     """
     statuses: dict[str, int] = {}
     held: set[str] = set()
+    spare_s = left_s() - ENOUGH_S if len(records) == 1 else 0.0
     for n, record in enumerate(records):
         body, group = record["body"], record.get("attributes", {}).get("MessageGroupId", "")
         if group not in held and (not n or left_s() >= ENOUGH_S):
             if body not in statuses:
-                statuses[body] = receive(house, function, msgspec.json.encode(record), {}).status
+                statuses[body] = receive(house, function, msgspec.json.encode(record), {}, spare_s=spare_s).status
             if statuses[body] < 500:
                 continue
         if group:

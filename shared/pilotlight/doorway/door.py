@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 
 import msgspec
 
@@ -34,6 +35,7 @@ from pilotlight.facts.messages import (
 )
 from pilotlight.flow.deps import Answer
 from pilotlight.settings import EVERY_CLUSTER
+from pilotlight.units import Seconds
 
 NOT_SET_UP = "not set up: "
 
@@ -50,9 +52,15 @@ _log = logging.getLogger(LOGGER)
 
 
 def receive(
-    house: House, function: Function, body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
+    house: House,
+    function: Function,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    dryrun: bool = False,
+    spare_s: Seconds = inf,
 ) -> Response:
-    """Answer one request to a function. Never raises.
+    """Answer one request to a function. Never raises. ``spare_s``: so long its answer may wait for what joins.
 
     ``dryrun`` decides and answers, and changes nothing, not even the state. The header
     ``x-pilotlight-dryrun: true`` and ``dryrun`` on the event ask for it too.
@@ -71,6 +79,8 @@ def receive(
         deliveries = _read(request)
     except Reject as error:
         return refuse(request, error)
+    if len(deliveries) == 1:
+        request = replace(request, watch_s=min(spare_s, house.settings.watch_s))
     answers = list(_each(request, deliveries))
     if len(answers) == 1:
         return answers[0]
@@ -139,6 +149,7 @@ def _abreast(request: Request, message: Message, clusters: Sequence[str]) -> Res
     """Every cluster's answer by its name: one that fails or hangs never delays another."""
     from pilotlight.flow.abreast import abreast
 
+    request = replace(request, watch_s=0.0)
     work = {name: partial(_at, request, message, name) for name in clusters}
     found = abreast(work, request.house.settings.wait_s)
     answers = {name: answer_failure(each) if isinstance(each, Exception) else each for name, each in found.items()}

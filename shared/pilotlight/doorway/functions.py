@@ -23,6 +23,7 @@ from pilotlight.facts.messages import (
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.settings import Settings
+from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.doorway.blame import Suspects
@@ -87,13 +88,17 @@ class House(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request to a function: its body and headers, and the deployment that it came to."""
+    """One request to a function: its body and headers, and the deployment that it came to.
+
+    ``watch_s``: so long a tick may wait for nodes that join; 0 where others wait for its answer.
+    """
 
     house: House
     function: Function
     body: bytes
     headers: Mapping[str, str]
     dryrun: bool
+    watch_s: Seconds = 0.0
     suspects: "Suspects | None" = None
 
     @property
@@ -141,7 +146,12 @@ def run(request: Request, message: Message) -> Answer:
         case "capacity_reconcile", Tick(what="reconcile"):
             from pilotlight.flow.reconcile import reconcile
 
-            return reconcile(request.deps, message, dry_run=request.dryrun)
+            answer = reconcile(request.deps, message, dry_run=request.dryrun)
+            if request.dryrun or request.watch_s <= 0 or not request.deps.policy.homed:
+                return answer
+            from pilotlight.flow.homes_watch import watch
+
+            return watch(request.deps, message, answer, request.watch_s)
         case "spot_interruption", InterruptionNotice():
             from pilotlight.flow.interruption.interrupt import interrupt
 

@@ -1,6 +1,6 @@
 """A Kubernetes cluster as the flows see it, with the telemetry of its GPUs and the queues of work for it."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pilotlight.units import Seconds
@@ -104,6 +104,15 @@ class WideCluster(Cluster, Protocol):
     """A cluster that takes several writes at once."""
 
     at_once: int
+
+
+@runtime_checkable
+class HomingCluster(Cluster, Protocol):
+    """A cluster that can say without a whole look which nodes wait for their homes."""
+
+    def without_home(self) -> "Set[str]":
+        """Names of the nodes that still have the home taint they were born with."""
+        ...
 
 
 @runtime_checkable

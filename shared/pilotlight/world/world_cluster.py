@@ -1,7 +1,7 @@
 """The world's cluster behind the Cluster port."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
@@ -67,6 +67,9 @@ class WorldCluster:
         with self._world.call("name_home"):
             if self._node(node).home == NEW_HOME:
                 self._world.set_home(node, home)
+
+    def without_home(self) -> Set[str]:
+        return {node.id for node in self._world.nodes.values() if node.joined and node.home == NEW_HOME}
 
     def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
         with self._world.call("tolerate"):

@@ -275,3 +275,13 @@ def test_a_policy_without_homes_asks_for_no_proof(server: ApiServer) -> None:
     api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda _: None)
     assert KubernetesCluster(api, POLICY, VirtualClock(NOW)).observe().limited
     assert server.lines("PATCH") == []
+
+
+def test_nodes_without_a_home_are_those_with_the_taint_of_their_birth(
+    server: ApiServer, cluster: KubernetesCluster
+) -> None:
+    """One that has its home, and one of an open pool, wait for nothing."""
+    server.add(homed("settled", {**NEW, "value": "h-0"}), node("open"))
+    assert cluster.without_home() == {"n"}
+    cluster.name_home("n", "h-1")
+    assert cluster.without_home() == set()

@@ -11,11 +11,6 @@ import pytest
 
 from fleet import PILOTLIGHT, children, fleet, free_port, until
 from pilotlight.adapters.state.dynamodb import DynamoDBState
-from pilotlight.facts.capacity import Taint
-from pilotlight.facts.nodes.pool_state import InFlight
-from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow.records import ledger
 from pilotlight.flow.records.ledger import filed_records
 from pilotlight.ports.state import State
 from pilotlight.settings import Settings
@@ -123,25 +118,3 @@ def test_one_worker_ticks_in_each_interval(tmp_path: Path, clock: VirtualClock) 
     assert [tick_if_due(worker, 60) for worker in (first, second, first)] == [True, False, False]
     clock.advance(61)
     assert [tick_if_due(worker, 60) for worker in (second, first)] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("taints", "buys", "ticks"),
-    [((BIRTH_TAINT,), True, True), ((BIRTH_TAINT,), False, False), ((), True, False)],
-    ids=["homed, and a node is on its way", "homed, and none is", "open to all"],
-)
-def test_a_node_on_its_way_is_looked_for_sooner(
-    tmp_path: Path, clock: VirtualClock, taints: tuple[Taint, ...], buys: bool, ticks: bool
-) -> None:
-    """While a purchase is on its way to a homed pool one worker ticks each ten seconds, for no event may tell of it."""
-    policy = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", max=3, taints=taints)})
-    settings = Settings(state=f"sqlite:{tmp_path / 'state.db'}", outbox="memory:")
-    first, second = (app(settings, clock=clock, policy=policy) for _ in range(2))
-    assert tick_if_due(first, 60)
-    if buys:
-        entry = InFlight(
-            decision="d", offering="t4", pool="t4", count=1, requested_at=clock.now(), ready_by=clock.now(), demands=()
-        )
-        ledger.write_flight(first.deps.state, ledger.flight_name(first.deps.name, "d", 0), entry)
-    clock.advance(11)
-    assert [tick_if_due(worker, 60) for worker in (second, first)] == [ticks, False]

@@ -125,6 +125,7 @@ locals {
     PILOTLIGHT_TELEMETRY = local.settings.telemetry
     PILOTLIGHT_OUTBOX    = "pubsub:${local.settings.project}/${local.prefix}"
     PILOTLIGHT_MODE      = "advise"
+    PILOTLIGHT_WATCH_S   = tostring(min(58, local.settings.functions.timeout_s - 15))
   }
   left_out = {
     PILOTLIGHT_API     = "each cluster's is in PILOTLIGHT_CLUSTERS"

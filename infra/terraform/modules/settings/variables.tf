@@ -68,7 +68,7 @@ variable "google" {
     # perimeter; ALLOW_INTERNAL_AND_GCLB lets a load balancer of yours in.
     functions = optional(object({
       memory        = optional(string, "512Mi")
-      timeout_s     = optional(number, 60)
+      timeout_s     = optional(number, 75)
       min_instances = optional(number, 0)
       max_instances = optional(number, 3)
       concurrency   = optional(number, 8)
@@ -129,7 +129,7 @@ variable "aws" {
     # Size and patience of the functions. A busy deployment raises max_instances. bundles: the folder that `make package` writes.
     functions = optional(object({
       memory_mb     = optional(number, 512)
-      timeout_s     = optional(number, 60)
+      timeout_s     = optional(number, 75)
       max_instances = optional(number, 3)
       bundles       = optional(string, "../../../../build")
     }), {})

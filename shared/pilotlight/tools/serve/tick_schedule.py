@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 LOOK_EVERY_S: Seconds = 0.5
 """How often, by the wall's clock, a worker looks whether a tick is due."""
 
-HOMES_EVERY_S: Seconds = 10.0
-"""How often there is a tick while nodes are on their way to homed pools: each waits for its name until a look."""
-
 RESCUE_EVERY_S: Seconds = 0.25
 """How often interruptions are carried on: seconds count in them, also of a clock that runs sixty times as fast."""
 
@@ -55,8 +52,7 @@ def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> bool
 
     Who puts the mark ticks; it ends with the interval, whatever became of its worker.
     """
-    sooner = what == "reconcile" and tick_s > HOMES_EVERY_S
-    if not _begins(app, f"{app.deps.name}/{what}", tick_s) and not (sooner and _awaits_homes(app)):
+    if not _begins(app, f"{app.deps.name}/{what}", tick_s):
         return False
     _tick(app, what)
     return True
@@ -71,18 +67,6 @@ def _begins(app: "App", name: str, for_s: Seconds) -> bool:
     except Conflict:
         return False
     return True
-
-
-def _awaits_homes(app: "App") -> bool:
-    """True once in ``HOMES_EVERY_S`` while a purchase is on its way where nodes have homes."""
-    from pilotlight.flow.records.ledger import in_flight
-
-    deps = app.deps
-    return (
-        bool(deps.policy.homed)
-        and _begins(app, f"{deps.name}/homes", HOMES_EVERY_S)
-        and bool(in_flight(deps.state, deps.name))
-    )
 
 
 def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) -> None:

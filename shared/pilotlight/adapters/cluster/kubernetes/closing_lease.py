@@ -7,15 +7,17 @@ node opened.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from pilotlight import typed_json
+from pilotlight.adapters.cluster.kubernetes.listing import NODES, Lists
 from pilotlight.adapters.cluster.kubernetes.reads import Found
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.companions import DaemonSet
+from pilotlight.codec.kubernetes.pages import ListOf
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.pod_placement import homes, pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods.pods import other_demand
@@ -23,9 +25,10 @@ from pilotlight.codec.kubernetes.pods.requests import read_request
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, Wire
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Forbidden
-from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.capacity import ClusterView, Taint
 from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.labels import HOME, NODE_NAME, WATCHED_AT
+from pilotlight.facts.place.homes import has_home_taint
 from pilotlight.facts.policy import Policy
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/pilotlight/leases/pilotlight-placement"
@@ -41,13 +44,32 @@ class _Lease(Wire, frozen=True):
     metadata: Metadata
 
 
+class _Name(Wire, frozen=True):
+    name: str
+
+
+class _Taints(Wire, frozen=True):
+    taints: tuple[Taint, ...] = ()
+
+
+class _BornNode(Wire, frozen=True):
+    metadata: _Name
+    spec: _Taints = _Taints()
+
+
 _LEASE = typed_json.decoder(_Lease)
+_BORN = typed_json.decoder(ListOf[_BornNode])
 
 
 def beat(api: Api, now: datetime) -> None:
     """Renew the Lease. Raises ``Missing``, or ``Forbidden``."""
     spec = {"holderIdentity": "pilotlight", "renewTime": lease_time(now)}
     api.ask("PATCH", LEASE, NOTHING, {"spec": spec}, MERGE_PATCH)
+
+
+def born_nodes(api: Api) -> Set[str]:
+    """Names of the nodes that still have the home taint they were born with."""
+    return {node.metadata.name for node in Lists(api).all(NODES, _BORN) if has_home_taint(node.spec.taints)}
 
 
 def has_watchman(api: Api, now: datetime) -> bool:

@@ -1,7 +1,7 @@
 """The Cluster port of a real cluster."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -96,6 +96,9 @@ class KubernetesCluster:
 
     def name_home(self, node: str, home: str) -> None:
         writes.name_home(self._api, node, home)
+
+    def without_home(self) -> Set[str]:
+        return closing_lease.born_nodes(self._api)
 
     def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
         pod_tolerations.tolerate(self._api, namespace, pod, uid, home)
