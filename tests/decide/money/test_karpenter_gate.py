@@ -100,6 +100,7 @@ def _claim(name: str, **traits: Any) -> GateClaim:
     return GateClaim(name=name, **{"gpus": 8, "node": name, **traits})
 
 
+INIT: dict[str, Any] = {"labels": {"karpenter.sh/initialized": "true"}}
 COUNTS = [
     ("a node that is there is counted, and its budget holds it", [_claim("n")], [_node("n")], 0, Count(8, 0)),
     ("a claim without a node is counted, and nobody holds for it", [_claim("n")], [], 0, Count(8, 1)),
@@ -115,6 +116,11 @@ COUNTS = [
      [_node("n"), _node("m")], 1, Count(16, 1)),
     ("no more are replaced than there are", [_claim("n")], [_node("n")], 10, Count(8, 1)),
     ("what drains is not replaced by drift", [_claim("n", going=True)], [_node("n")], 10, Count(0, 0)),
+    ("GPUs that are lost open no node while they are fewer than one has",
+     [_claim("n"), _claim("m")], [_node("n", 5, **INIT), _node("m", 4, **INIT)], 0, Count(16, 0)),
+    ("as many as a node has do: so many are counted less",
+     [_claim("n"), _claim("m")], [_node("n", 4, **INIT), _node("m", 4, **INIT)], 0, Count(8, 0)),
+    ("a node that has not begun counts as its claim says", [_claim("n")], [_node("n", 0)], 0, Count(8, 0)),
 ]  # fmt: skip
 
 
@@ -126,7 +132,6 @@ def test_what_karpenter_counts(claims: list[GateClaim], nodes: list[Node], surge
 
 
 GOOD: dict[str, Any] = {"types": ("p4d",), "capacity_types": ("on-demand",)}
-INIT: dict[str, Any] = {"labels": {"karpenter.sh/initialized": "true"}}
 REFUSALS = [
     ("one type at one price is opened", {}, [_node("n", **INIT)], ""),
     ("a static NodePool takes no such limit", {"static": True}, [], "it is static"),

@@ -71,8 +71,11 @@ def _in_turn(shares: Sequence[PoolShare], meter: str, dollars: Decimal) -> dict[
 
 
 def count_gpus(state: GateState, nodes: Mapping[str, Node], now: datetime) -> Count:
-    """The GPUs that Karpenter goes on counting, and the nodes that cost, or may, and are held for by nobody."""
-    gpus = owed = stay = 0
+    """The GPUs that Karpenter goes on counting, and the nodes that cost, or may, and are held for by nobody.
+
+    Of an initialised node Karpenter counts what its plugin shows: what many of them lack together may open a node more.
+    """
+    gpus = owed = stay = lack = each = 0
     for claim in state.claims:
         node = nodes.get(claim.node)
         owed += node is None
@@ -80,8 +83,11 @@ def count_gpus(state: GateState, nodes: Mapping[str, Node], now: datetime) -> Co
         if claim.going or marked or (claim.ends_at is not None and claim.ends_at <= now + AHEAD):
             continue
         stay += 1
-        gpus += claim.gpus or 0
-    return Count(gpus, owed + min(state.surge, stay))
+        has = claim.gpus or 0
+        gpus, each = gpus + has, max(each, has)
+        if node is not None and node.labels.get(INITIALIZED) == "true":
+            lack += max(0, has - node.gpus)
+    return Count(gpus - (lack // each * each if each else 0), owed + min(state.surge, stay))
 
 
 def open_nodes(state: GateState, count: Count, gpus: int) -> int:

@@ -110,7 +110,9 @@ class _Keeper:
         free = {key: meter.limit - before - taken.get(key, Decimal(0)) for key, (meter, before) in self.meters.items()}
         nodes = split([self._share(gate) for gate in self.gates], free)
         for gate in self.gates:
-            _take(taken, gate, open_nodes(self._limited(gate, nodes[gate.pool]), gate.seen, gate.gpus))
+            # A limit that sinks frees nothing yet: Karpenter may be buying within what stood a moment ago.
+            stood, stands = gate.state, self._limited(gate, nodes[gate.pool])
+            _take(taken, gate, max(open_nodes(each, gate.seen, gate.gpus) for each in (stood, stands)))
         return KeptGates(_told(self.snapshot, self.findings), self._without(taken), tuple(self.did))
 
     def _share(self, gate: _Gate) -> PoolShare:
