@@ -10,6 +10,7 @@ import msgspec
 
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.money.budgets import Terms
+from pilotlight.facts.money.gates import GateLimit
 from pilotlight.facts.offers.paid_capacity import PaidIdle
 from pilotlight.facts.place.homes import NO_HOMES, HomePlan
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
@@ -132,6 +133,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     counted_to: datetime | None = None  # Creation of the youngest pod in ``demands``.
     paid_idle: tuple[PaidIdle, ...] = ()  # What is paid for and would still be unused.
     again: tuple[Again, ...] = ()  # Reasons why it was made anew; until that is done, reasons to ask for.
+    gates: tuple[GateLimit, ...] = ()  # Limits of Karpenter's NodePools. Previews alone have them.
 
     @property
     def releases(self) -> tuple[NodeVerdict, ...]:

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from pilotlight.decide.money.budget_limits import terms
 from pilotlight.decide.money.karpenter_gate import (
     DISRUPTED,
     Count,
     PoolShare,
+    as_in_pool,
     count_gpus,
     most_nodes,
     open_nodes,
@@ -20,7 +23,7 @@ from pilotlight.decide.money.karpenter_gate import (
 )
 from pilotlight.facts.capacity import Node, Offering, Taint
 from pilotlight.facts.money.gates import GateClaim, GateState
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.policy import DEFAULT_CLASSES, Claims, ClassPolicy, Policy, PoolPolicy
 
 NOW = datetime(2026, 11, 28, 8, 0, tzinfo=UTC)
 RULES = PoolPolicy(cluster_pool="karpenter:gpu", instance_type="p4d", max=10)
@@ -166,3 +169,37 @@ def test_no_limit_passes_its_owners(cap: int | None, found: int) -> None:
     """The limit from before ours, and the policy's max, bound ours."""
     state = GateState(nodepool="gpu", cap=cap, claims=(_claim("n"),))
     assert most_nodes(state, RULES, Count(8, 0), 8) == found
+
+
+DAY = 86_400
+RUNS = [
+    ("every class may come: the longest of all", {}, {}, {}, 7 * DAY),
+    ("serving is for other models", {"serving": {"gpu_models": ("L4",)}}, {}, {}, DAY),
+    ("serving never runs on spot, and the others do here",
+     {name: {"capacity_types": ("spot",)} for name in DEFAULT_CLASSES}, {"capacity_type": "spot"}, {}, DAY),
+    ("a class that falls back to on demand may come",
+     {"serving": {"capacity_types": ("spot",), "fallback": "allow", "max_runtime": 9 * DAY}}, {}, {}, 9 * DAY),
+    ("what needs more memory does not come", {"serving": {"min_gpu_memory": 80}}, {}, {}, DAY),
+    ("no namespace may claim serving", {}, {}, {"*": ("training",), "ml": ("batch",)}, DAY),
+    ("a namespace without an entry may claim anything", {}, {}, {"ml": ("batch",)}, 7 * DAY),
+    ("one entry lets anything", {}, {}, {"*": None}, 7 * DAY),
+    ("nobody may: then as if all might", {name: {"gpu_models": ("L4",)} for name in DEFAULT_CLASSES}, {}, {}, 7 * DAY),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("classes", "offer", "claims", "run_s"), [r[1:] for r in RUNS], ids=[r[0] for r in RUNS])
+def test_a_node_is_held_for_the_longest_run_that_may_come(
+    classes: dict[Any, dict[str, Any]], offer: dict[str, Any], claims: dict[str, Any], run_s: int
+) -> None:
+    """Classes that the policy keeps off a pool say nothing of what a node of it may cost."""
+    of = {name: replace(DEFAULT_CLASSES[name], **rules) for name, rules in classes.items()}
+    may = {space: Claims(classes=named) for space, named in claims.items()}
+    policy = as_in_pool(Policy(version=1, pools={"gpu": RULES}, classes=of, claims=may), replace(OFFER, **offer))
+    assert terms(OFFER, policy, workload_class=None, team="").run_s == run_s
+
+
+def test_a_hold_goes_by_stretches_where_all_that_may_come_can_be_stopped() -> None:
+    """Serving, which may not be stopped, is for other models: it keeps no hold whole here."""
+    moves = {name: ClassPolicy(may_move=("hard-cap",)) for name in DEFAULT_CLASSES if name != "serving"}
+    policy = Policy(version=1, pools={"gpu": RULES}, classes={**moves, "serving": ClassPolicy(gpu_models=("L4",))})
+    assert terms(OFFER, as_in_pool(policy, OFFER), workload_class=None, team="").stretch_s == 4 * 3600

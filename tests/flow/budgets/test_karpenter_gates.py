@@ -14,11 +14,13 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.pools.karpenter import KarpenterPools
+from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.limits.brakes import Pause
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, PoolPolicy
 from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.state_schema.cluster_records import PAUSE
@@ -110,6 +112,34 @@ def test_nothing_is_written_where_pilotlight_only_advises(server: ApiServer) -> 
     assert said.startswith("would set NodePool gpu: limit of nvidia.com/gpu none -> 24: 0 are there")
     assert site.karpenter.limit("gpu") is None
     assert server.lines("PATCH") == []
+
+
+def test_a_preview_says_each_limit_and_writes_none(server: ApiServer) -> None:
+    """Limit now and then, a node's dollars, and why; a plan of ours leaves the dollars behind it alone."""
+    own = PoolPolicy(instance_type="one", max=40)
+    site = Site(server, 3, pools={"gpu": GATED, "own": own})
+    site.karpenter.pool("gpu", "eight", limit="64")
+    for n in range(20):
+        site.pod(f"p{n}")
+    plan = preview(site.deps, releases=True)[1]
+    (gate,) = plan.gates
+    assert (gate.pool, gate.now, gate.limit) == ("gpu", "64", 24)
+    assert gate.why == "0 are there, and budgets have room for 3 more nodes"
+    assert NODE - 20 < gate.usd_a_node < NODE
+    assert sum(buy.count for buy in plan.buys) == 17
+    assert server.lines("PATCH") == []
+
+
+def test_a_preview_without_memory_pays_for_what_runs(server: ApiServer) -> None:
+    """Nodes that nothing is held for in its state take their dollars all the same: the limit is that of a tick."""
+    site = Site(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    site.karpenter.launch("gpu", 2)
+    site.karpenter.register("gpu")
+    site.tick()
+    for deps in (site.deps, replace(site.deps, state=MemoryState(site.deps.clock))):
+        assert [gate.limit for gate in preview(deps, releases=True)[1].gates] == [24]
 
 
 def test_without_dollars_the_pool_is_closed(server: ApiServer) -> None:

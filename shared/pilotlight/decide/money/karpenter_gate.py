@@ -1,10 +1,10 @@
 """Limits of GPUs for Karpenter's NodePools, made of dollars: what Karpenter counts, and further nodes with a budget.
 
 A limit is the GPUs that Karpenter counts, and those of as many whole nodes as every hard budget has room for. A node
-takes of a budget what a node that is bought for work nobody knows yet would be held for. Karpenter checks a limit
-against its own count: claims that are being deleted are not in it while they drain and bill, and a replacement runs
-beside its old node (kubernetes-sigs/karpenter, ``pkg/controllers/state``). So dollars are kept for both, and what will
-expire is taken for uncounted ahead of time.
+takes of a budget what it would be held for with the longest run of the classes that may use it. Karpenter checks a
+limit against its own count: claims that are being deleted are not in it while they drain and bill, and a replacement
+runs beside its old node (kubernetes-sigs/karpenter, ``pkg/controllers/state``). So dollars are kept for both, and what
+will expire is taken for uncounted ahead of time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,13 @@ from decimal import Decimal
 from heapq import heapify, heapreplace
 from typing import NamedTuple
 
+import msgspec
+
+from pilotlight.decide.offers.selection import allows
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.gates import GateState
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.workload import WorkloadClass
 
 AHEAD = timedelta(minutes=5)
 """A claim that expires within so long counts as gone: Karpenter frees its GPUs at once, we look once a minute."""
@@ -68,6 +72,30 @@ def _in_turn(shares: Sequence[PoolShare], meter: str, dollars: Decimal) -> dict[
         if turns[0][0].is_infinite():
             break
     return given
+
+
+def as_in_pool(policy: Policy, offering: Offering) -> Policy:
+    """The policy as if each class had the rules of one that may use an offering: of the longest run that such one has.
+
+    A class may not whose capacity types, listed models or least memory rule it out, or that no namespace may claim.
+    """
+    found = [name for name in DEFAULT_CLASSES if _may_use(name, policy.of_class(name), offering)]
+    claimed = {name for claims in policy.claims.values() for name in claims.classes or DEFAULT_CLASSES}
+    if "*" in policy.claims:  # Every namespace has an entry.
+        found = [name for name in found if name in claimed]
+    longest = max(found or DEFAULT_CLASSES, key=lambda name: policy.of_class(name).longest_run_s)
+    classes = {name: policy.of_class(name if name in found else longest) for name in DEFAULT_CLASSES}
+    return msgspec.structs.replace(policy, classes=classes)
+
+
+def _may_use(name: WorkloadClass, rules: ClassPolicy, offering: Offering) -> bool:
+    kind, models = offering.capacity_type, rules.gpu_models
+    return (
+        (allows(rules, kind) or (rules.fallback == "allow" and kind == "on-demand"))
+        and not (kind == "spot" and name == "serving")
+        and (not isinstance(models, tuple) or offering.gpu_model in models)
+        and offering.gpu_memory_gib >= rules.min_gpu_memory
+    )
 
 
 def count_gpus(state: GateState, nodes: Mapping[str, Node], now: datetime) -> Count:

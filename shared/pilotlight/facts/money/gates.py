@@ -1,10 +1,12 @@
 """NodePools of Karpenter whose limit of GPUs is kept by budgets: what is read of one and of the claims that it made."""
 
 from datetime import datetime
+from decimal import Decimal
 
 import msgspec
 
 from pilotlight.facts.workload import NVIDIA
+from pilotlight.units import Usd
 
 GATE = "karpenter:"
 """What a pool's ``cluster_pool`` begins with that is a NodePool; its name follows."""
@@ -40,3 +42,14 @@ class GateState(msgspec.Struct, frozen=True, kw_only=True):
     surge: int = 0  # Nodes that it may replace at once, each beside its old one.
     claims: tuple[GateClaim, ...] = ()  # What it asked for.
     unread: str = ""  # What of it cannot be read.
+
+
+class GateLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """A gated pool's limit: as it stands, as budgets would have it, and why."""
+
+    pool: str  # The policy's pool.
+    nodepool: str  # Karpenter's name of it.
+    now: str = ""  # Limit of GPUs as it is written; empty: none.
+    limit: int | None = None  # GPUs that budgets have room for; None: no limit is set.
+    usd_a_node: Usd = Decimal(0)  # Dollars that a further node is held for.
+    why: str  # What it comes of, or why it is not set.

@@ -15,15 +15,26 @@ from msgspec.structs import replace
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.budget_limits import terms
-from pilotlight.decide.money.karpenter_gate import Count, PoolShare, count_gpus, most_nodes, open_nodes, refusal, split
+from pilotlight.decide.money.karpenter_gate import (
+    Count,
+    PoolShare,
+    as_in_pool,
+    count_gpus,
+    most_nodes,
+    open_nodes,
+    refusal,
+    split,
+)
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.money.budgets import Balance, Meter, Money
-from pilotlight.facts.money.gates import LIMITED, GateState
+from pilotlight.facts.money.gates import LIMITED, GateLimit, GateState
 from pilotlight.facts.workload import Finding
+from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.cluster import GatedCluster
+from pilotlight.units import Usd, per_hour
 
 _log = logging.getLogger("pilotlight.gates")
 
@@ -36,11 +47,12 @@ REVERTED = (
 
 
 class KeptGates(NamedTuple):
-    """The look, what budgets leave beside all that Karpenter may light, and what was done."""
+    """The look, what budgets leave beside all that Karpenter may light, what was done, and each limit."""
 
     snapshot: Snapshot
     money: Money
     did: tuple[str, ...] = ()
+    limits: tuple[GateLimit, ...] = ()
 
 
 class _Gate(NamedTuple):
@@ -53,10 +65,14 @@ class _Gate(NamedTuple):
     each: dict[str, Decimal]
     closed: str
     held: str
+    usd: Usd = Decimal(0)
 
 
-def keep(deps: Deps, snapshot: Snapshot, money: Money) -> KeptGates:
-    """Set each limit to what its budgets have room for, where the pool's mode lets that; else say what it would be."""
+def keep(deps: Deps, snapshot: Snapshot, money: Money, *, preview: bool = False) -> KeptGates:
+    """Set each limit to what its budgets have room for, where the pool's mode lets that; else say what it would be.
+
+    A preview writes none, and goes on as if it had.
+    """
     cluster, gates = deps.cluster, deps.policy.gates
     if not isinstance(cluster, GatedCluster):
         return KeptGates(snapshot, money)
@@ -64,7 +80,7 @@ def keep(deps: Deps, snapshot: Snapshot, money: Money) -> KeptGates:
         states = cluster.read_gates(tuple(gates.values()))
     except Denied as no:
         return KeptGates(_told(snapshot, [_refused("Karpenter's NodePools", str(no))]), money)
-    keeper = _Keeper(deps, cluster, snapshot, money)
+    keeper = _Keeper(deps, cluster, snapshot, money, preview)
     for pool, state in zip(gates, states, strict=True):
         keeper.add(pool, state)
     return keeper.write_limits()
@@ -73,26 +89,32 @@ def keep(deps: Deps, snapshot: Snapshot, money: Money) -> KeptGates:
 class _Keeper:
     """One pass over all gated pools."""
 
-    def __init__(self, deps: Deps, cluster: GatedCluster, snapshot: Snapshot, money: Money) -> None:
-        self.deps, self.cluster, self.snapshot, self.money = deps, cluster, snapshot, money
+    def __init__(self, deps: Deps, cluster: GatedCluster, snapshot: Snapshot, money: Money, preview: bool) -> None:
+        self.deps, self.cluster, self.snapshot, self.money, self.preview = deps, cluster, snapshot, money, preview
         self.nodes = {node.name: node for node in snapshot.view.nodes}
+        # A look holds for every node before it comes here; a preview holds for none.
+        held = {hold.value.instance for hold in budget_accounts.every_hold(deps)} if preview else set[str]()
+        self.unheld = frozenset(n.name for n in self.nodes.values() if preview and n.instance not in held)
         self.offerings = {offering.pool: offering for offering in deps.offerings}
         self.purse = Purse(money, snapshot.now)
         self.meters: dict[str, tuple[Meter, Decimal]] = {}
         self.gates: list[_Gate] = []
         self.findings: list[Finding] = []
         self.did: list[str] = []
+        self.limits: list[GateLimit] = []
 
     def add(self, pool: str, state: GateState) -> None:
         """Reckon what Karpenter counts of a pool, what a node of it takes, and whether it may be opened."""
         offering = self.offerings.get(pool)
+        count = count_gpus(state, self.nodes, self.snapshot.now)
+        count = count._replace(owed=count.owed + sum(claim.node in self.unheld for claim in state.claims))
         if offering is None or not offering.gpus:
-            count = count_gpus(state, self.nodes, self.snapshot.now)
             self.gates.append(_Gate(pool, state, 1, count, {}, "its instance type has no price, or no GPU", ""))
             return
         deps, now = self.deps, self.snapshot.now
-        own = terms(offering, deps.policy, workload_class=None, team="")
-        stakes = [stake for stake in self.purse.at_stake(own)[1] if stake[0].budget.hard]
+        own = terms(offering, as_in_pool(deps.policy, offering), workload_class=None, team="")
+        hold, found = self.purse.at_stake(own)
+        stakes = [stake for stake in found if stake[0].budget.hard]
         self.meters |= {meter.key: (meter, before) for meter, before, _ in stakes}
         each = {meter.key: takes for meter, _, takes in stakes if takes}
         there = [node for node in self.snapshot.view.nodes if node.pool == pool]
@@ -100,7 +122,8 @@ class _Keeper:
         closed = closed or ("" if each else "no hard budget counts it: write one of scope all, or of this pool")
         held = brake_records.pause_reason(deps.state, deps.name, pool)
         held = held or barring_step(self.money.steps, offering, "", "", now)
-        self.gates.append(_Gate(pool, state, offering.gpus, count_gpus(state, self.nodes, now), each, closed, held))
+        usd = per_hour(offering.usd_per_hour, (hold.until - hold.since).total_seconds())
+        self.gates.append(_Gate(pool, state, offering.gpus, count, each, closed, held, usd))
 
     def write_limits(self) -> KeptGates:
         """Write each limit; what it lets be lit is then taken off the budgets."""
@@ -113,7 +136,8 @@ class _Keeper:
             # A limit that sinks frees nothing yet: Karpenter may be buying within what stood a moment ago.
             stood, stands = gate.state, self._limited(gate, nodes[gate.pool])
             _take(taken, gate, max(open_nodes(each, gate.seen, gate.gpus) for each in (stood, stands)))
-        return KeptGates(_told(self.snapshot, self.findings), self._without(taken), tuple(self.did))
+        told = _told(self.snapshot, self.findings)
+        return KeptGates(told, self._without(taken), tuple(self.did), tuple(self.limits))
 
     def _share(self, gate: _Gate) -> PoolShare:
         shut = gate.closed or gate.held
@@ -123,16 +147,22 @@ class _Keeper:
     def _limited(self, gate: _Gate, nodes: int) -> GateState:
         """The NodePool as it stands after its limit was written, or was not."""
         state = gate.state
+        why = gate.closed or gate.held or f"{gate.seen.gpus} are there, and budgets have room for {nodes} more nodes"
+        kept = GateLimit(pool=gate.pool, nodepool=state.nodepool, now=state.written, usd_a_node=gate.usd, why=why)
         if gate.closed:
             self.findings.append(_refused(f"NodePool {state.nodepool}", gate.closed))
             if state.before is None or not state.version:
+                self.limits.append(kept)
                 return state
         limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.gpus
+        self.limits.append(replace(kept, limit=limit))
         if state.wrote is not None and state.limit != state.wrote:
             self.findings.append(_reverted(state))
         if limit == state.limit and state.before is not None:
             return state
-        why = gate.closed or gate.held or f"{gate.seen.gpus} are there, and budgets have room for {nodes} more nodes"
+        ours = replace(state, limit=limit, before=state.written if state.before is None else state.before)
+        if self.preview:
+            return ours
         said = f"NodePool {state.nodepool}: limit of {LIMITED} {state.written or 'none'} -> {limit}: {why}"
         if self.deps.mode_of(gate.pool) not in ("scale-up", "act"):
             self.did.append(f"would set {said}")
@@ -144,7 +174,7 @@ class _Keeper:
             self.findings.append(_refused(f"NodePool {state.nodepool}", f"its limit cannot be written: {no}"))
             return state
         self.did.append(f"set {said}")
-        return replace(state, limit=limit, before=state.written if state.before is None else state.before)
+        return ours
 
     def _without(self, taken: dict[str, Decimal]) -> Money:
         """The balances with what Karpenter may light as if it were held."""

@@ -129,7 +129,7 @@ class Cycle:
             return snapshot, money, ()
         from pilotlight.flow.budgets import karpenter_gates
 
-        return karpenter_gates.keep(self.deps, snapshot, money)
+        return karpenter_gates.keep(self.deps, snapshot, money)[:3]
 
     def enter(self, room: "LateRoom[LateDid]", snapshot: Snapshot, plan: Plan, *given: object) -> tuple[LateDid, ...]:
         """What a room did or found, where there is anything for it. ``given``: what it takes beside look and plan."""

@@ -22,6 +22,7 @@ from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
 from pilotlight.facts.limits.brakes import Brakes
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
+from pilotlight.facts.money.gates import GateLimit
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.flow.alerts.wording import summary
@@ -173,4 +174,10 @@ def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsh
         from pilotlight.flow.observe.queue_lengths import look_at_queues
 
         aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
-    return make_plan(deps, snapshot, aim, money, explain=explain)
+    limits: tuple[GateLimit, ...] = ()
+    if deps.policy.gates:
+        from pilotlight.flow.budgets import karpenter_gates
+
+        snapshot, money, _, limits = karpenter_gates.keep(deps, snapshot, money, preview=True)
+    snapshot, plan = make_plan(deps, snapshot, aim, money, explain=explain)
+    return snapshot, replace(plan, gates=limits) if limits else plan

@@ -9,6 +9,7 @@ import msgspec
 from rich.text import Text
 
 from pilotlight.facts.decisions import Held, NodeVerdict, Plan
+from pilotlight.facts.money.gates import LIMITED, GateLimit
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED, PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.tools.report.texts.plan_head import GATES, count_of, head, other_findings
@@ -47,6 +48,7 @@ def lines(plan: Plan, at: datetime, source: str, options: bool = False) -> Itera
         yield Text.assemble("  ", (f"{word:<8}", "bold"), f"  {text}")
     yield from _section("Pods", [*_pods(plan.pods, options)], "no GPU pod waits")
     yield from _section("Nodes", [*_nodes(plan.nodes, options)], "no GPU node")
+    yield from _section("Limits of Karpenter's NodePools", [_limit(gate) for gate in plan.gates])
     yield from _section("Waiting for something else", [_finding(f) for f in plan.findings if f.code in GATES])
     yield from _section("Held by a brake", [_held(one) for one in plan.held])
     yield from _section("To mend", [_finding(f) for f in other_findings(plan)])
@@ -71,6 +73,14 @@ def lines_about(plan: Plan, subject: str, at: datetime, source: str) -> Iterator
     yield from _section("Pods", [*_pods(first, True)])
     yield from _section("Nodes", [*_nodes(nodes, True)])
     yield from _section("Findings", [_finding(finding) for finding in findings])
+
+
+def _limit(gate: GateLimit) -> Text:
+    """A gated pool: its limit now, the one that would be set, and why."""
+    now, then = gate.now or "none", "left as it is" if gate.limit is None else str(gate.limit)
+    usd = f"; a node takes {cents(gate.usd_a_node)}" if gate.usd_a_node else ""
+    changed = now if now == then else f"{now} -> {then}"
+    return Text(f"  {gate.pool} (NodePool {gate.nodepool}): {LIMITED} {changed}: {gate.why}{usd}")
 
 
 def _title(at: datetime, source: str) -> Text:
