@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def test_a_real_api_server_takes_our_limit_and_gives_the_owners_back(shelf: Path
         (state,) = nodepool_limits.read(here, [name])
         assert (state.limit, state.wrote, state.managers) == (64, 24, ("argocd-controller",))
         nodepool_limits.set_limit(here, state, 0)
-        (said,) = give_back(here, [name], dry_run=False)
+        (said,) = give_back(here, [name], datetime.now(UTC), dry_run=False)
         assert (said.was, said.now) == ("0", "64")
         (state,) = nodepool_limits.read(here, [name])
         assert (state.limit, state.before, state.wrote) == (64, None, None)

@@ -7,73 +7,16 @@ from typing import Any
 
 import pytest
 from api_server import ApiServer, api_server
-from karpenter import GPU, Karpenter
-from stage import Stage
+from gated_site import GATED, NODE, GatedSite
+from karpenter import GPU
 
-from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
-from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.limits.brakes import Pause
-from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
-from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, PoolPolicy
-from pilotlight.flow.budgets import budget_holds
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.cycle.planning import preview
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.reconcile import reconcile
 from pilotlight.state_schema.cluster_records import PAUSE
-
-NODE = Decimal(780)
-"""A little more than a node of $32 an hour is held for: a boot, a day's run, and its idle time."""
-CLASSES = {name: ClassPolicy(max_runtime=86_400, idle_timeout=300, gpu_models="any") for name in DEFAULT_CLASSES}
-GATED = PoolPolicy(cluster_pool="karpenter:gpu", instance_type="eight", max=20)
-
-
-class Site:
-    """A cluster with Karpenter, one NodePool that budgets gate, and dollars for so many nodes."""
-
-    def __init__(self, server: ApiServer, nodes: int, **rules: Any) -> None:
-        budgets = rules.pop("budgets", (Budget(name="all", usd=nodes * NODE + 400, period="month"),))
-        pools = rules.pop("pools", {"gpu": GATED})
-        self.server, self.stage = server, Stage(pools=pools, budgets=budgets, classes=CLASSES, **rules)
-        clock = self.stage.world.clock
-        self.karpenter = Karpenter(server, 8, clock.now)
-        api = Api(source_of("kubeconfig-env:K", {"K": server.kubeconfig()}), pause=lambda seconds: None)
-        cluster = KubernetesCluster(api, self.stage.deps.policy, clock)
-        self.deps: Deps = replace(self.stage.deps, cluster=cluster)
-
-    def tick(self, after: float = 60.0) -> Answer:
-        """A minute passes, and the schedule ticks."""
-        self.stage.wait(after)
-        return reconcile(self.deps, Tick(cluster="c"))
-
-    def pod(self, name: str, gpus: int = 1) -> None:
-        """A pod that waits for so many GPUs."""
-        waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        self.server.add(
-            {
-                "kind": "Pod",
-                "metadata": {"name": name, "namespace": "ml", "uid": f"u-{name}"},
-                "spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: str(gpus)}}}]},
-                "status": {"phase": "Pending", "conditions": [waits]},
-            }
-        )
-
-    def within_budget(self) -> bool:
-        """Nothing is settled or held beyond a limit, and a node of each machine is held for."""
-        balances = budget_holds.balances(self.deps, self.deps.now()).balances
-        return all(0 < balance.total <= balance.meter.limit for balance in balances)
-
-    def notes(self, pool: str = "gpu") -> dict[str, str]:
-        """The annotations of a NodePool."""
-        found: dict[str, str] = self.server.store.get("nodepools", pool)["metadata"].get("annotations", {})
-        return found
-
-    def told(self, code: str) -> list[str]:
-        """What alerts of a finding's code say."""
-        return [alert.why for alert in self.stage.alerts if alert.kind == f"finding-{code}"]
 
 
 @pytest.fixture
@@ -85,7 +28,7 @@ def server() -> Iterator[ApiServer]:
 
 def test_a_limit_is_what_is_there_and_what_the_budget_has_room_for(server: ApiServer) -> None:
     """Three nodes' dollars open three nodes; as they come the limit stays, and no fourth is ever bought."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight", limit="64")
     answer = site.tick()
     assert site.karpenter.limit("gpu") == "24"
@@ -105,7 +48,7 @@ def test_a_limit_is_what_is_there_and_what_the_budget_has_room_for(server: ApiSe
 
 def test_nothing_is_written_where_pilotlight_only_advises(server: ApiServer) -> None:
     """In mode advise the limit is said and not set."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
     site.deps = replace(site.deps, mode="advise")
     (said,) = site.tick().did
@@ -117,7 +60,7 @@ def test_nothing_is_written_where_pilotlight_only_advises(server: ApiServer) -> 
 def test_a_preview_says_each_limit_and_writes_none(server: ApiServer) -> None:
     """Limit now and then, a node's dollars, and why; a plan of ours leaves the dollars behind it alone."""
     own = PoolPolicy(instance_type="one", max=40)
-    site = Site(server, 3, pools={"gpu": GATED, "own": own})
+    site = GatedSite(server, 3, pools={"gpu": GATED, "own": own})
     site.karpenter.pool("gpu", "eight", limit="64")
     for n in range(20):
         site.pod(f"p{n}")
@@ -132,7 +75,7 @@ def test_a_preview_says_each_limit_and_writes_none(server: ApiServer) -> None:
 
 def test_a_preview_without_memory_pays_for_what_runs(server: ApiServer) -> None:
     """Nodes that nothing is held for in its state take their dollars all the same: the limit is that of a tick."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
     site.tick()
     site.karpenter.launch("gpu", 2)
@@ -144,7 +87,7 @@ def test_a_preview_without_memory_pays_for_what_runs(server: ApiServer) -> None:
 
 def test_without_dollars_the_pool_is_closed(server: ApiServer) -> None:
     """A budget without room for one node sets the limit to nothing, and Karpenter buys none."""
-    site = Site(server, 0)
+    site = GatedSite(server, 0)
     site.karpenter.pool("gpu", "eight", limit="64")
     site.tick()
     assert site.karpenter.limit("gpu") == "0"
@@ -154,7 +97,7 @@ def test_without_dollars_the_pool_is_closed(server: ApiServer) -> None:
 def test_what_karpenter_may_light_is_not_spent_by_us(server: ApiServer) -> None:
     """Of 20 pods 17 get a node: the rest of the dollars stands behind a limit, and is there when Karpenter uses it."""
     own = PoolPolicy(instance_type="one", max=20)
-    site = Site(server, 3, pools={"gpu": GATED, "own": own})
+    site = GatedSite(server, 3, pools={"gpu": GATED, "own": own})
     site.karpenter.pool("gpu", "eight")
     site.tick()
     for n in range(20):
@@ -171,7 +114,7 @@ def test_what_karpenter_may_light_is_not_spent_by_us(server: ApiServer) -> None:
 def test_dollars_of_a_limit_that_sinks_are_free_a_look_later(server: ApiServer) -> None:
     """Karpenter may be buying within the limit of a moment ago: at the look that closes it nobody else spends them."""
     own = PoolPolicy(instance_type="one", max=40)
-    site = Site(server, 3, pools={"gpu": GATED, "own": own})
+    site = GatedSite(server, 3, pools={"gpu": GATED, "own": own})
     site.karpenter.pool("gpu", "eight")
     site.tick()
     PAUSE.put(site.deps.state, "c/gpu", Pause(reason="maintenance", at=site.deps.now()))
@@ -186,7 +129,7 @@ def test_dollars_of_a_limit_that_sinks_are_free_a_look_later(server: ApiServer) 
 def test_two_pools_share_a_budget_by_weight(server: ApiServer) -> None:
     """A NodePool of three times the weight gets three times the nodes."""
     other = PoolPolicy(cluster_pool="karpenter:other", instance_type="eight", max=20)
-    site = Site(server, 8, pools={"gpu": GATED, "other": other})
+    site = GatedSite(server, 8, pools={"gpu": GATED, "other": other})
     site.karpenter.pool("gpu", "eight", spec={"weight": 30})
     site.karpenter.pool("other", "eight", spec={"weight": 10})
     site.tick()
@@ -199,7 +142,7 @@ def test_a_budget_of_another_pool_says_nothing(server: ApiServer) -> None:
         Budget(name="t", usd=Decimal(9000), scope=BudgetScope(team="t")),
         Budget(name="soft", usd=Decimal(1), hard=False),
     )
-    site = Site(server, 0, budgets=budgets)
+    site = GatedSite(server, 0, budgets=budgets)
     site.karpenter.pool("gpu", "eight", limit="64")
     site.tick()
     site.tick()
@@ -209,7 +152,7 @@ def test_a_budget_of_another_pool_says_nothing(server: ApiServer) -> None:
 
 def test_a_pool_whose_price_is_gone_is_closed(server: ApiServer) -> None:
     """Once a type has no price, nobody knows the dollars behind a limit of ours: it opens nothing, and that is told."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight", limit="64")
     site.tick()
     site.deps = replace(site.deps, offerings=())
@@ -220,7 +163,7 @@ def test_a_pool_whose_price_is_gone_is_closed(server: ApiServer) -> None:
 
 def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer) -> None:
     """A GitOps tool that writes its own value is named with the field that it should ignore."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight", limit="64")
     site.tick()
     owned: Any = {"f:spec": {"f:limits": {f"f:{GPU}": {}}}}
@@ -236,7 +179,7 @@ def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer)
 
 def test_a_limit_that_changed_meanwhile_is_written_at_the_next_look(server: ApiServer) -> None:
     """A conflict changes nothing and is tried again."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight", limit="64")
     store = server.store
     server.before(
@@ -250,7 +193,7 @@ def test_a_limit_that_changed_meanwhile_is_written_at_the_next_look(server: ApiS
 
 def test_where_karpenter_alone_buys_no_cloud_is_asked(server: ApiServer) -> None:
     """With PILOTLIGHT_POOLS=karpenter the limit is set, and nobody else buys for a pod that Karpenter serves."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
     site.deps = replace(site.deps, pools=KarpenterPools())
     site.pod("p", 8)
@@ -262,7 +205,7 @@ def test_where_karpenter_alone_buys_no_cloud_is_asked(server: ApiServer) -> None
 
 def test_a_cluster_without_karpenter_is_told_and_served(server: ApiServer) -> None:
     """Where NodePools are not known the tick says so in a finding, and does the rest of its work."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     for name in ("nodepools", "nodeclaims"):
         server.store.resources.pop(("karpenter.sh/v1", name))
     site.tick()
@@ -271,7 +214,7 @@ def test_a_cluster_without_karpenter_is_told_and_served(server: ApiServer) -> No
 
 def test_a_paused_pool_is_not_opened_further(server: ApiServer) -> None:
     """While people pause a pool its limit is what is there."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
     site.tick()
     site.karpenter.launch("gpu")
@@ -286,7 +229,7 @@ def test_a_paused_pool_is_not_opened_further(server: ApiServer) -> None:
 
 def test_a_node_that_drains_uncounted_is_not_bought_again(server: ApiServer) -> None:
     """Karpenter forgets a node that drains; our limit sinks by it, as its dollars are spent there still."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
     site.tick()
     site.karpenter.launch("gpu", 3)
@@ -301,7 +244,7 @@ def test_a_node_that_drains_uncounted_is_not_bought_again(server: ApiServer) -> 
 
 def test_an_expiry_is_met_before_it_comes(server: ApiServer) -> None:
     """The limit sinks minutes before a claim expires, so that its GPUs are not lit twice in between."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     claims = {"template": {"spec": {"requirements": [], "expireAfter": "1h"}}}
     site.karpenter.pool("gpu", "eight")
     found = server.store.get("nodepools", "gpu")
@@ -320,7 +263,7 @@ def test_an_expiry_is_met_before_it_comes(server: ApiServer) -> None:
 
 def test_replacements_are_paid_for_beside_the_old_node(server: ApiServer) -> None:
     """Where drift may replace one node, the dollars of one stay free: the replacement passes no budget."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight", spec={"disruption": {"budgets": [{"nodes": "1"}]}})
     site.tick()
     site.karpenter.launch("gpu", 2)
@@ -338,7 +281,7 @@ def test_replacements_are_paid_for_beside_the_old_node(server: ApiServer) -> Non
 @pytest.mark.parametrize("shows", [0, 80], ids=["MIG or DRA", "time-slicing"])
 def test_nodes_that_show_other_gpus_close_the_pool(server: ApiServer, shows: int) -> None:
     """Once a node of ours shows no GPU or replicas Karpenter counts those: nothing more is opened."""
-    site = Site(server, 3)
+    site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
     site.tick()
     site.karpenter.launch("gpu")

@@ -1,9 +1,11 @@
 """Limits of NodePools given back as they were, without any state of ours."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from api_server import ApiServer, api_server
+from gated_site import GatedSite
 from karpenter import Karpenter
 from typer.testing import CliRunner
 
@@ -11,7 +13,9 @@ from pilotlight.adapters.cluster.kubernetes import nodepool_limits
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.tools.cli.main import build
-from pilotlight.tools.install.nodepool_handback import give_back
+from pilotlight.tools.install.nodepool_handback import give_back, take_again
+
+NOW = datetime(2026, 11, 28, 8, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -35,12 +39,13 @@ def test_a_limit_is_as_it_was(server: ApiServer, api: Api, limit: str | None) ->
     for gpus in (24, 8, 0):
         (state,) = nodepool_limits.read(api, ["gpu"])
         nodepool_limits.set_limit(api, state, gpus)
-    (said,) = give_back(api, (), dry_run=True)
+    (said,) = give_back(api, (), NOW, dry_run=True)
     assert (said.verb, said.was, said.now, karpenter.limit("gpu")) == ("would set", "0", limit or "none", "0")
-    list(give_back(api, ["gpu"], dry_run=False))
+    list(give_back(api, ["gpu"], NOW, dry_run=False))
     assert karpenter.limit("gpu") == limit
-    assert not server.store.get("nodepools", "gpu")["metadata"]["annotations"]
-    assert list(give_back(api, (), dry_run=False)) == []
+    notes = server.store.get("nodepools", "gpu")["metadata"]["annotations"]
+    assert notes == {"pilotlight.dev/gpu-limit-handed-back": "2026-11-28T08:00:00Z"}
+    assert list(give_back(api, (), NOW, dry_run=False)) == []
 
 
 def test_only_those_that_are_named_are_given_back(server: ApiServer, api: Api) -> None:
@@ -50,8 +55,29 @@ def test_only_those_that_are_named_are_given_back(server: ApiServer, api: Api) -
         karpenter.pool(name, "p4d", limit="64")
     for state in nodepool_limits.read(api, ["a", "b"]):
         nodepool_limits.set_limit(api, state, 8)
-    assert [line.pool for line in give_back(api, ["b"], dry_run=False)] == ["NodePool b"]
+    assert [line.pool for line in give_back(api, ["b"], NOW, dry_run=False)] == ["NodePool b"]
     assert [karpenter.limit(name) for name in ("a", "b", "c")] == ["8", "64", "64"]
+
+
+def test_what_is_handed_back_stays_so_until_it_is_taken_over(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In mode act ticks leave its limit alone, and say how it is taken again; then they set it."""
+    monkeypatch.setenv("PILOTLIGHT_API", "kubeconfig-env:K")
+    monkeypatch.setenv("K", server.kubeconfig())
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    said = CliRunner().invoke(build(["handback"]), ["handback", "--pool", "gpu"], catch_exceptions=False).stdout
+    assert said.splitlines() == ["NodePool gpu: set limit of nvidia.com/gpu 24 -> 64", "done"]
+    for _ in range(3):
+        site.tick()
+    assert (site.karpenter.limit("gpu"), len(server.lines("PATCH .*nodepools"))) == ("64", 2)
+    (why,) = site.told("gate-refused")
+    assert "pilotlight takeover --pool gpu takes it again" in why
+    list(take_again(site.api, ["gpu"], dry_run=False))
+    site.tick()
+    assert site.karpenter.limit("gpu") == "24"
 
 
 @pytest.mark.parametrize("words", [["uninstall"], ["uninstall", "--only-taints"]])
@@ -73,4 +99,4 @@ def test_uninstall_gives_limits_back(
 
 def test_a_cluster_without_karpenter_has_nothing_to_give_back(api: Api) -> None:
     """A server that does not know NodePools is no error."""
-    assert list(give_back(api, (), dry_run=False)) == []
+    assert list(give_back(api, (), NOW, dry_run=False)) == []

@@ -20,6 +20,8 @@ from pilotlight.units import quantity
 
 BEFORE, WROTE = "pilotlight.dev/gpu-limit-before", "pilotlight.dev/gpu-limit"
 """Annotations of a NodePool: its limit from before ours ("" for none), and ours as it was written last."""
+HANDED_BACK = "pilotlight.dev/gpu-limit-handed-back"
+"""Annotation of a NodePool whose limit was given back to its owner, and since when: none is set while it is there."""
 MANAGER = "pilotlight-gate"
 """The field manager that the limit is written as."""
 MOST_LIMIT = 1 << 31
@@ -111,12 +113,13 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
     meta, spec = pool.metadata, pool.spec
     own = [claim for claim in claims if claim.nodepool == meta.name]
     notes, now = meta.annotations, spec.limits.get(LIMITED)
+    given = notes.get(HANDED_BACK, "")[:20]
     before, wrote = notes.get(BEFORE), _NUMBER.fullmatch(notes.get(WROTE, ""))
     try:
         limit, made = _whole(now, "spec.limits"), tuple(map(_claim, own))
         cap = limit if before is None else _whole(before or None, BEFORE)
     except ValueError as no:
-        return GateState(nodepool=meta.name, version=meta.resource_version, before=before, unread=str(no))
+        return GateState(nodepool=meta.name, version=meta.resource_version, before=before, unread=str(no), given=given)
     return GateState(
         nodepool=meta.name,
         version=meta.resource_version,
@@ -124,6 +127,7 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         written="" if now is None else str(now),
         cap=cap,
         before=before,
+        given=given,
         wrote=int(wrote[1]) if wrote and not wrote[2] else None,
         managers=tuple(m.manager for m in meta.managed_fields if m.manager != MANAGER and _limits(m.fields_v1)),
         types=_named(spec.template.spec.requirements, INSTANCE_TYPE),

@@ -127,6 +127,8 @@ def refusal(state: GateState, rules: PoolPolicy, offering: Offering, nodes: Sequ
     """Why a NodePool is not opened, with what to write instead; or empty."""
     if state.unread:
         return f"it cannot be read: {state.unread}"
+    if state.given:
+        return f"it was handed back at {state.given}: pilotlight takeover --pool {state.nodepool} takes it again"
     if state.static:
         return "it is static: remove spec.replicas, as Karpenter takes no limit of GPUs beside it"
     if state.types != (rules.instance_type,):

@@ -33,6 +33,7 @@ class GateState(msgspec.Struct, frozen=True, kw_only=True):
     written: str = ""  # The same as it is written.
     cap: int | None = None  # GPUs that its owner lets it have; None: as many as it likes.
     before: str | None = None  # Limit from before ours, as it was written; "" for none, None where ours never stood.
+    given: str = ""  # When its limit was handed back to its owner; empty: it was not.
     wrote: int | None = None  # Limit that was written last by us.
     managers: tuple[str, ...] = ()  # Others that own its limit, by their field managers' names.
     types: tuple[str, ...] = ()  # Instance types that it names; none: it names none.

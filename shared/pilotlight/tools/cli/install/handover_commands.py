@@ -50,7 +50,8 @@ def takeover(
     """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection.
 
     Each change is written down first, in the cluster and in the state. No node is touched. It needs rights at the
-    cloud that Pilotlight itself has not: docs/guides/eks.md lists them.
+    cloud that Pilotlight itself has not: docs/guides/eks.md lists them. A NodePool of Karpenter's, by its own name,
+    loses the mark that handback left on it.
 
     Example: [bold]pilotlight takeover --pool a10g --dry-run[/bold]
     """
@@ -67,12 +68,19 @@ def takeover(
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
     from pilotlight.decide.nodes.spares.standby import stands_by
     from pilotlight.tools.install.cloud_handovers import handover_at
+    from pilotlight.tools.install.nodepool_handback import take_again
 
     settings, names = site.settings, {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
-    if wrong := [name for name in named if name not in names]:
-        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join(names) or 'none'}")
+    gates = set(site.policy.gates.values())
+    if wrong := [name for name in named if name not in names and name not in gates]:
+        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join((*names, *sorted(gates))) or 'none'}")
+    if chosen := gates.intersection(named or gates):
+        yield from take_again(_api(settings), chosen, dry_run=dry)
+    groups_named = [name for name in named if name in names]
     role = own_role(role_arn, settings.role_arn)
     handover = handover_at(settings.pools, names, settings.environ, role)
+    if not groups_named and (chosen if handover is None else named):
+        return
     if handover is None:
         raise BadInput(
             f"PILOTLIGHT_POOLS is {settings.pools!r}: only pools of asg:REGION/EKS_CLUSTER are another's to take over"
@@ -81,7 +89,7 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
     book = Book(_api(settings), settings.cluster_name, site.state)
     groups = handover.read()
     stands = {o.pool for o in site.deps.offerings if stands_by(o, site.policy.pools[o.pool])}
-    for name in named or [name for name in names if name in groups]:
+    for name in groups_named or [name for name in names if name in groups]:
         if name not in groups:
             raise BadInput(
                 f"pool {name} has no group at {settings.pools}; create it, or mend pools.{name}.cluster_pool"
@@ -105,7 +113,7 @@ def handback(
     """Give pools back to whoever kept them before takeover: what was changed then is set as it was. No job is touched.
 
     It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. Nodes of theirs that we
-    keep are opened, and Karpenter's NodePools have their limits of before ours. The watchman of
+    keep are opened, and Karpenter's NodePools keep their limits of before ours until takeover. The watchman of
     infra/kubernetes/handback runs it with --if-silent, and leaves nodes to the other watchman. The way back: pilotlight
     takeover.
 
@@ -129,7 +137,7 @@ def handback(
             failed += 1
             typer.echo(f"{taken.pool}: {error}", err=True)
     if not if_silent:
-        told += (*_opened(api, chosen, dry_run), *_ungated(api, gates, dry_run))
+        told += (*_opened(api, chosen, dry_run), *_ungated(api, gates, now, dry_run))
     _say(told, as_json, dry_run)
     if failed:
         raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")
@@ -153,12 +161,12 @@ def _gates(api: "Api", named: list[str] | None) -> list[str]:
     return [name for name in our_limits(api) if not named or name in named]
 
 
-def _ungated(api: "Api", gates: list[str], dry: bool) -> "Iterator[Told]":
-    """Their limits from before ours."""
+def _ungated(api: "Api", gates: list[str], now: datetime, dry: bool) -> "Iterator[Told]":
+    """Their limits from before ours, and a mark by which they stay so."""
     from pilotlight.tools.install.nodepool_handback import give_back
 
     if gates:
-        yield from give_back(api, gates, dry_run=dry)
+        yield from give_back(api, gates, now, dry_run=dry)
 
 
 def _opened(api: "Api", chosen: "Iterable[Taken]", dry: bool) -> Iterator[Told]:

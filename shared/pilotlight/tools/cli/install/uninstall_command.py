@@ -97,7 +97,7 @@ class Removal:
         from pilotlight.tools.install.nodepool_handback import give_back
 
         try:
-            yield from (told.line for told in give_back(self._api, (), dry_run=self._dry))
+            yield from (told.line for told in give_back(self._api, (), datetime.now(UTC), dry_run=self._dry))
         except (Conflict, Forbidden) as no:
             self.left.append(f"limits of Karpenter's NodePools: {no}")
 
@@ -120,6 +120,10 @@ class Removal:
         """Our marks and our record, once no right of ours is left to act by."""
         from pilotlight.tools.install import takeover_records
         from pilotlight.tools.install.connect_account import Step
+        from pilotlight.tools.install.nodepool_handback import take_again
+
+        for told in take_again(self._api, (), dry_run=self._dry):
+            yield Step("remove", "mark", "handed back", f"of {told.pool}")
 
         for taken in found.values():
             if self._unmarked(taken):
