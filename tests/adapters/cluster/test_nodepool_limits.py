@@ -145,7 +145,7 @@ def test_a_real_api_server_takes_our_limit_and_gives_the_owners_back(shelf: Path
     here.ask("PATCH", path + owner, NOTHING, _whole(name, "64"), kind)
     try:
         (state,) = nodepool_limits.read(here, [name])
-        assert (state.limit, state.before, state.managers, state.surge) == (64, None, ("argocd-controller",), 0)
+        assert (state.limit, state.before, state.managers, state.surge(5)) == (64, None, ("argocd-controller",), 0)
         nodepool_limits.set_limit(here, state, 24)
         with pytest.raises(Conflict):
             nodepool_limits.set_limit(here, state, 32)

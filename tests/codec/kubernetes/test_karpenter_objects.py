@@ -48,7 +48,7 @@ SURGES = [
 @pytest.mark.parametrize(("spec", "surge"), [s[1:] for s in SURGES], ids=[s[0] for s in SURGES])
 def test_surges(spec: dict[str, Any], surge: int) -> None:
     """So many of five nodes may be replaced at once."""
-    assert _state(spec, claims=5).surge == surge
+    assert _state(spec).surge(5) == surge
 
 
 LIMITS: list[tuple[str, dict[str, Any], dict[str, str], tuple[int | None, int | None, str | None]]] = [
@@ -133,4 +133,4 @@ def test_our_own_note_of_a_limit_may_be_written_by_anybody(note: str, wrote: int
 def test_no_value_breaks_the_read(limit: Any, nodes: str, note: str) -> None:
     """Whatever stands in limits, budgets and annotations, the read ends in a state or in a line about it."""
     state = _state({"limits": {GPU: limit}, **_budgets({"nodes": nodes})}, claims=2, notes={BEFORE: note, WROTE: note})
-    assert state.unread or 0 <= state.surge <= 2
+    assert state.unread or 0 <= state.surge(2) <= 2

@@ -16,13 +16,13 @@ from pilotlight.decide.money.karpenter_gate import (
     PoolShare,
     as_in_pool,
     count_gpus,
-    most_nodes,
+    further_nodes,
     open_nodes,
     refusal,
     split,
 )
 from pilotlight.facts.capacity import Node, Offering, Taint
-from pilotlight.facts.money.gates import GateClaim, GateState
+from pilotlight.facts.money.gates import GateClaim, GateState, Surge
 from pilotlight.facts.policy import DEFAULT_CLASSES, Claims, ClassPolicy, Policy, PoolPolicy
 
 NOW = datetime(2026, 11, 28, 8, 0, tzinfo=UTC)
@@ -40,7 +40,7 @@ def sharing(draw: Any) -> tuple[list[PoolShare], dict[str, Decimal]]:
     """Some pools, each counted by some of the meters, and what those have left."""
     meters = draw(st.lists(st.sampled_from("abc"), unique=True, min_size=1))
     shares = [
-        PoolShare(f"p{n}", draw(st.integers(1, 100)), draw(st.integers(0, 12)), each)
+        PoolShare(f"p{n}", draw(st.integers(1, 100)), draw(st.lists(st.integers(1, 2), max_size=12)), each)
         for n, each in enumerate(draw(st.lists(st.dictionaries(st.sampled_from(meters), prices), max_size=4)))
     ]
     return shares, {meter: draw(dollars) for meter in meters}
@@ -52,8 +52,9 @@ def test_no_split_passes_any_budget(given_: tuple[list[PoolShare], dict[str, Dec
     shares, free = given_
     found = split(shares, free)
     for meter, left in free.items():
-        assert sum((found[s.pool] * s.each.get(meter, Decimal(0)) for s in shares), Decimal(0)) <= left
-    assert all(0 <= found[s.pool] <= s.most for s in shares)
+        cost = sum((sum(s.takes[: found[s.pool]]) * s.each.get(meter, Decimal(0)) for s in shares), Decimal(0))
+        assert cost <= left
+    assert all(0 <= found[s.pool] <= len(s.takes) for s in shares)
 
 
 @given(sharing(), st.sampled_from("abc"), dollars)
@@ -88,7 +89,7 @@ SPLITS = [
 @pytest.mark.parametrize(("shares", "free", "nodes"), [s[1:] for s in SPLITS], ids=[s[0] for s in SPLITS])
 def test_splits(shares: list[tuple[str, int, int, str]], free: str, nodes: dict[str, int]) -> None:
     """Dollars of one budget among its pools."""
-    asks = [PoolShare(pool, weight, most, {"m": Decimal(each)}) for pool, weight, most, each in shares]
+    asks = [PoolShare(pool, weight, [1] * most, {"m": Decimal(each)}) for pool, weight, most, each in shares]
     assert split(asks, {"m": Decimal(free)}) == nodes
 
 
@@ -130,8 +131,8 @@ COUNTS = [
 @pytest.mark.parametrize(("claims", "nodes", "surge", "found"), [c[1:] for c in COUNTS], ids=[c[0] for c in COUNTS])
 def test_what_karpenter_counts(claims: list[GateClaim], nodes: list[Node], surge: int, found: Count) -> None:
     """GPUs that Karpenter goes on counting, and nodes that cost beside them."""
-    state = GateState(nodepool="gpu", claims=tuple(claims), surge=surge)
-    assert count_gpus(state, {node.name: node for node in nodes}, NOW) == found
+    state = GateState(nodepool="gpu", claims=tuple(claims), surges=(Surge(surge, 100),))
+    assert count_gpus(state, {node.name: node for node in nodes}, NOW)[:2] == found[:2]
 
 
 GOOD: dict[str, Any] = {"types": ("p4d",), "capacity_types": ("on-demand",)}
@@ -168,7 +169,28 @@ def test_what_a_limit_still_opens(limit: int | None, before: str | None, found: 
 def test_no_limit_passes_its_owners(cap: int | None, found: int) -> None:
     """The limit from before ours, and the policy's max, bound ours."""
     state = GateState(nodepool="gpu", cap=cap, claims=(_claim("n"),))
-    assert most_nodes(state, RULES, Count(8, 0), 8) == found
+    assert len(further_nodes(state, RULES, Count(8, 0, 1), 8)) == found
+
+
+REPLACED = [
+    ("none at once", (Surge(0, 100),), 0, [1, 1, 1, 1]),
+    ("one at once: the first brings it", (Surge(1, 100),), 0, [2, 1, 1, 1]),
+    ("one at once beside one that is there", (Surge(1, 100),), 1, [1, 1, 1, 1]),
+    ("a tenth, rounded up", (Surge(99, 10),), 9, [1, 2, 1, 1]),
+    ("all at once", (Surge(99, 100),), 0, [2, 2, 2, 2]),
+    ("the laxer of two reasons", (Surge(0, 100), Surge(2, 100)), 0, [2, 2, 1, 1]),
+]
+
+
+@pytest.mark.parametrize(("surges", "stay", "takes"), [r[1:] for r in REPLACED], ids=[r[0] for r in REPLACED])
+def test_a_node_that_may_be_replaced_takes_its_replacement_s_dollars(
+    surges: tuple[Surge, ...], stay: int, takes: list[int]
+) -> None:
+    """Before it is lit: once it is there, nothing would be left for both."""
+    state, count = GateState(nodepool="gpu", surges=surges), Count(8 * stay, 0, stay)
+    assert further_nodes(state, RULES, count, 8)[:4] == takes
+    lit = replace(state, before="", limit=count.gpus + 32)
+    assert open_nodes(lit, count, 8) == sum(takes)
 
 
 DAY = 86_400
@@ -200,6 +222,8 @@ def test_a_node_is_held_for_the_longest_run_that_may_come(
 
 def test_a_hold_goes_by_stretches_where_all_that_may_come_can_be_stopped() -> None:
     """Serving, which may not be stopped, is for other models: it keeps no hold whole here."""
-    moves = {name: ClassPolicy(may_move=("hard-cap",)) for name in DEFAULT_CLASSES if name != "serving"}
+    moves: dict[Any, ClassPolicy] = {
+        name: ClassPolicy(may_move=("hard-cap",)) for name in DEFAULT_CLASSES if name != "serving"
+    }
     policy = Policy(version=1, pools={"gpu": RULES}, classes={**moves, "serving": ClassPolicy(gpu_models=("L4",))})
     assert terms(OFFER, as_in_pool(policy, OFFER), workload_class=None, team="").stretch_s == 4 * 3600

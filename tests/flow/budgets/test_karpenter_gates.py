@@ -266,7 +266,7 @@ def test_replacements_are_paid_for_beside_the_old_node(server: ApiServer) -> Non
     site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight", spec={"disruption": {"budgets": [{"nodes": "1"}]}})
     site.tick()
-    site.karpenter.launch("gpu", 2)
+    assert site.karpenter.launch("gpu", 9) == 2
     site.karpenter.register("gpu")
     site.tick()
     assert site.karpenter.limit("gpu") == "16"

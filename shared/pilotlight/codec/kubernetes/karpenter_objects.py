@@ -15,7 +15,7 @@ import msgspec
 from pilotlight.codec.kubernetes.bounds import DEVICES, Bound, beyond_bound
 from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
 from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL
-from pilotlight.facts.money.gates import LIMITED, GateClaim, GateState
+from pilotlight.facts.money.gates import LIMITED, GateClaim, GateState, Surge
 from pilotlight.units import quantity
 
 BEFORE, WROTE = "pilotlight.dev/gpu-limit-before", "pilotlight.dev/gpu-limit"
@@ -134,7 +134,7 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         capacity_types=_named(spec.template.spec.requirements, CAPACITY_TYPE),
         static=spec.replicas is not None,
         weight=max(1, spec.weight or 1),
-        surge=surge(spec.disruption, sum(not claim.going for claim in made)),
+        surges=surges(spec.disruption),
         claims=made,
     )
 
@@ -182,14 +182,16 @@ def _named(requirements: Iterable[_Requirement], key: str) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*lists))) if lists else ()
 
 
-def surge(disruption: _Disruption, nodes: int) -> int:
-    """So many nodes may be replaced at once, by drift or by consolidation. Schedules only ever lower that."""
+def surges(disruption: _Disruption) -> tuple[Surge, ...]:
+    """What may be replaced at once by drift, and by consolidation. Schedules only ever lower that."""
     moves = disruption.consolidation_policy != "WhenEmpty" and disruption.consolidate_after != "Never"
-    return max(_allowed(disruption, reason, nodes) for reason in ("Drifted", "Underutilized")[: 1 + moves])
+    return tuple(_allowed(disruption, reason) for reason in ("Drifted", "Underutilized")[: 1 + moves])
 
 
-def _allowed(disruption: _Disruption, reason: str, nodes: int) -> int:
+def _allowed(disruption: _Disruption, reason: str) -> Surge:
     mine = [b.nodes for b in disruption.budgets if not b.schedule and (not b.reasons or reason in b.reasons)]
-    found = [_NUMBER.fullmatch(text) for text in mine]
-    counts = [-(-int(m[1]) * nodes // 100) if m[2] else int(m[1]) for m in found if m]
-    return min([nodes, *counts])
+    found = [m for m in map(_NUMBER.fullmatch, mine) if m]
+    return Surge(
+        most=min((int(m[1]) for m in found if not m[2]), default=MOST_LIMIT),
+        percent=min((int(m[1]) for m in found if m[2]), default=100),
+    )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from heapq import heapify, heapreplace
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -28,19 +29,21 @@ DISRUPTED, INITIALIZED = "karpenter.sh/disrupted", "karpenter.sh/initialized"
 
 
 class PoolShare(NamedTuple):
-    """A gated pool's part in the dollars: ``each`` is what a node takes of each meter, ``most`` nodes it may get."""
+    """A gated pool's part in the dollars: ``each`` is what a node takes of each meter, ``takes`` how many of that each
+    further node takes, the first one first: two where it may be replaced beside others. It gets no more nodes."""
 
     pool: str
     weight: int
-    most: int
+    takes: Sequence[int]
     each: Mapping[str, Decimal]
 
 
 class Count(NamedTuple):
-    """GPUs that Karpenter counts, and nodes that nobody holds for: claims without a node, replacements."""
+    """GPUs that Karpenter counts, nodes that nobody holds for (claims without one, replacements), those that stay."""
 
     gpus: int
     owed: int
+    stay: int = 0
 
 
 def split(shares: Sequence[PoolShare], free: Mapping[str, Decimal]) -> dict[str, int]:
@@ -49,7 +52,7 @@ def split(shares: Sequence[PoolShare], free: Mapping[str, Decimal]) -> dict[str,
     Of each meter nodes are given in turn, the next one to the pool that has the fewest dollars for its weight, until
     that does not fit: more dollars never mean fewer nodes.
     """
-    found = {share.pool: share.most for share in shares}
+    found = {share.pool: len(share.takes) for share in shares}
     for meter, dollars in free.items():
         for pool, nodes in _in_turn([s for s in shares if s.each.get(meter)], meter, dollars).items():
             found[pool] = min(found[pool], nodes)
@@ -58,19 +61,17 @@ def split(shares: Sequence[PoolShare], free: Mapping[str, Decimal]) -> dict[str,
 
 def _in_turn(shares: Sequence[PoolShare], meter: str, dollars: Decimal) -> dict[str, int]:
     given = {share.pool: 0 for share in shares}
-    turns = [(share.each[meter] / share.weight, share.pool, share) for share in shares if share.most > 0]
+    turns = [(s.each[meter] * s.takes[0] / s.weight, s.pool, s, s.each[meter] * s.takes[0]) for s in shares if s.takes]
     heapify(turns)
     while turns:
-        _, pool, share = turns[0]
-        if share.each[meter] > dollars:
+        key, pool, share, usd = turns[0]
+        if usd > dollars or key.is_infinite():
             break
-        dollars -= share.each[meter]
+        dollars -= usd
         given[pool] += 1
-        full = given[pool] >= share.most
-        key = Decimal("Infinity") if full else share.each[meter] * (given[pool] + 1) / share.weight
-        heapreplace(turns, (key, pool, share))
-        if turns[0][0].is_infinite():
-            break
+        full = given[pool] >= len(share.takes)
+        more = Decimal("Infinity") if full else share.each[meter] * share.takes[given[pool]]
+        heapreplace(turns, (key + more / share.weight, pool, share, more))
     return given
 
 
@@ -115,12 +116,16 @@ def count_gpus(state: GateState, nodes: Mapping[str, Node], now: datetime) -> Co
         gpus, each = gpus + has, max(each, has)
         if node is not None and node.labels.get(INITIALIZED) == "true":
             lack += max(0, has - node.gpus)
-    return Count(gpus - (lack // each * each if each else 0), owed + min(state.surge, stay))
+    return Count(gpus - (lack // each * each if each else 0), owed + state.surge(stay), stay)
 
 
 def open_nodes(state: GateState, count: Count, gpus: int) -> int:
-    """Nodes that Karpenter may still light under a limit of ours as it stands; none where no limit of ours does."""
-    return 0 if state.limit is None or state.before is None else max(0, -(-(state.limit - count.gpus) // gpus))
+    """Nodes that Karpenter may still light under a limit of ours as it stands, with those that may replace some of
+    them; none where no limit of ours does."""
+    if state.limit is None or state.before is None:
+        return 0
+    more = max(0, -(-(state.limit - count.gpus) // gpus))
+    return more + state.surge(count.stay + more) - state.surge(count.stay)
 
 
 def refusal(state: GateState, rules: PoolPolicy, offering: Offering, nodes: Sequence[Node]) -> str:
@@ -149,7 +154,10 @@ def refusal(state: GateState, rules: PoolPolicy, offering: Offering, nodes: Sequ
     return ""
 
 
-def most_nodes(state: GateState, rules: PoolPolicy, count: Count, gpus: int) -> int:
-    """Further nodes at most, whatever the dollars: by the policy's ``max``, and by the limit from before ours."""
+def further_nodes(state: GateState, rules: PoolPolicy, count: Count, gpus: int) -> list[int]:
+    """What each further node takes, itself and what may replace it beside the others. There are no more than the
+    policy's ``max`` lets, and the limit from before ours."""
     most = rules.max - len(state.claims)
-    return max(0, most if state.cap is None else min(most, (state.cap - count.gpus) // gpus))
+    most = most if state.cap is None else min(most, (state.cap - count.gpus) // gpus)
+    surges = [state.surge(count.stay + n) for n in range(max(0, most) + 1)]
+    return [1 + after - before for before, after in pairwise(surges)]

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,17 @@ class GateClaim(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: datetime | None = None  # When Karpenter lets it expire; None: never.
 
 
+class Surge(NamedTuple):
+    """Bounds on what is replaced at once for one reason."""
+
+    most: int
+    percent: int
+
+    def of(self, nodes: int) -> int:
+        """Of so many nodes, the share rounded up."""
+        return min(nodes, self.most, -(-self.percent * nodes // 100))
+
+
 class GateState(msgspec.Struct, frozen=True, kw_only=True):
     """A NodePool and its claims, as they were read."""
 
@@ -40,9 +52,13 @@ class GateState(msgspec.Struct, frozen=True, kw_only=True):
     capacity_types: tuple[str, ...] = ()  # Capacity types that it names; none: it names none.
     static: bool = False  # It keeps a fixed count of nodes.
     weight: int = 1  # Its weight among NodePools.
-    surge: int = 0  # Nodes that it may replace at once, each beside its old one.
+    surges: tuple[Surge, ...] = ()  # For each reason the nodes that it may replace at once, each beside its old one.
     claims: tuple[GateClaim, ...] = ()  # What it asked for.
     unread: str = ""  # What of it cannot be read.
+
+    def surge(self, nodes: int) -> int:
+        """So many of its nodes may be replaced at once."""
+        return max((each.of(nodes) for each in self.surges), default=0)
 
 
 class GateLimit(msgspec.Struct, frozen=True, kw_only=True):

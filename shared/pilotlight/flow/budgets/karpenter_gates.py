@@ -20,7 +20,7 @@ from pilotlight.decide.money.karpenter_gate import (
     PoolShare,
     as_in_pool,
     count_gpus,
-    most_nodes,
+    further_nodes,
     open_nodes,
     refusal,
     split,
@@ -141,8 +141,9 @@ class _Keeper:
 
     def _share(self, gate: _Gate) -> PoolShare:
         shut = gate.closed or gate.held
-        most = 0 if shut else most_nodes(gate.state, self.deps.policy.pools[gate.pool], gate.seen, gate.gpus)
-        return PoolShare(gate.pool, gate.state.weight, most, gate.each)
+        rules = self.deps.policy.pools[gate.pool]
+        takes = [] if shut else further_nodes(gate.state, rules, gate.seen, gate.gpus)
+        return PoolShare(gate.pool, gate.state.weight, takes, gate.each)
 
     def _limited(self, gate: _Gate, nodes: int) -> GateState:
         """The NodePool as it stands after its limit was written, or was not."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
-from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, gate_state, surge
+from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, gate_state, surges
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type
 from pilotlight.codec.kubernetes.nodes.nodes import pool_of
 from pilotlight.codec.kubernetes.pods.pod_placement import NOWHERE, Terms, homes, pod_terms, tolerations
@@ -118,7 +118,7 @@ def seen_nodepool(each: GatedNodePool) -> SeenNodePool:
         limited=any("gpu" in key.lower() for key in each.spec.limits),
         replicas=each.spec.replicas,
         gate=gate_state(each, ()),
-        replaces=surge(each.spec.disruption, 1) > 0,
+        replaces=any(reason.of(1) for reason in surges(each.spec.disruption)),
     )
 
 
