@@ -13,7 +13,7 @@ from karpenter import GPU
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.limits.brakes import Pause
-from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.state_schema.cluster_records import PAUSE
@@ -124,6 +124,21 @@ def test_dollars_of_a_limit_that_sinks_are_free_a_look_later(server: ApiServer) 
     assert (site.karpenter.limit("gpu"), site.stage.nodes("own")) == ("0", 17)
     site.tick()
     assert site.stage.nodes("own") == 40
+
+
+@pytest.mark.parametrize(
+    ("caps", "limit"),
+    [({"nodes": 4}, "16"), ({"gpus": 20}, "16"), ({"usd_per_hour": Decimal(90)}, "16"), ({"nodes": 2}, "0")],
+)
+def test_caps_bound_what_karpenter_may_light(server: ApiServer, caps: dict[str, Any], limit: str) -> None:
+    """Beside two nodes of ours that are lit a limit leaves no more than each cap does."""
+    own = PoolPolicy(instance_type="one", max=40)
+    site = GatedSite(server, 9, pools={"gpu": GATED, "own": own}, caps=Caps(**caps))
+    site.karpenter.pool("gpu", "eight")
+    for n in range(2):
+        site.stage.deps.pools.grow("own", n + 1)
+    site.tick()
+    assert site.karpenter.limit("gpu") == limit
 
 
 def test_two_pools_share_a_budget_by_weight(server: ApiServer) -> None:

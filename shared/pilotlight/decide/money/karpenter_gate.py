@@ -19,6 +19,7 @@ import msgspec
 from pilotlight.decide.offers.selection import allows
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.gates import GateState
+from pilotlight.facts.money.money_policy import LitCaps
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import WorkloadClass
 
@@ -97,6 +98,20 @@ def _may_use(name: WorkloadClass, rules: ClassPolicy, offering: Offering) -> boo
         and (not isinstance(models, tuple) or offering.gpu_model in models)
         and offering.gpu_memory_gib >= rules.min_gpu_memory
     )
+
+
+def cap_takes(offering: Offering) -> dict[str, Decimal]:
+    """What a node takes of each cap on what is lit."""
+    return {"nodes": Decimal(1), "gpus": Decimal(offering.gpus), "usd_per_hour": offering.usd_per_hour}
+
+
+def caps_left(caps: LitCaps, lit: Mapping[str, int], offerings: Mapping[str, Offering]) -> dict[str, Decimal]:
+    """What each cap leaves beside so many nodes of each pool."""
+    left = {key: Decimal(cap) for key in LitCaps.__struct_fields__ if (cap := getattr(caps, key)) is not None}
+    for pool in lit.keys() & offerings.keys():
+        takes = cap_takes(offerings[pool])
+        left = {key: most - lit[pool] * takes[key] for key, most in left.items()}
+    return left
 
 
 def count_gpus(state: GateState, nodes: Mapping[str, Node], now: datetime) -> Count:

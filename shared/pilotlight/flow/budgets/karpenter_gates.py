@@ -6,6 +6,7 @@ stands on, and one that never had one is left as it is.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -19,6 +20,8 @@ from pilotlight.decide.money.karpenter_gate import (
     Count,
     PoolShare,
     as_in_pool,
+    cap_takes,
+    caps_left,
     count_gpus,
     further_nodes,
     open_nodes,
@@ -97,6 +100,8 @@ class _Keeper:
         self.unheld = frozenset(n.name for n in self.nodes.values() if preview and n.instance not in held)
         self.offerings = {offering.pool: offering for offering in deps.offerings}
         self.purse = Purse(money, snapshot.now)
+        lit = Counter(node.pool for node in snapshot.view.nodes) | Counter({p.name: p.desired for p in snapshot.pools})
+        self.caps = caps_left(deps.policy.caps, lit, self.offerings)
         self.meters: dict[str, tuple[Meter, Decimal]] = {}
         self.gates: list[_Gate] = []
         self.findings: list[Finding] = []
@@ -122,6 +127,7 @@ class _Keeper:
         closed = closed or ("" if each else "no hard budget counts it: write one of scope all, or of this pool")
         held = brake_records.pause_reason(deps.state, deps.name, pool)
         held = held or barring_step(self.money.steps, offering, "", "", now)
+        each |= {cap: takes for cap, takes in cap_takes(offering).items() if cap in self.caps}
         usd = per_hour(offering.usd_per_hour, (hold.until - hold.since).total_seconds())
         self.gates.append(_Gate(pool, state, offering.gpus, count, each, closed, held, usd))
 
@@ -130,7 +136,8 @@ class _Keeper:
         taken: dict[str, Decimal] = {}
         for gate in self.gates:
             _take(taken, gate, gate.seen.owed)
-        free = {key: meter.limit - before - taken.get(key, Decimal(0)) for key, (meter, before) in self.meters.items()}
+        left = self.caps | {key: meter.limit - before for key, (meter, before) in self.meters.items()}
+        free = {key: room - taken.get(key, Decimal(0)) for key, room in left.items()}
         nodes = split([self._share(gate) for gate in self.gates], free)
         for gate in self.gates:
             # A limit that sinks frees nothing yet: Karpenter may be buying within what stood a moment ago.
@@ -181,7 +188,8 @@ class _Keeper:
         """The balances with what Karpenter may light as if it were held."""
         known = {balance.meter.key for balance in self.money.balances}
         balances = [replace(b, total=b.total + taken.get(b.meter.key, 0)) for b in self.money.balances]
-        ahead = [Balance(meter=self.meters[key][0], total=usd) for key, usd in taken.items() if key not in known]
+        fresh = taken.keys() - known - self.caps.keys()
+        ahead = [Balance(meter=self.meters[key][0], total=taken[key]) for key in sorted(fresh)]
         return replace(self.money, balances=(*balances, *ahead)) if taken else self.money
 
 
