@@ -13,6 +13,7 @@ from karpenter import GPU
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.limits.brakes import Pause
+from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.cycle.planning import preview
@@ -139,6 +140,16 @@ def test_caps_bound_what_karpenter_may_light(server: ApiServer, caps: dict[str, 
         site.stage.deps.pools.grow("own", n + 1)
     site.tick()
     assert site.karpenter.limit("gpu") == limit
+
+
+def test_a_rule_of_hours_bounds_a_limit(server: ApiServer) -> None:
+    """Where the policy lets a pool have one node at this hour, Karpenter may light one."""
+    hours = RuleTime(days=("mon", "tue", "wed", "thu", "fri", "sat", "sun"), start="00:00", end="23:59", timezone="UTC")
+    rule = Rule(name="night", when=RuleWhen(time=hours), does=RuleSet(max={"gpu": 1}))
+    site = GatedSite(server, 3, rules=(rule,))
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    assert site.karpenter.limit("gpu") == "8"
 
 
 def test_two_pools_share_a_budget_by_weight(server: ApiServer) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pilotlight.decide.limits.policy_schedule import effective
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.budget_limits import terms
@@ -101,7 +102,8 @@ class _Keeper:
         self.offerings = {offering.pool: offering for offering in deps.offerings}
         self.purse = Purse(money, snapshot.now)
         lit = Counter(node.pool for node in snapshot.view.nodes) | Counter({p.name: p.desired for p in snapshot.pools})
-        self.caps = caps_left(deps.policy.caps, lit, self.offerings)
+        self.policy = effective(deps.policy, snapshot.now)
+        self.caps = caps_left(self.policy.caps, lit, self.offerings)
         self.meters: dict[str, tuple[Meter, Decimal]] = {}
         self.gates: list[_Gate] = []
         self.findings: list[Finding] = []
@@ -117,7 +119,7 @@ class _Keeper:
             self.gates.append(_Gate(pool, state, 1, count, {}, "its instance type has no price, or no GPU", ""))
             return
         deps, now = self.deps, self.snapshot.now
-        own = terms(offering, as_in_pool(deps.policy, offering), workload_class=None, team="")
+        own = terms(offering, as_in_pool(self.policy, offering), workload_class=None, team="")
         hold, found = self.purse.at_stake(own)
         stakes = [stake for stake in found if stake[0].budget.hard]
         self.meters |= {meter.key: (meter, before) for meter, before, _ in stakes}
@@ -148,7 +150,7 @@ class _Keeper:
 
     def _share(self, gate: _Gate) -> PoolShare:
         shut = gate.closed or gate.held
-        rules = self.deps.policy.pools[gate.pool]
+        rules = self.policy.pools[gate.pool]
         takes = [] if shut else further_nodes(gate.state, rules, gate.seen, gate.gpus)
         return PoolShare(gate.pool, gate.state.weight, takes, gate.each)
 
