@@ -86,7 +86,8 @@ class Karpenter:
         for claim in self.claims(pool):
             if "deletionTimestamp" in claim["metadata"]:
                 self.server.store.remove("nodeclaims", claim["metadata"]["name"])
-                self.server.store.remove("nodes", claim["status"]["nodeName"])
+                if claim["status"].get("nodeName"):
+                    self.server.store.remove("nodes", claim["status"]["nodeName"])
 
     def machines(self, pool: str) -> int:
         """Machines that its cloud bills."""

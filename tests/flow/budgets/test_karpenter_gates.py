@@ -9,6 +9,7 @@ import pytest
 from api_server import ApiServer, api_server
 from gated_site import GATED, NODE, GatedSite
 from karpenter import GPU
+from msgspec.structs import replace as changed
 
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.adapters.state.memory import MemoryState
@@ -174,6 +175,32 @@ def test_a_budget_of_another_pool_says_nothing(server: ApiServer) -> None:
     site.tick()
     assert site.karpenter.limit("gpu") == "64"
     assert site.told("gate-refused") == ["no hard budget counts it: write one of scope all, or of this pool"]
+
+
+@pytest.mark.parametrize("usd", ["600", "2000"])
+def test_a_budget_that_shrinks_opens_nothing_and_takes_nothing(server: ApiServer, usd: str) -> None:
+    """Machines that are lit stay and are counted; the limit is what is there, or one more where that fits."""
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    site.karpenter.launch("gpu", 2)
+    site.karpenter.register("gpu")
+    site.tick()
+    site.deps = replace(site.deps, policy=changed(site.deps.policy, budgets=(Budget(name="all", usd=Decimal(usd)),)))
+    site.tick()
+    assert site.karpenter.limit("gpu") == "16"
+    assert (site.karpenter.launch("gpu", 5), site.karpenter.machines("gpu")) == (0, 2)
+
+
+def test_a_dearer_price_opens_fewer_nodes(server: ApiServer) -> None:
+    """At twice the price of before the dollars of three nodes are those of one."""
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    offers = [changed(each, usd_per_hour=2 * each.usd_per_hour) for each in site.deps.offerings]
+    site.deps = replace(site.deps, offerings=tuple(offers))
+    site.tick()
+    assert site.karpenter.limit("gpu") == "8"
 
 
 def test_a_pool_whose_price_is_gone_is_closed(server: ApiServer) -> None:
