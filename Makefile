@@ -37,12 +37,13 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-check: $(STAMP) ## Format, lint, types, floors, prose, bundle
+check: $(STAMP) ## Format, lint, types, floors, prose, reference, bundle
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/prose.py
+	$(BIN)/python scripts/reference.py --check
 	$(MAKE) --no-print-directory bundle
 
 run: $(STAMP) ## A dry run on a real cluster's objects, then a week of GPU jobs against the peers
@@ -74,7 +75,7 @@ docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or
 rooms: $(STAMP) ## docs/rooms.md from the modules' first sentences
 	$(BIN)/python scripts/rooms.py --write
 
-reference: $(STAMP) ## docs/reference from the commands and the types of the policy
+reference: $(STAMP) ## docs/reference and the table of completion, from the commands and the types of the policy
 	$(BIN)/python scripts/reference.py --write
 
 build/axe/.installed: ## For the tests of pages with a screen reader in mind (needs npm)

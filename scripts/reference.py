@@ -1,5 +1,9 @@
-"""Writes docs/reference: commands.md from the commands themselves, policy.md from the types of the policy file."""
+"""Writes what is made from the commands themselves: docs/reference/commands.md and the table that completion reads.
 
+Beside them it writes docs/reference/policy.md, from the types of the policy file.
+"""
+
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -9,6 +13,8 @@ from typing import Any
 import typer
 
 from pilotlight.tools.cli.command_table import FIRST, panels
+from pilotlight.tools.cli.front.completion import TABLE
+from pilotlight.tools.cli.front.front_help import OPTIONS
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.lint.policy_keys import policy_keys
 
@@ -57,6 +63,47 @@ def policy_page() -> str:
     return "\n".join(lines)
 
 
+def completion_table() -> str:
+    """What may be typed after each command, a command a line: JSON."""
+    root = typer.main.get_command(build([]))
+    own = {name: {"told": told} for name, told in OPTIONS.items()}
+    commands = {name: line for rows in panels(True).values() for name, line in rows.items()}
+    found: dict[str, Any] = {"": {"commands": commands, "options": own}}
+    for name in commands:
+        found |= _completed(name, root.commands[name])  # type: ignore[attr-defined]
+    lines = (f"{json.dumps(path)}: {json.dumps(row, ensure_ascii=False)}" for path, row in found.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _completed(path: str, command: Any) -> dict[str, Any]:
+    """A command's options, and those of the commands below it. An option that takes a value has ``values``."""
+    below = getattr(command, "commands", {})
+    named = (
+        {"commands": {name: _plain(each.get_short_help_str(limit=200)) for name, each in below.items()}}
+        if below
+        else {}
+    )
+    options: dict[str, Any] = {}
+    for option in command.params:
+        shown = option.param_type_name == "option" and not option.hidden
+        names = [*option.opts, *option.secondary_opts] if shown else []
+        for name in names:
+            row = {"told": _plain(option.help or "")} | ({"of": names[0]} if name != names[0] else {})
+            if not option.is_flag:
+                row["values"] = [item.value for item in option.shell_complete(None, "") if item.value]
+            options[name] = row | ({"many": True} if option.multiple else {})
+    options["--help"] = {"told": "its options"}
+    found: dict[str, Any] = {path: named | {"options": options}}
+    for name, each in below.items():
+        found |= _completed(f"{path} {name}", each)
+    return found
+
+
+def _plain(said: str) -> str:
+    """A text of the help in a line, without marks."""
+    return " ".join(re.sub(r"\[/?bold\]", "", said).split())
+
+
 def _link(name: str) -> str:
     shown = f"[{name}](#pilotlight-{name})"
     return f"**{shown}**" if name in FIRST else shown
@@ -100,10 +147,18 @@ def _text(said: str) -> str:
     return re.sub(r"(?<!`)([<*])(?![^`]*`)", r"\\\1", marked)
 
 
+def written() -> dict[Path, str]:
+    """Every file with what it is to hold."""
+    return {PAGE: page(), POLICY_PAGE: policy_page(), Path(TABLE): completion_table()}
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: reference.py --write")
+    if sys.argv[1:] not in (["--write"], ["--check"]):
+        sys.exit("usage: reference.py --write | --check")
+    if sys.argv[1] == "--check":
+        stale = [str(path) for path, text in written().items() if path.read_text("utf-8") != text]
+        sys.exit(f"error: {', '.join(stale)}: not what the commands say; run: make reference" if stale else 0)
     PAGE.parent.mkdir(exist_ok=True)
-    for path, text in ((PAGE, page()), (POLICY_PAGE, policy_page())):
+    for path, text in written().items():
         path.write_text(text, "utf-8")
         print(path)

@@ -12,7 +12,7 @@ import typer
 
 import reference
 from pilotlight.tools.cli.command_table import COMMANDS, FIRST, module_of, panels
-from pilotlight.tools.cli.front_help import OPTIONS
+from pilotlight.tools.cli.front.front_help import OPTIONS
 from pilotlight.tools.cli.main import _name
 
 RUN = "import sys; sys.argv[0] = 'pilotlight'; from pilotlight.tools.cli.entry import run; run()"
@@ -76,21 +76,6 @@ def test_the_help_imports_nothing_of_a_command() -> None:
     done = run("--help", code=IMPORTED + RUN)
     assert done.returncode == 0
     assert HEAVY & {*done.stderr.split()} == set()
-
-
-@pytest.mark.parametrize(
-    ("line", "offered", "imported"),
-    [
-        pytest.param("pilotlight pre", {"preempt"}, set(), id="a name"),
-        pytest.param("pilotlight plan --mark", {"--markdown"}, {"start.plan_command"}, id="an option"),
-    ],
-)
-def test_completion_imports_no_other_command(line: str, offered: set[str], imported: set[str]) -> None:
-    """Names come from the table, options from the module of the command that is named."""
-    asks = {"_PILOTLIGHT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-    done = run(code=IMPORTED + RUN, **asks)
-    assert {*done.stdout.split()} == offered
-    assert {module for module in COMMANDS if f"pilotlight.tools.cli.{module}" in done.stderr.split()} == imported
 
 
 def test_a_name_that_is_none_imports_no_command() -> None:

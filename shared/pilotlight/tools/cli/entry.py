@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from pilotlight.tools.cli.front_help import ASKED, completed_names, front_help
+from pilotlight.tools.cli.front.completion import a_shell_asks, answer
 from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up, open_closed
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 
@@ -14,10 +14,10 @@ def run() -> None:
     words = [word for word in sys.argv[1:] if word != "--debug"]
     open_closed()
     try:
-        if set(words) in ASKED:
-            sys.exit(_answer(words))
-        if not words:
-            _answer_without_words()
+        if a_shell_asks():
+            _complete()
+        else:
+            _help(words)
         from pilotlight.tools.cli.main import run as command
 
         command()
@@ -31,25 +31,30 @@ def run() -> None:
         sys.exit(EXIT_BAD_INPUT)
 
 
-def _answer(words: list[str]) -> int:
-    """Print the help of the command itself: on a terminal, and without a word, only where to start. The exit code."""
+def _complete() -> None:
+    """Answer a shell that completes a line; one that asks for its script goes on."""
+    if (told := answer()) is not None:
+        sys.exit(_print(told[0]) or told[1])
+
+
+def _help(words: list[str]) -> None:
+    """Print the help of the command itself: on a terminal, and without a word, only where to start. Others go on."""
+    from pilotlight.tools.cli.front.front_help import ASKED, front_help
+
+    if words and set(words) not in ASKED:
+        return
+    failed = _print(front_help("--all" in words, "Start" if not words and sys.stdout.isatty() else ""))
+    sys.exit(failed or (0 if words else EXIT_BAD_INPUT))
+
+
+def _print(text: str) -> int:
+    """Print it all; the exit code."""
     try:
-        sys.stdout.write(front_help("--all" in words, "Start" if not words and sys.stdout.isatty() else ""))
+        sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
         give_up()
         if said := cannot_write(error):
             sys.stderr.write(f"error: {said}\n")
         return EXIT_FAILED
-    return 0 if words else EXIT_BAD_INPUT
-
-
-def _answer_without_words() -> None:
-    """Answer bash, which completes a command's name, or whoever typed the name alone; other shells' asks go on."""
-    from pilotlight.settings import environment
-
-    if (named := completed_names(environment())) is not None:
-        sys.stdout.write("".join(f"{name}\n" for name in named))
-        sys.exit(0)
-    if "_PILOTLIGHT_COMPLETE" not in environment():
-        sys.exit(_answer([]))
+    return 0

@@ -1,6 +1,6 @@
 """The command ``pilotlight``: its commands, and how errors look.
 
-A command's module is imported when that command is named, so that help and completion are quick.
+A command's module is imported when that command is named, so that help is quick.
 """
 
 import os
@@ -17,10 +17,9 @@ from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
-from pilotlight.settings import environment
 from pilotlight.tools.cli.command_table import COMMANDS, module_of
 from pilotlight.tools.cli.extras import advice
-from pilotlight.tools.cli.front_help import ABOUT
+from pilotlight.tools.cli.front.front_help import ABOUT
 from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up
 from pilotlight.tools.cli.state_option import with_state
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
@@ -74,15 +73,6 @@ def _elsewhere() -> None:
     """Stand for a command whose module is not imported: for completion of names, and for what is no command."""
 
 
-def typed_so_far() -> list[str]:
-    """The words of the line that a shell asks to complete, its last one perhaps empty; none where it does not ask."""
-    environ = environment()
-    if "_PILOTLIGHT_COMPLETE" not in environ:
-        return []
-    line = environ.get("COMP_WORDS") or environ.get("_TYPER_COMPLETE_ARGS", "")
-    return line.split()[1:] or [""]
-
-
 def _name(info: CommandInfo | TyperInfo) -> str:
     """Name of a command or a group of them in the help."""
     name = info.name or getattr(info.callback, "__name__", "")
@@ -101,7 +91,7 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
         logs.begin()
     stop = Stop(os.getpid())
     try:
-        command = made(words or typed_so_far())
+        command = made(words)
         for number in ENDS:
             signal.signal(number, stop)
         ended = command(args=words, prog_name=name, standalone_mode=False)

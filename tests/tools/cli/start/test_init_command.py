@@ -1,7 +1,6 @@
 """`pilotlight init`: from a cluster's objects to a policy that check and plan take."""
 
 import json
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -132,30 +131,3 @@ def test_the_version_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     from pilotlight.tools.cli.main import build
 
     assert CliRunner().invoke(build([]), ["--version"]).stdout.startswith("pilotlight ")
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        pytest.param("pilotlight re", {"reclaim", "reconcile", "replay", "report", "resume"}, id="a command"),
-        pytest.param("pilotlight plan --po", {"--pods", "--policy"}, id="an option"),
-        pytest.param("pilotlight shadow ", {"report", "canary"}, id="a command of a group"),
-    ],
-)
-def test_shells_complete_what_is_typed(typed: str, offered: set[str], at_the_prompt: Callable[[str], set[str]]) -> None:
-    """As bash asks for it, after `pilotlight --install-completion`."""
-    assert at_the_prompt(typed) == offered
-
-
-@pytest.fixture
-def at_the_prompt(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
-    """What bash would be told."""
-    from pilotlight.tools.cli.main import build, typed_so_far
-
-    def ask(typed: str) -> set[str]:
-        monkeypatch.setenv("COMP_WORDS", typed)
-        monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
-        monkeypatch.setenv("_PILOTLIGHT_COMPLETE", "complete_bash")
-        return set(CliRunner().invoke(build(typed_so_far()), [], prog_name="pilotlight").stdout.split())
-
-    return ask

@@ -1,10 +1,9 @@
 """Help of the command itself, written from the table of commands alone: no module of a command is imported for it."""
 
-from collections.abc import Mapping
 from shutil import get_terminal_size
 from textwrap import wrap
 
-from pilotlight.tools.cli.command_table import COMMANDS, FIRST, panels
+from pilotlight.tools.cli.command_table import FIRST, panels
 
 GAP = 2
 WIDEST = 100
@@ -48,13 +47,3 @@ def _rows(rows: dict[str, str], broad: int, width: int) -> list[str]:
         first, *others = wrap(line, max(20, width - left))
         found += [f"{'':{GAP}}{name:<{broad}}{'':{GAP}}{first}", *(f"{'':{left}}{other}" for other in others)]
     return found
-
-
-def completed_names(environ: Mapping[str, str]) -> list[str] | None:
-    """The names that begin as the first word does; None where bash does not ask for one, or where it is an option."""
-    if environ.get("_PILOTLIGHT_COMPLETE") != "complete_bash" or environ.get("COMP_CWORD") != "1":
-        return None
-    begun = "".join(environ.get("COMP_WORDS", "").split()[1:2])
-    if begun.startswith("-"):
-        return None
-    return [name for commands in COMMANDS.values() for name in commands if name.startswith(begun)]
