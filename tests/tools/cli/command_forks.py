@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIMIT_S = 120
+CLOSED = Path("closed")
+"""For ``stdout``: as `>&-` leaves it."""
+LOST = 120
+"""Python's own exit code where its last flush fails."""
 
 
 class Ended(NamedTuple):
@@ -35,16 +39,16 @@ class CommandForks:
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environ
         )
 
-    def run(self, words: Sequence[str], environ: Mapping[str, str] | None = None) -> Ended:
-        """Run a command, with variables beside those of all."""
+    def run(self, words: Sequence[str], environ: Mapping[str, str] | None = None, stdout: Path | None = None) -> Ended:
+        """Run a command, with variables beside those of all; its output is kept, or goes to ``stdout``."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        out, err = self._kept / "out", self._kept / "err"
+        out, err = stdout or self._kept / "out", self._kept / "err"
         asked = {"words": [*words], "environ": {**self._environ, **(environ or {})}, "folder": str(self.folder)}
         self._process.stdin.write(json.dumps({**asked, "out": str(out), "err": str(err)}) + "\n")
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())
-        return Ended(code, out.read_text(errors="replace"), err.read_text(errors="replace"))
+        return Ended(code, "" if stdout else out.read_text(errors="replace"), err.read_text(errors="replace"))
 
     def end(self) -> None:
         """End the interpreter."""
@@ -87,8 +91,12 @@ def _end(asked: dict[str, object], tells: int) -> None:
     except BaseException:
         code = 70
         traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = LOST
+        traceback.print_exc()
     os.write(tells, " ".join(sys.modules).encode())
     os._exit(code)
 
@@ -102,6 +110,10 @@ def _become(asked: dict[str, object]) -> None:
     os.environ.update(asked["environ"])  # type: ignore[call-overload]
     places = ((0, os.devnull, os.O_RDONLY), (1, asked["out"], os.O_WRONLY), (2, asked["err"], os.O_WRONLY))
     for number, path, mode in places:
+        if path == str(CLOSED):
+            os.close(number)
+            sys.stdout = None  # type: ignore[assignment]
+            continue
         made = os.open(str(path), mode | (os.O_CREAT | os.O_TRUNC if mode else 0), 0o600)
         os.dup2(made, number)
         os.close(made)

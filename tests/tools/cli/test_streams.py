@@ -1,0 +1,148 @@
+"""Every command where its output is closed, full or read by nobody: the exit code is right, and no traceback is seen.
+
+On a narrow terminal of plain letters without colours. A command that needs a cluster or a cloud is asked for its help.
+"""
+
+import json
+import os
+import shlex
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from command_forks import CLOSED, CommandForks, Ended
+
+from pilotlight.codec.policy_file import read_policy
+from pilotlight.settings import Settings
+from pilotlight.tools.cli.front.completion import TABLE
+from pilotlight.tools.serve.world_server import WorldServer
+from pilotlight.wiring import App
+from pilotlight.world.machines import WorldPool
+from pilotlight.world.simulation import World
+from pilotlight.world.world_clock import WallClock
+
+ROOT = Path(__file__).parents[3]
+FULL = Path("/dev/full")
+TERMINAL = {"COLUMNS": "60", "LANG": "C", "LC_ALL": "C", "NO_COLOR": "1"}
+NO_SPACE = "error: the output cannot be written: No space left on device"
+TABLES = json.loads(Path(TABLE).read_text("utf-8"))
+LEAVES = [path for path, row in TABLES.items() if path and "commands" not in row]
+NOW = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+POLICY = """
+version: 1
+pools:
+  a10g: {instance_type: g5.xlarge, capacity_type: spot, relaunches: true}
+classes:
+  batch: {gpu_models: any, capacity_types: [spot]}
+budgets:
+  - {name: ml, scope: {team: ml}, period: month, usd: 900, hard: true}
+prices: {max_age_days: 36500}
+"""
+RUNS = (
+    "send pod.json",
+    *("pools", "gpus", "why nlp/finetune-0", "budget", "alerts list", "alerts redeliver", "shadow report"),
+    *("pause --reason test", "resume"),
+    *("init --pods pods.json --nodes nodes.json -o -", "check whole.yaml", "schema", "lint ."),
+    *("plan --sample", "plan --sample --json", "plan --sample --markdown"),
+    *("manifests placement", "manifests rules", "manifests quota", "manifests queues", "manifests nodepools"),
+    *("manifests prepull --image x", "manifests hpa ml/x", "manifests keda ml/x --query y"),
+    *("spot", "whatif", "cost-of-self --events-per-day 10", "deadline --work 48h --by 72h --price 3 --spot 1"),
+    *("preempt --pods pods.json --nodes nodes.json", "targets", "monitor --once --recorded looks.json"),
+    *("report", "report --csv", "bill", "audit verify", "state ls", "state export kept.jsonl", "state init"),
+    *("synth -o week.csv.gz --seed 1", "stats week.csv.gz", "replay short.csv"),
+)
+ELSEWHERE = {
+    **dict.fromkeys(("doctor", "reconcile", "connect", "takeover", "handback", "uninstall", "lift"), "a cluster"),
+    **dict.fromkeys(("kueue take", "kueue handback", "shadow canary"), "a cluster"),
+    **dict.fromkeys(("prices", "sizes", "conformance", "notice-agent"), "an account of a cloud, or its machine"),
+    **dict.fromkeys(("waste", "manifests sharing", "trace"), "a Prometheus"),
+    **dict.fromkeys(("serve", "world", "demo", "drill", "week", "tune", "runs"), "a minute, or until it is stopped"),
+    **dict.fromkeys(("alerts test", "alerts ack", "approve", "reclaim list", "reclaim snooze"), "an alert's own state"),
+    **dict.fromkeys(
+        ("reclaim wake", "queues", "commitments", "status", "audit export", "state get"), "a state of days"
+    ),
+    "state import": "a store that is new",
+}
+"""Commands that are asked for their help alone, by what a run of them needs."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file of each kind."""
+    made = tmp_path_factory.mktemp("streams")
+    for name in ("pods", "nodes"):
+        (made / f"{name}.json").write_bytes((ROOT / "examples/cluster" / f"{name}.json").read_bytes())
+    (made / "policy.yaml").write_text(POLICY)
+    (made / "whole.yaml").write_bytes((ROOT / "examples/policy.yaml").read_bytes())
+    (made / "pod.json").write_bytes((ROOT / "events/samples/kubernetes/pod_unschedulable.json").read_bytes())
+    (made / "looks.json").write_bytes((ROOT / "examples/cluster/gpu_looks.json").read_bytes())
+    rows = "".join(f"j{i},{60 * i},600,1,1000,,,,\n" for i in range(40))
+    (made / "short.csv").write_text("job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n" + rows)
+    return made
+
+
+@pytest.fixture(scope="module")
+def forks(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandForks]:
+    """Commands beside a world of one pool."""
+    pools = [WorldPool.from_policy(name, rules) for name, rules in read_policy(POLICY, "policy").pools.items()]
+    server = WorldServer(World(App(Settings()).catalog, pools, clock=WallClock(NOW, 1)), 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    own = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "HOME": str(folder / "home")}
+    beside = {"PILOTLIGHT_WORLD": server.url, "PILOTLIGHT_POLICY": str(folder / "policy.yaml")}
+    made = CommandForks(folder, tmp_path_factory.mktemp("kept"), own | beside | TERMINAL)
+    made.run(["synth", "-o", "week.csv.gz", "--seed", "1"])
+    yield made
+    made.end()
+    server.shutdown()
+
+
+def _unread(forks: CommandForks, words: list[str], pipe: Path) -> Ended:
+    """The command with a pipe whose reader has gone before anything is printed."""
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_RDONLY)))
+    reader.start()
+    try:
+        return forks.run(words, stdout=pipe)
+    finally:
+        reader.join()
+        pipe.unlink()
+
+
+LINES = [*RUNS, *(f"{path} --help" for path in TABLES if path)]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_closed_output_swallows_what_is_said(line: str, forks: CommandForks) -> None:
+    """The command ends as it would else."""
+    ended = forks.run(shlex.split(line), stdout=CLOSED)
+    assert (ended.code, _odd(ended)) == (0, []), ended
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="/dev/full is Linux's")
+@pytest.mark.parametrize("line", LINES)
+def test_a_full_disk_is_one_line_of_every_command(line: str, forks: CommandForks) -> None:
+    """It says that the output cannot be written, and ends with 1."""
+    ended = forks.run(shlex.split(line), stdout=FULL)
+    assert (ended.code, _odd(ended)) == (1, [NO_SPACE]), ended
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_reader_that_has_gone_ends_every_command_in_silence(line: str, forks: CommandForks, folder: Path) -> None:
+    """Whoever reads no further wants no word of it."""
+    ended = _unread(forks, shlex.split(line), folder / "pipe")
+    assert (ended.code, _odd(ended)) == (1, []), ended
+
+
+def _odd(ended: Ended) -> list[str]:
+    """Lines on stderr that tell of an error."""
+    marks = ("error", "Traceback", "Exception", "BrokenPipe")
+    return [line for line in ended.stderr.splitlines() if any(mark in line for mark in marks)]
+
+
+def test_every_command_is_run_or_says_what_it_needs() -> None:
+    """A new command comes with a run here, or with its reason."""
+    ran = {leaf for leaf in LEAVES if any(f"{line} ".startswith(f"{leaf} ") for line in RUNS)}
+    assert ran | {*ELSEWHERE} == {*LEAVES}
+    assert not ran & {*ELSEWHERE}
