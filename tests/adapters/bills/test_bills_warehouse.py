@@ -44,6 +44,7 @@ COLUMNS = {
     "BilledCost": "DOUBLE", "BillingCurrency": "VARCHAR", "ChargeCategory": "VARCHAR", "ServiceName": "VARCHAR",
     "SubAccountId": "VARCHAR", "BillingAccountId": "VARCHAR", "ChargeDescription": "VARCHAR",
     "ChargePeriodStart": "TIMESTAMP", "ChargePeriodEnd": "TIMESTAMP", "Tags": "MAP(VARCHAR, VARCHAR)",
+    "ResourceId": "VARCHAR",
 }  # fmt: skip
 
 
@@ -53,7 +54,8 @@ def _row(day: int, usd: str | None, tags: Mapping[str, str] | None = None, **fie
     return {
         "BilledCost": usd, "BillingCurrency": "USD", "ChargeCategory": "Usage", "ServiceName": "EC2",
         "SubAccountId": "1", "BillingAccountId": "9", "ChargeDescription": "p4d.24xlarge by the hour",
-        "ChargePeriodStart": at, "ChargePeriodEnd": at + timedelta(days=1), "Tags": dict(tags or {}), **fields,
+        "ChargePeriodStart": at, "ChargePeriodEnd": at + timedelta(days=1), "Tags": dict(tags or {}),
+        "ResourceId": None, **fields,
     }  # fmt: skip
 
 
@@ -70,6 +72,10 @@ EXPORT = [
     _row(1, "90", OURS, ChargeCategory="Purchase", ChargePeriodEnd=END),
     _row(8, "5", OURS, ChargePeriodStart=None),
     _row(9, "1", OURS, ChargePeriodStart=END),
+    _row(2, "8", OURS, ResourceId="arn:aws:ec2:eu-west-1:1:instance/i-0abc1234567890def"),
+    _row(2, "9", OURS, ResourceId="i-0abc1234"),
+    _row(2, "2", OURS, ResourceId="//compute.googleapis.com/projects/p/zones/z/instances/gke-n-1"),
+    _row(2, "3", OURS, ResourceId="vol-0abc1234"),
 ]
 """Two services, a credit, data that was moved, another cluster's, euros, a fee, and what cannot be counted."""
 
@@ -112,7 +118,7 @@ def _of_file(rows: Sequence[Mapping[str, Any]], folder: Path, scope: BillScope |
 def _sums(bill: Bill) -> dict[tuple[Any, ...], Decimal]:
     sums: dict[tuple[Any, ...], Decimal] = defaultdict(Decimal)
     for row in bill.days:
-        sums[row.day, row.team, row.pool, row.service, row.egress] += row.usd
+        sums[row.day, row.team, row.pool, row.service, row.egress, row.resource] += row.usd
     return {key: usd for key, usd in sums.items() if usd}
 
 
@@ -192,9 +198,9 @@ def test_the_third_dialect_comes_to_the_sums_of_a_file(tmp_path: Path) -> None:
     assert (found.horizon, found.findings, found.doubtful, found.notes) == (
         by_file.horizon, by_file.findings, by_file.doubtful, by_file.notes,
     )  # fmt: skip
-    # 10 x 786.400000001, a quarter of 10 x 250, 10 x 0.0000004, data, a credit and a fee.
+    # 10 x 786.400000001, a quarter of 10 x 250, 10 x 0.0000004, data, a credit, a fee and four resources.
     assert sum((row.usd for row in found.days), Decimal(0)) == Decimal("7864.00000001") + 625 + Decimal("0.000004") + (
-        Decimal("12.5") - Decimal("3.25") + 90
+        Decimal("12.5") - Decimal("3.25") + 90 + 22
     )
     assert [row.usd for row in found.days if row.egress] == [Decimal("12.5")]
 

@@ -26,14 +26,13 @@ def metered(day: int, usd: str, team: str = "red", pool: str = "a100", **fields:
     line = CostLine(
         kind="used",
         pool=pool,
-        node="n",
         instance_type="x",
         capacity_type="spot",
         team=team,
         workload_class="batch",
         usd=Decimal(usd),
         gpu_hours=Decimal(usd) / 2,
-        **{"begin": day_start(on), **fields},
+        **{"node": "n", "begin": day_start(on), **fields},
     )
     return MeterDay(day=on, until=day_start(on), lines=(line,))
 
@@ -55,14 +54,18 @@ def meter_of(**fields: Any) -> Meter:
 
 
 DAYS = [metered(18, "10"), metered(19, "12"), metered(20, "5")]
-BILLS = [billed(18, ("11", "a100", ""), ("2", "", "")), billed(19, ("9", "a100", "red"))]
+BILLS = [billed(18, ("11", "a100", ""), ("2", "", "")), billed(19, ("11", "a100", "red"))]
 
 SPENT: dict[str, tuple[dict[str, Any], list[BillDay], tuple[str, str]]] = {
     "with no bill all is metered": ({}, [], ("0", "27")),
-    "billed up to the horizon, metered since": ({}, BILLS, ("22", "5")),
-    "a pool by the bill's rows of it": ({"scope": BudgetScope(pool="a100")}, BILLS, ("20", "5")),
+    "billed up to the horizon, metered since": ({}, BILLS, ("24", "5")),
+    "a pool by the bill's rows of it": ({"scope": BudgetScope(pool="a100")}, BILLS, ("22", "5")),
     "another pool": ({"scope": BudgetScope(pool="t4")}, BILLS, ("0", "0")),
-    "a team where the export names it, else by the meter": ({"scope": BudgetScope(team="red")}, BILLS, ("9", "15")),
+    "a team where the export names it near the meter, else by the meter": (
+        {"scope": BudgetScope(team="red")},
+        [billed(18, ("2", "", "red")), billed(19, ("11.5", "a100", "red"))],
+        ("11.5", "15"),
+    ),
     "a class is never in a bill": ({"scope": BudgetScope(workload_class="batch")}, BILLS, ("0", "27")),
     "GPU-hours are metered": ({"usd": None, "gpu_hours": Decimal(99)}, BILLS, ("0", "13.5")),
     "a day that one of two sources lacks is metered": (
@@ -70,7 +73,7 @@ SPENT: dict[str, tuple[dict[str, Any], list[BillDay], tuple[str, str]]] = {
         [*BILLS, billed(18, ("1", "t4", ""), source="civo")],
         ("14", "17"),
     ),
-    "a day billed at nothing costs nothing": ({}, [billed(18)], ("0", "17")),
+    "a day billed at nothing is metered": ({}, [billed(18)], ("0", "27")),
 }
 
 
@@ -87,7 +90,8 @@ def test_spent_is_billed_and_metered(fields: dict[str, Any], bills: list[BillDay
         pytest.param(True, "2", ("0", "12"), id="in doubt and far below the meter, the meter counts"),
         pytest.param(True, "11.5", ("11.5", "0"), id="in doubt and near the meter, the bill counts"),
         pytest.param(True, "50", ("50", "0"), id="in doubt and above the meter, the bill counts"),
-        pytest.param(False, "2", ("2", "0"), id="whole, the bill counts"),
+        pytest.param(False, "11.5", ("11.5", "0"), id="whole and near the meter, the bill counts"),
+        pytest.param(False, "2", ("0", "12"), id="whole and far below the meter, without a node, the meter counts"),
     ],
 )
 def test_a_day_in_doubt_is_never_cheaper_than_the_meter_knows(
@@ -103,9 +107,58 @@ def test_one_bill_in_doubt_leaves_its_day_in_doubt() -> None:
     """Of two sources one could not be read whole: their sum is no less than the meter knows."""
     whole = billed(19, ("1", "t4", ""), source="civo")
     doubted = msgspec.structs.replace(billed(19, ("1", "a100", "")), doubt=True)
-    for bills, expected in (([whole, doubted], ("0", "12")), ([whole, billed(19, ("1", "a100", ""))], ("2", "0"))):
+    near = billed(19, ("10.5", "a100", ""))
+    for bills, expected in (([whole, doubted], ("0", "12")), ([whole, near], ("11.5", "0"))):
         now = budget_spend(meter_of(), counted_days([metered(19, "12")], bills), Decimal(0), NOW)
         assert (now.billed, now.metered) == (Decimal(expected[0]), Decimal(expected[1]))
+
+
+def node_row(node: str, usd: str, **fields: Any) -> BilledDay:
+    """A row of the bill of the 19th that names a node; of no node where it is empty."""
+    return BilledDay(day=date(2026, 11, 19), usd=Decimal(usd), resource=node, **fields)
+
+
+SHARED = MeterDay(
+    day=date(2026, 11, 19),
+    until=day_start(date(2026, 11, 20)),
+    lines=(
+        *metered(19, "700", "red", node="n1").lines,
+        *metered(19, "80", "blue", node="n1").lines,
+        *metered(19, "20", "red", node="n2", pool="t4").lines,
+    ),
+)
+N1, N2 = node_row("n1", "750", pool="a100"), node_row("n2", "18", pool="t4")
+TRIFLE = node_row("", "0.96", team="red", pool="a100", service="S3")
+
+NAMED: dict[str, tuple[Any, list[BilledDay], tuple[str, str]]] = {
+    "a team's bucket comes on top of its shared node": (BudgetScope(team="red"), [N1, N2, TRIFLE], ("0.96", "720")),
+    "a node with the team's tag is the bill's": (
+        BudgetScope(team="red"),
+        [N1, node_row("n2", "18", team="red"), TRIFLE],
+        ("18.96", "700"),
+    ),
+    "a pool's bucket comes on top of nodes without its tag": (
+        BudgetScope(pool="a100"),
+        [node_row("n1", "750"), TRIFLE],
+        ("0.96", "780"),
+    ),
+    "a pool's nodes are the bill's": (BudgetScope(pool="a100"), [N1, N2, TRIFLE], ("750.96", "0")),
+    "a node that no line names is metered": ("all", [N1], ("750", "20")),
+    "a node billed at $0 is metered": ("all", [node_row("n1", "0"), N2], ("18", "780")),
+    "data that a node moved does not name it": ("all", [node_row("n1", "3", egress=True), N2], ("21", "780")),
+    "a bucket alone, where no line names a node, is below the meter": (BudgetScope(team="red"), [TRIFLE], ("0", "720")),
+    "a class is metered whatever nodes are billed": (BudgetScope(workload_class="batch"), [N1, N2], ("0", "800")),
+}
+
+
+@pytest.mark.parametrize(("scope", "rows", "expected"), NAMED.values(), ids=NAMED.keys())
+def test_a_bill_replaces_the_meter_for_nodes_that_it_names(
+    scope: Any, rows: list[BilledDay], expected: tuple[str, str]
+) -> None:
+    """A trifle with a team's or pool's tag sets none of its GPUs aside."""
+    bill = BillDay(day=date(2026, 11, 19), source="focus", rows=tuple(rows))
+    found = budget_spend(meter_of(scope=scope), counted_days([SHARED], [bill]), Decimal(0), NOW)
+    assert (found.billed, found.metered) == tuple(map(Decimal, expected))
 
 
 def test_a_budget_in_another_zone_counts_from_its_own_midnight() -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from failing_store import Failing
 from stage import START, Stage
@@ -19,7 +20,7 @@ from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, Hour
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
 from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import billed_days
+from pilotlight.flow.billing import billed_days, meter_nodes
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
@@ -266,6 +267,24 @@ def test_exports_corrections_and_partial_files_count_once() -> None:
     assert month(on) == dollars(37, 12)
     exported(on, Exports((0, "11"), reaches=1))
     assert month(on) == dollars(36, 12)
+
+
+def test_a_bill_replaces_the_meter_by_the_nodes_that_it_names() -> None:
+    """A node's own line, by its instance, sets its metered dollars aside; a bucket in its pool comes on top."""
+    on = Stage(budgets=(Budget(name="m", usd=Decimal(1000), scope=BudgetScope(pool="one")),))
+    on.event(on.submit("a", run_s=60 * HOUR))
+    hours(on, 13)
+    (instance,) = meter_nodes.nodes(on.deps.state, "c", START.date())
+    exports = Exports((0, "0.50"), reaches=1)
+    exported(on, exports)
+    assert month(on) == dollars(0, 13)  # Far below the meter, and of no node.
+    own, disk = (
+        BilledDay(day=START.date(), usd=Decimal(usd), pool="one", resource=name)
+        for usd, name in (("11.25", instance), ("0.50", "vol-1"))
+    )
+    exports.bill = msgspec.structs.replace(exports.bill, days=(own, disk))
+    exported(on, exports)
+    assert month(on) == dollars("11.75", 1)
 
 
 def test_days_before_an_export_begins_are_metered() -> None:

@@ -34,7 +34,12 @@ WITH charge AS (
       LOWER(ChargeDescription) LIKE '%data transfer%'
       OR LOWER(ChargeDescription) LIKE '%egress%',
       FALSE
-    ) AS moved
+    ) AS moved,
+    COALESCE(
+      NULLIF(REGEXP_EXTRACT(ResourceId, '(?:^|/)(i-[0-9a-f]+)$', 1), ''),
+      REGEXP_EXTRACT(ResourceId, '/instances/([^/]+)$', 1),
+      ''
+    ) AS instance
   FROM "{export}"
   WHERE
     ChargePeriodStart IS NULL
@@ -57,6 +62,7 @@ SELECT
   currency,
   CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
   CASE WHEN moved THEN 1 ELSE 0 END AS egress,
+  instance,
   SUM(usd) AS amount,
   COUNT(*) AS charges,
   MAX(
@@ -79,4 +85,5 @@ GROUP BY
   10,
   11,
   12,
-  13
+  13,
+  14

@@ -124,7 +124,12 @@ WITH charge AS (
       LOWER(ChargeDescription) LIKE '%data transfer%'
       OR LOWER(ChargeDescription) LIKE '%egress%',
       FALSE
-    ) AS moved
+    ) AS moved,
+    COALESCE(
+      NULLIF(REGEXP_EXTRACT(ResourceId, '(?:^|/)(i-[0-9a-f]+)$'), ''),
+      REGEXP_EXTRACT(ResourceId, '/instances/([^/]+)$'),
+      ''
+    ) AS instance
   FROM `{export}`
   WHERE
     ChargePeriodStart IS NULL
@@ -147,6 +152,7 @@ SELECT
   currency,
   CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
   CASE WHEN moved THEN 1 ELSE 0 END AS egress,
+  instance,
   SUM(usd) AS amount,
   COUNT(*) AS charges,
   MAX(
@@ -169,4 +175,5 @@ GROUP BY
   10,
   11,
   12,
-  13
+  13,
+  14

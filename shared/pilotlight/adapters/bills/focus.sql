@@ -24,7 +24,11 @@ WITH charge AS (
         COALESCE(ChargeCategory, 'Usage') = 'Usage' AS used,
         COALESCE(
             LOWER(ChargeDescription) LIKE '%data transfer%' OR LOWER(ChargeDescription) LIKE '%egress%', FALSE
-        ) AS moved
+        ) AS moved,
+        COALESCE(
+            NULLIF(REGEXP_EXTRACT(ResourceId, '(?:^|/)(i-[0-9a-f]+)$', 1), ''),
+            REGEXP_EXTRACT(ResourceId, '/instances/([^/]+)$', 1), ''
+        ) AS instance
     FROM "{export}"
     WHERE ChargePeriodStart IS NULL OR (
         ChargePeriodStart >= CAST('{start}' AS TIMESTAMPTZ) AND ChargePeriodStart < CAST('{end}' AS TIMESTAMPTZ)
@@ -33,9 +37,9 @@ WITH charge AS (
 SELECT
     CAST(since AS DATE) AS day, team, pool, service, account, payer, tag_1, tag_2, tag_3, tag_4, currency,
     CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
-    CASE WHEN moved THEN 1 ELSE 0 END AS egress,
+    CASE WHEN moved THEN 1 ELSE 0 END AS egress, instance,
     SUM(usd) AS amount,
     COUNT(*) AS charges,
     MAX(CASE WHEN used AND EPOCH(until) - EPOCH(since) <= 86400 THEN EPOCH(until) END) AS reach
 FROM charge
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14

@@ -24,7 +24,7 @@ PAUSES_S: Sequence[Seconds] = (0.5, 1, 2, 4)
 MOST_TAGS = 4
 HOUR = timedelta(hours=1)
 _TAG = re.compile(r"[\w .:/=+@-]{1,128}")
-COLUMNS = 16
+COLUMNS = 17
 
 
 class Query(NamedTuple):
@@ -70,7 +70,7 @@ def lines(rows: Iterable[Sequence[str | None]], tags: int) -> list[Line]:
 def _line(row: Sequence[str | None], tags: int) -> Line:
     if len(row) != COLUMNS:
         raise ValueError(f"{len(row)} columns")
-    *head, currency, doubt, egress, amount, charges, reach = row
+    *head, currency, doubt, egress, instance, amount, charges, reach = row
     day, team, pool, service, account, payer, *_ = (value or "" for value in head)
     usd = Decimal(amount) if amount else None
     odd = usd is not None and not usd.is_finite()
@@ -88,4 +88,5 @@ def _line(row: Sequence[str | None], tags: int) -> Line:
         rows=int(charges or 0),
         reach=moment(float(reach)) if reach else None,
         egress=egress == "1",
+        instance=instance or "",
     )

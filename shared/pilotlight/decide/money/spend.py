@@ -1,7 +1,9 @@
-"""Spend of a budget: billed by the cloud for whole days that its export covers, metered for the rest.
+"""Spend of a budget: billed by the cloud on whole days that its export covers, metered for all that no bill names.
 
 A bill knows pools, and teams where its export carries their tags; it never knows classes, nor who held a GPU. So for
 a class, for GPU-hours, and for a team that no export names, the meter alone counts. Idle and shared time is no team's.
+A bill replaces the meter for nodes that its lines of the scope name, at more than $0; its other lines come on top. One
+that names no node at all replaces the meter where it is not far below it.
 
 Forecast of a budget's period: its spend, and as many days more as are left, each like the last ones.
 
@@ -61,11 +63,8 @@ def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime)
     day = meter.start.date()
     while day_start(day) < min(meter.end, now):
         inside = day_start(day) >= meter.start and day_start(day + DAY) <= meter.end
-        bill = _billed(meter, known, day) if inside else None
-        if bill is not None:
-            billed += bill
-        else:
-            metered += _metered(meter, known, day)
+        own = _of_day(meter, known, day) if inside else (ZERO, _sum(meter, _metered(meter, known, day)))
+        billed, metered = billed + own[0], metered + own[1]
         day += DAY
     last = _last_days(meter, known, now.date())
     coming = forecast(billed + metered, meter.limit, last, now, meter.end, _a_day(meter, known, now))
@@ -76,57 +75,64 @@ def _last_days(meter: Meter, known: CountedDays, today: date) -> list[Decimal]:
     """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
     first = max(min([*known.metered, *known.billed], default=today) + DAY, today - DAYS * DAY)
     days = [first + n * DAY for n in range((today - first).days)]
-    return [_of_day(meter, known, day) for day in days]
+    return [sum(_of_day(meter, known, day), ZERO) for day in days]
 
 
-def _of_day(meter: Meter, known: CountedDays, day: date) -> Decimal:
-    bill = _billed(meter, known, day)
-    if bill is not None:
-        return bill
-    found = known.metered.get(day)
-    return sum((_amount(meter, line) for line in found.lines if counts(meter.budget, line)), ZERO) if found else ZERO
+def _of_day(meter: Meter, known: CountedDays, day: date) -> tuple[Decimal, Decimal]:
+    """Amounts of a whole day that are billed, and metered of what its bills do not name."""
+    found, bills = known.metered.get(day), known.billed.get(day, ())
+    lines = [line for line in found.lines if counts(meter.budget, line)] if found else []
+    told, sure = [row for bill in bills for row in bill.rows], not any(bill.doubt for bill in bills)
+    rows = _of_scope(told, meter.budget.scope) if bills and meter.measure == "usd" else None
+    return (ZERO, _sum(meter, lines)) if rows is None else _billed(meter, lines, told, rows, sure=sure)
+
+
+def _billed(
+    meter: Meter, lines: Sequence[CostLine], told: Sequence[BilledDay], rows: Sequence[BilledDay], *, sure: bool
+) -> tuple[Usd, Usd]:
+    """Dollars of a scope's ``rows``, and of its metered lines that they leave; ``told`` are all of the day's bills."""
+    metered = _sum(meter, lines)
+    billed = sum((row.usd for row in rows), ZERO)
+    by_node = any(row.resource for row in told) and all(line.node for line in lines)
+    left = _sum(meter, _unnamed(lines, rows)) if by_node else ZERO
+    if by_node and sure:
+        return billed, left
+    return (ZERO, metered) if metered > billed + left and _apart(billed + left, metered) else (billed, left)
+
+
+def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay]) -> list[CostLine]:
+    """Metered lines of the nodes that no row names at more than $0, or only for data that was moved."""
+    named = {row.resource for row in rows if row.usd and not row.egress}
+    return [line for line in lines if line.node not in named]
 
 
 def _a_day(meter: Meter, known: CountedDays, now: datetime) -> Decimal:
     """Today's pace, for a meter that knows less than two days: what today took so far, for as long as a day is."""
     gone = (now - day_start(now.date())) / DAY
-    return _of_day(meter, known, now.date()) / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
+    return sum(_of_day(meter, known, now.date()), ZERO) / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
 
 
-def _metered(meter: Meter, known: CountedDays, day: date) -> Decimal:
-    """Amount that the meter counted on a day, of the parts that begin inside the period."""
+def _metered(meter: Meter, known: CountedDays, day: date) -> list[CostLine]:
+    """Lines that the meter counted on a day, of the parts that begin inside the period."""
     found = known.metered.get(day)
     if found is None or meter.end is None:
-        return ZERO
+        return []
     inside = [x for x in found.lines if meter.start <= (x.begin or day_start(day)) < meter.end]
-    return sum((_amount(meter, line) for line in inside if counts(meter.budget, line)), ZERO)
+    return [line for line in inside if counts(meter.budget, line)]
 
 
-def _amount(meter: Meter, line: CostLine) -> Decimal:
-    return line.gpu_hours if meter.measure == "gpu_hours" else line.usd
+def _sum(meter: Meter, lines: Sequence[CostLine]) -> Decimal:
+    return sum((line.gpu_hours if meter.measure == "gpu_hours" else line.usd for line in lines), ZERO)
 
 
-def _billed(meter: Meter, known: CountedDays, day: date) -> Usd | None:
-    """Dollars billed on a whole day for a budget's scope; None where no bill tells, or the meter knows of more than
-    a bill in doubt."""
-    bills = known.billed.get(day)
-    if not bills or meter.measure != "usd":
-        return None
-    usd = _of_scope([row for bill in bills for row in bill.rows], meter.budget.scope)
-    if usd is not None and any(bill.doubt for bill in bills):
-        metered = _metered(meter, known, day)
-        return None if metered > usd and _apart(usd, metered) else usd
-    return usd
-
-
-def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) -> Usd | None:
-    """The sum of a scope's rows; None where they do not tell."""
+def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) -> list[BilledDay] | None:
+    """A scope's rows; None where they do not tell."""
     if not isinstance(scope, BudgetScope):
-        return sum((row.usd for row in rows), ZERO)
+        return list(rows)
     if scope.pool is not None and any(row.pool for row in rows):
-        return sum((row.usd for row in rows if row.pool == scope.pool), ZERO)
-    if scope.team is not None and any(row.team == scope.team for row in rows):
-        return sum((row.usd for row in rows if row.team == scope.team), ZERO)
+        return [row for row in rows if row.pool == scope.pool]
+    if scope.team is not None:
+        return [row for row in rows if row.team == scope.team] or None
     return None
 
 

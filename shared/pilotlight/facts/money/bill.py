@@ -183,7 +183,8 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
 class BillDay(msgspec.Struct, frozen=True, kw_only=True):
     """One source's bill of a whole UTC day: that there is one says the day is billed, at $0 where it has no rows.
 
-    Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is summed over. ``parts``
+    Kept under ``bill/<cluster>/<yyyy-mm-dd>/<source>`` and replaced as a whole. ``resource`` is the name of a node
+    that the meter knows; all others are summed. ``parts``
     and ``stamp`` are as a ``MeterDay``'s. In ``doubt`` it may have cost more: something of it could not be counted.
     """
 

@@ -6,11 +6,15 @@ was set up stay metered. A cluster has one bill: what another source said of a d
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+
+import msgspec
 
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.node_hours import sum_lines
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay
+from pilotlight.flow.billing import meter_nodes
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import BILL
 
@@ -29,12 +33,22 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
     covered = 0
     others = [other for other in days(state, cluster, day, end.date()) if other.source != bill.source]
     while day_start(day + DAY) <= until:
-        one = BillDay(day=day, source=bill.source, rows=sum_lines(rows[day], resource=""), doubt=day in bill.doubtful)
+        own = _by_node(state, cluster, rows[day])
+        one = BillDay(day=day, source=bill.source, rows=own, doubt=day in bill.doubtful)
         BILL.write(state, f"{cluster}/{day}/{bill.source}", one)
         for other in (other for other in others if other.day == day):
             BILL.delete(state, f"{cluster}/{day}/{other.source}")
         covered, day = covered + 1, day + DAY
     return covered
+
+
+def _by_node(state: State, cluster: str, rows: Sequence[BilledDay]) -> tuple[BilledDay, ...]:
+    """A day's rows, of nodes that the meter knows by their names; of all else summed over resources."""
+    named = [row for row in rows if row.resource]
+    names: dict[str, str] = {}
+    for instance, node in meter_nodes.nodes(state, cluster, named[0].day).items() if named else ():
+        names |= {node.name: node.name, instance: node.name}
+    return sum_lines(msgspec.structs.replace(row, resource=names.get(row.resource, "")) for row in rows)
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:
