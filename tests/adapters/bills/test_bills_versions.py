@@ -143,3 +143,70 @@ def test_an_export_of_more_than_a_thousand_files_is_read_whole(tmp_path: Path) -
     for number in range(1005):
         _write(tmp_path / f"part-{number:05d}.csv", [_line(1 + number % 20, "1", f"i-{number}")])
     assert _usd(_read(tmp_path / "*.csv")) == 1005
+
+
+CHANGED: dict[str, dict[str, str]] = {
+    "a tag that is back-filled": {"Tags": '{"team": "nlp", "env": "prod"}'},
+    "another price list": {"SkuPriceId": "p-2"},
+    "the price in the description": {"ChargeDescription": "$98.00 per p5.48xlarge hour"},
+    "a zone that is told later": {"AvailabilityZone": "use1-az2"},
+    "all of them": {"Tags": "", "SkuPriceId": "p-3", "ChargeDescription": "", "AvailabilityZone": "", "SkuId": "s-2"},
+}
+
+
+@pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED.keys())
+def test_a_re_export_counts_once_whatever_else_of_its_lines_changes(tmp_path: Path, changed: dict[str, str]) -> None:
+    """A line is known by its resource, hour, service and category; where both files differ their sums are told."""
+    says = {"SkuPriceId": "p-1", "SkuId": "s-1", "ChargeDescription": "$98.30 per hour", "AvailabilityZone": "use1-az1"}
+    old = [_line(day, "786.40", **says) for day in range(1, 11)]
+    new = [{**_line(day, "786.40", **says), **changed} for day in range(1, 11)]
+    _write(tmp_path / "bill-a.csv", old, age=2)
+    _write(tmp_path / "bill-b.csv", new, age=1)
+    bill = _read(tmp_path / "*.csv")
+    assert (_usd(bill), bill.findings) == (Decimal("7864.00"), ())
+    _write(tmp_path / "bill-b.csv", [*new[:-1], {**new[-1], "BilledCost": "700"}], age=1)
+    bill = _read(tmp_path / "*.csv")
+    assert _usd(bill) == Decimal("7777.60")
+    assert [one.message for one in bill.findings] == [
+        "two files tell 1 days apart: $786.40 in the older, $700.00 in the newer; the newer counts"
+    ]
+
+
+def test_lines_of_one_hour_that_two_files_share_in_part_are_told(tmp_path: Path) -> None:
+    """One node of five is in both files: both count, and both sums are told."""
+    _write(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
+    _write(tmp_path / "focus-2026-11-13.csv", [_line(10, "3", "i-1")])
+    bill = _read(tmp_path / "*.csv")
+    assert _usd(bill) == Decimal(103)
+    (told,) = bill.findings
+    assert told.message == (
+        "two files tell 1 days apart: $100.00 in the older, $3.00 in the newer; both count, for they share few lines"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("202611100600/1b2c/part_0.csv", "202611110600/0a1b/part_0.csv", id="a folder a run, by its time"),
+        pytest.param("1b2c/part_0.csv", "0a1b/part_0.csv", id="a folder a run without a time"),
+        pytest.param("focus_77.csv", "focus_1b2c-9.csv", id="a file a run"),
+    ],
+)
+def test_of_azures_runs_over_a_period_the_newest_counts(tmp_path: Path, old: str, new: str) -> None:
+    """The month to date twice, whose lines have nothing in common any more: the later run alone, month by month."""
+    for age, name, resource, usd in ((2, old, "/vm/a", "158.40"), (1, new, "/VM/A", "192.00")):
+        rows = [_line(day, usd, resource) for day in range(1, 11)]
+        _write(tmp_path / "focus" / "20261101-20261130" / name, rows, age=age)
+    october = _line(1, "5", ChargePeriodStart="2026-10-30T00:00:00Z", ChargePeriodEnd="2026-10-31T00:00:00Z")
+    _write(tmp_path / "focus" / "20261001-20261031" / old, [october], age=9)
+    assert _usd(_read(tmp_path / "**" / "*.csv")) == Decimal(1925)
+
+
+def test_azures_manifest_names_the_files_beside_it(tmp_path: Path) -> None:
+    """By the newest run's manifest, wherever the container was copied to."""
+    for age, run in ((2, "202611100600/1b2c"), (1, "202611110600/0a1b")):
+        folder = tmp_path / "focus" / "20261101-20261130" / run
+        _write(folder / "part_0_0001.csv", [_line(day, "192", f"vm-{age}") for day in range(1, 11)], age=age)
+        name = f"exports/focus/20261101-20261130/{run}/part_0_0001.csv"
+        (folder / "manifest.json").write_text(json.dumps({"blobs": [{"blobName": name, "byteCount": 1}]}))
+    assert _usd(_read(tmp_path / "**" / "*")) == 1920

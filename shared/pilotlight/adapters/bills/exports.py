@@ -4,7 +4,8 @@ Only what is current is read: of AWS Data Exports what the newest manifest of ea
 twice once. An export that was written again beside itself is kept apart as an older version.
 
 AWS Data Exports writes ``<export>/data/<partition>/`` and, where each run is kept, a folder ``<time>-<execution id>``
-below that; the manifest of a run lies at the same place under ``metadata/`` and names its files. Other exports write
+below that; the manifest of a run lies at the same place under ``metadata/`` and names its files. Azure writes
+``<export>/<first day>-<last day>/``, with a folder a run or a file a run below that. Other exports write
 the whole again beside the old one, under another name or date. Files whose names differ only in a number at their end
 are parts of one export.
 https://docs.aws.amazon.com/cur/latest/userguide/dataexports-export-delivery.html
@@ -29,6 +30,7 @@ from pilotlight.errors import BadInput
 MANIFEST = "anifest.json"
 _DATA = re.compile(r"(?P<root>.*/)?data/(?P<partition>[^/=]+=[^/]+)/(?:(?P<run>.+)/)?[^/]+")
 _META = re.compile(r"(?P<root>.*/)?metadata/(?P<partition>[^/=]+=[^/]+)/(?:(?P<run>.+)/)?[^/]+")
+_PERIOD = re.compile(r"(?P<root>.*/)?(?P<partition>20\d{6}-20\d{6})/(?:(?P<run>.+)/)?[^/]+")
 _DATE = re.compile(r"(20\d\d)[-_]?(\d\d)[-_]?(\d\d)(?:T?[-_]?(\d\d)[-_:]?(\d\d)[-_:]?(\d\d))?")
 _PART = re.compile(r"[-_. (]*\d+\)?$")
 
@@ -79,11 +81,26 @@ def newest_run(files: Sequence[Listed]) -> list[Listed]:
     return runs[max(runs)]
 
 
+def newest_of_periods(files: Iterable[Listed]) -> list[Listed]:
+    """Files without those of an earlier run of Azure's over the same period: it exports the period whole each time."""
+    runs: dict[tuple[str, ...], dict[str, list[Listed]]] = defaultdict(lambda: defaultdict(list))
+    for file in files:
+        found = _PERIOD.fullmatch(file.uri)
+        period = ("period", found["root"] or "", found["partition"]) if found else ("file", file.uri)
+        runs[period][(found and found["run"]) or _without_part(file.uri)].append(file)
+    return [file for of in runs.values() for file in max(of.values(), key=_written_at)]
+
+
+def _written_at(files: Sequence[Listed]) -> tuple[str, datetime]:
+    found = _PERIOD.fullmatch(files[0].uri)
+    return _stamp((found and found["run"]) or ""), max(file.modified for file in files)
+
+
 def newest_manifests(manifests: Iterable[Listed]) -> list[tuple[Partition | None, Listed]]:
     """Of several manifests the newest of each partition; one that is in no partition stands for itself."""
     newest: dict[Partition, Listed] = {}
     alone: list[Listed] = []
-    for one in manifests:
+    for one in newest_of_periods(manifests):
         found = _META.fullmatch(one.uri)
         if found is None:
             alone.append(one)
@@ -163,7 +180,8 @@ def local_files(uri: str, objects: Objects) -> Iterator[Files]:
 
 def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
     """Data files that are current: of each partition what its manifest names, else its newest run."""
-    by_partition, found = partitions(files)
+    by_partition, others = partitions(files)
+    found = newest_of_periods(others)
     for partition, held in by_partition.items():
         manifests = [one for of, one in newest_manifests(_listed(partition.manifests, objects)) if of == partition]
         named = [name for one in manifests for name in _data_files(one, partition, place, objects)]
@@ -188,8 +206,14 @@ def _data_files(manifest: Listed, partition: Partition | None, place: Path, obje
     except (ValueError, OSError):
         raise BadInput(f"{file.name}: not JSON") from None
     names = found.get("dataFiles") if isinstance(found, dict) else None
+    blobs = found.get("blobs") if isinstance(found, dict) else None
+    if isinstance(blobs, list) and all(
+        isinstance(blob, dict) and isinstance(blob.get("blobName"), str) for blob in blobs
+    ):
+        # Azure's lies beside the files that it names.
+        return [f"{manifest.uri.rpartition('/')[0]}/{blob['blobName'].rpartition('/')[2]}" for blob in blobs]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise BadInput(f"{file.name}: has no list dataFiles")
+        raise BadInput(f"{file.name}: has no list dataFiles or blobs")
     return [partition.file(name) for name in names] if partition else names
 
 

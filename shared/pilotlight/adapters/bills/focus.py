@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pilotlight.adapters.bills.exports import Files, local_files
 from pilotlight.adapters.bills.focus_query import VERSION, query, superseded_days
 from pilotlight.adapters.object_store import Objects
@@ -16,6 +18,7 @@ from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
+from pilotlight.units import cents
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,10 +57,12 @@ class FocusBills:
                 if missing:
                     return _unread(f"columns are missing: {', '.join(missing)}")
                 lines = self._lines(db, columns, start, end, several=len(files.versions) > 1)
+                twice = _told_twice(db) if len(files.versions) > 1 else ()
             except duckdb.Error as error:
                 first = str(error).partition("\n")[0].replace(str(files.versions[0][0].parent), "")
                 return _unread(f"cannot be read: {first[:200]}")
-        return scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
+        bill = scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
+        return msgspec.structs.replace(bill, findings=(*bill.findings, *twice))
 
     def _lines(
         self, db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime, end: datetime, *, several: bool
@@ -89,6 +94,22 @@ def _open(db: "duckdb.DuckDBPyConnection", files: Files) -> dict[str, str]:
     return columns
 
 
+def _told_twice(db: "duckdb.DuckDBPyConnection") -> tuple[Finding, ...]:
+    """Days that files tell apart from each other, with both sums: of those written again, and of those that add."""
+    asked = (
+        "SELECT whole, count(DISTINCT day), sum(usd), sum(total) FROM dropped WHERE usd <> total GROUP BY 1 ORDER BY 1"
+    )
+    found = db.execute(asked).fetchall()
+    counts = {True: "the newer counts", False: "both count, for they share few lines"}
+    return tuple(
+        _finding(
+            f"two files tell {days} days apart: {cents(older)} in the older, {cents(newer)} in the newer; "
+            f"{counts[whole]}"
+        )
+        for whole, days, older, newer in found
+    )
+
+
 def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool) -> "duckdb.DuckDBPyRelation":
     return db.read_csv(
         names,  # type: ignore[arg-type]
@@ -104,4 +125,8 @@ def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool
 
 
 def _unread(why: str) -> Bill:
-    return Bill(source=SOURCE, findings=(Finding(subject="export", code="bill-uncounted", message=why),))
+    return Bill(source=SOURCE, findings=(_finding(why),))
+
+
+def _finding(message: str) -> Finding:
+    return Finding(subject="export", code="bill-uncounted", message=message)

@@ -1,7 +1,8 @@
 """The SQL that reads a FOCUS export: its sums as they are counted, in one pass over whatever columns there are.
 
 Where an export was written again beside the old one, a day of the older is dropped once half of its lines or more are
-written again in a newer one: that is the whole again, with its corrections. A file of corrections alone adds.
+written again in a newer one: that is the whole again, with its corrections. A file of corrections alone adds. A line is
+known by its resource, hour, service and category.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,10 @@ POOL_TAGS = (
     "pilotlight.dev/pool", "eks:nodegroup-name", "aws:eks:nodegroup-name", "goog-k8s-node-pool-name",
     "aks-managed-poolName", "karpenter.sh/nodepool",
 )  # fmt: skip
-_SAYS_WHAT = ("ResourceId", "SkuId", "SkuPriceId", "Tags")
-_SAYS_WHERE = (
-    "BillingAccountId", "SubAccountId", "ServiceName", "RegionId", "AvailabilityZone", "ChargeCategory", "ChargeClass",
-    "ChargeDescription", "PricingCategory", "CommitmentDiscountId", "ChargePeriodStart", "ChargePeriodEnd",
-)  # fmt: skip
-"""What a line keeps when the export is written again: all but its amounts. Without a resource its cost is in it."""
+_SAYS = ("ResourceId", "ChargePeriodStart", "ServiceName", "ChargeCategory", "ChargeClass")
+"""What a line keeps when its export is written again. Amounts, tags, price lists, texts and zones change."""
+_SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
+"""What it is of where no resource is told."""
 
 Columns = Mapping[str, str]
 """The export's columns with their types."""
@@ -34,7 +33,8 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
     """
     where = "(since IS NULL OR (since >= $start AND since < $end))"
     if several:
-        where += f" AND (since IS NULL OR (CAST(since AS DATE), {VERSION}) NOT IN (SELECT (day, version) FROM dropped))"
+        gone = "SELECT (day, version) FROM dropped WHERE whole"
+        where += f" AND (since IS NULL OR (CAST(since AS DATE), {VERSION}) NOT IN ({gone}))"
     return f"""
         WITH charge AS (SELECT
             TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
@@ -61,19 +61,30 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
 
 
 def superseded_days(columns: Columns) -> str:
-    """Makes the table ``dropped`` of the versions' days that a newer version writes again."""
-    what = [name for name in _SAYS_WHAT if name in columns]
-    says = [*what, *(name for name in _SAYS_WHERE if name in columns), *([] if what else ["BilledCost"])]
-    line = ", ".join(f"COALESCE(CAST(\"{name}\" AS VARCHAR), '')" for name in says)
+    """Makes the table ``dropped`` of the versions' days that share lines with a newer version: ``whole`` where that
+    has them whole. Each with its sum, and that of the newest that shares them."""
+    known = [name for name in _SAYS if name in columns]
+    what = [f'CAST("{name}" AS VARCHAR)' for name in _SAYS_WHAT if name in columns]
+    said = [f"COALESCE(CAST(\"{name}\" AS VARCHAR), '')" for name in known]
+    if what:
+        alone = f"concat_ws('|', {', '.join(what)})"
+        said.append(f"CASE WHEN {_text(columns, 'ResourceId')} IS NULL THEN {alone} ELSE '' END")
+    elif "ResourceId" not in columns:
+        said.append('CAST("BilledCost" AS VARCHAR)')
     return f"""
         CREATE TEMP TABLE dropped AS
         WITH line AS (
             SELECT {VERSION}, CAST({_moment(columns, "ChargePeriodStart")} AS DATE) AS day,
-                hash({line}) AS key, count(*) AS lines
+                hash({", ".join(said)}) AS key, count(*) AS lines, sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd
             FROM export WHERE {_moment(columns, "ChargePeriodStart")} >= $start GROUP BY ALL),
-        newest AS (SELECT day, key, max({VERSION}) AS newest FROM line GROUP BY ALL)
-        SELECT {VERSION} AS version, day FROM line JOIN newest USING (day, key)
-        GROUP BY ALL HAVING 2 * sum(CASE WHEN newest > {VERSION} THEN lines ELSE 0 END) >= sum(lines)"""
+        newest AS (SELECT day, key, max({VERSION}) AS newest FROM line GROUP BY ALL),
+        sums AS (SELECT day, {VERSION} AS newest, sum(usd) AS total FROM line GROUP BY ALL),
+        shared AS (
+            SELECT {VERSION} AS version, day, max(newest) AS newest, sum(usd) AS usd,
+                2 * sum(CASE WHEN newest > {VERSION} THEN lines ELSE 0 END) >= sum(lines) AS whole
+            FROM line JOIN newest USING (day, key)
+            GROUP BY ALL HAVING max(newest) > {VERSION})
+        SELECT version, day, whole, usd, total FROM shared JOIN sums USING (day, newest)"""
 
 
 def _instance(columns: Columns) -> str:
