@@ -121,6 +121,7 @@ def cluster_at(
 CLOUDS: Mapping[str, str] = {
     "asg": "pilotlight.adapters.pools.asg",
     "civo": "pilotlight.adapters.pools.civo",
+    "gke": "pilotlight.adapters.pools.gke",
 }
 """The clouds that can be acted on, by what their addresses begin with: CONTRIBUTING.md has the recipe for one more."""
 

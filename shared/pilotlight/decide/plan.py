@@ -64,7 +64,8 @@ STEPS: tuple[Step, ...] = (
          late("fit.device_claims", "claim_devices"),
          "policy", "offerings view"),
     # Capacity that does not work: no room, and its offering rests, before anything is placed or bought.
-    step("failed capacity", lambda w: bool(w.memory.overdue) or any(pool.booting for pool in w.look.pools)
+    step("failed capacity", lambda w: bool(w.memory.overdue) or any(
+         pool.booting or pool.refused for pool in w.look.pools)
          or not all(node.ready for node in w.staying), late("nodes.failed_capacity", "give_failed_back"),
          "by_pool policy staying view", "failed in_doubt memory"),
     step("sick nodes", has_unhealthy, late("nodes.gpu_health", "close_unhealthy"),

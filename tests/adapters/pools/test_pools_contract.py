@@ -1,4 +1,4 @@
-"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API and over AWS's; over
+"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API, AWS's and GKE's; over
 moto's server too, but for what needs the world behind the cloud, or asks it while a call waits at its gate.
 """
 
@@ -15,11 +15,14 @@ from aws_server import REGION as AWS_REGION
 from aws_server import serving as aws_serving
 from both_ways import WAYS, Ports, ports
 from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
+from gke_answers import WHERE
+from gke_server import Gke
+from gke_site import serving as gke_serving
 from moto_groups import at_moto
 from small_cloud import START, pod
 
 from pilotlight.adapters.civo_api import CivoApi
-from pilotlight.adapters.pools import asg
+from pilotlight.adapters.pools import asg, gke
 from pilotlight.adapters.pools.civo.pools import CivoPools
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, NoCapacity, QuotaExceeded
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
@@ -28,7 +31,7 @@ from pilotlight.ports.clouds import CloudAccount, Gate, Pools
 AWS = "AWS, launching at once"
 SAY_NO = (*WAYS, "Civo", AWS)
 """Clouds that refuse at once what they cannot launch."""
-CLOUDS = (*SAY_NO, "AWS, by a size")
+CLOUDS = (*SAY_NO, "AWS, by a size", "GKE")
 MOTO = "AWS, by moto"
 GONE = "i-00000000000000000"
 """An instance that never was, by a name that every cloud reads."""
@@ -36,10 +39,17 @@ GONE = "i-00000000000000000"
 
 @contextmanager
 def clouds(way: str, **options: Any) -> Iterator[Ports]:
-    """A small world with its own pools either way, or with Civo's or AWS's in front of it."""
+    """A small world with its own pools either way, or with Civo's, AWS's or GKE's in front of it."""
     with ports(way if way in WAYS else "in process", **options) as made:
         if way in WAYS:
             yield made
+            return
+        if way == "GKE":
+            project = Gke(made.world)
+            with gke_serving(project) as environ:
+                pools = gke.open_pools(WHERE, CloudAccount(project.names(), made.clock, lambda: "", environ))
+                assert pools is not None
+                yield made._replace(pools=pools)
             return
         if way != "Civo":
             aws = Aws(made.world, at_once=way == AWS, eks=way == AWS)
@@ -107,8 +117,9 @@ def test_every_pool_is_told_with_what_boots(here: Ports) -> None:
     ]  # fmt: skip
     here.world.advance(5)
     here.pools.grow("four", 1)
+    (first,) = here.world.nodes
     state = PoolState(
-        name="four", desired=1, booting=(Booting(instance="n1", requested_at=START + timedelta(seconds=5)),)
+        name="four", desired=1, booting=(Booting(instance=first, requested_at=START + timedelta(seconds=5)),)
     )
     assert _pool(here, "four") == state
     here.world.advance(105)
@@ -142,10 +153,11 @@ def test_an_instance_is_told_with_its_age(here: Ports) -> None:
     here.world.advance(5)
     here.pools.grow("one", 1)
     here.world.advance(300)
-    seen = here.pools.instance("one", "n1")
+    (first,) = here.world.nodes
+    seen = here.pools.instance("one", first)
     assert seen is not None
     assert (seen.there, seen.created_at, bool(seen.going)) == (True, START + timedelta(seconds=5), False)
-    for pool, instance in (("one", "n9"), ("four", "n1")):
+    for pool, instance in (("one", "n9"), ("four", first)):
         assert here.pools.instance(pool, instance) == InstanceState(there=False)
 
 
@@ -180,10 +192,10 @@ def test_a_gate_is_asked_once_before_anything_changes(
 ) -> None:
     """At the gate the cloud is as it was; behind it the change is made."""
     here.pools.grow("one", 1)
-    at_gate: list[list[str]] = []
-    change(here.pools, "n1", lambda: at_gate.append(list(here.world.nodes)))
-    assert at_gate == [["n1"]]
-    assert list(here.world.nodes) != ["n1"]
+    before, at_gate = list(here.world.nodes), list[list[str]]()
+    change(here.pools, before[0], lambda: at_gate.append(list(here.world.nodes)))
+    assert at_gate == [before]
+    assert list(here.world.nodes) != before
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

@@ -39,7 +39,7 @@ def failed_capacity(
 
     An instance or a node without GPU pods that is not ready ``deadline_s`` after its request; and the ready, idle
     nodes of a gang whose other nodes did not come by then: all of a gang's nodes, or none. An instance that may be a
-    node which this look does not show stays.
+    node which this look does not show stays. What a cloud could not launch is called off at once, where it has a name.
     """
     out: list[NodeVerdict] = []
     late = now - timedelta(seconds=deadline_s)
@@ -51,6 +51,7 @@ def failed_capacity(
                 for b in state.booting
                 if b.requested_at < late and not b.doubt
             ]
+            out += [_called_off(offering, name) for name in state.refused]
     for node in nodes:
         offering = offerings.get(node.pool)
         if offering is not None and not node.ready and not node.gpu_pods and node.created_at < late:
@@ -198,6 +199,20 @@ def resting(memory: Memory, failed: Sequence[NodeVerdict], now: datetime) -> Mem
         return memory
     others = tuple(b for b in memory.backoffs if b.offering not in fresh)
     return msgspec.structs.replace(memory, backoffs=(*others, *fresh.values()))
+
+
+def _called_off(offering: Offering, name: str) -> NodeVerdict:
+    """What was never made cost nothing. Its offering rests by the cloud's own words."""
+    return NodeVerdict(
+        node=name,
+        pool=offering.pool,
+        instance=name,
+        verdict="release",
+        why="its cloud could not launch it and would go on trying for ever: called off",
+        usd_per_hour=offering.usd_per_hour,
+        failed=True,
+        registered=False,
+    )
 
 
 def _never(since: datetime, now: datetime) -> str:

@@ -32,6 +32,8 @@ def _given_back(pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
         if state.rules and state.rules.handed_back:
             again = f"pilotlight takeover --pool {state.name} takes it again"
             yield state.name, f"it was handed back at {state.rules.handed_back[:20]}: {again}"
+        elif state.rules and state.rules.closed:
+            yield state.name, state.rules.closed
 
 
 def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
     ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
     ``at_once``: one node more in a zone that is named is launched or refused at once; else the pool goes on trying for
-    what it owes.
+    what it owes. ``closed`` says why nothing may be asked of it now, with the way out; empty where it may.
     """
 
     group: str
@@ -48,6 +48,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     claimed: bool = False
     handed_back: str = ""
     at_once: bool = False
+    closed: str = ""
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +62,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     stopped: tuple[str, ...] = ()  # Instances that were stopped, whether they can be started yet or not.
     refusal: LateRefusal | None = None  # Why it is smaller than desired, where the last launch failed.
     owed: int = 0  # Nodes that are missing so: the cloud may launch them at any time, or never.
+    refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.

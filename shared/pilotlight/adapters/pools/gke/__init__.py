@@ -1,0 +1,42 @@
+"""Node pools of GKE: ``gke:PROJECT/LOCATION/CLUSTER``, the location a zone or a region.
+
+``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``groups`` reads them, ``closed`` says which pools
+nothing may be asked of, ``refusals`` why an instance was not made, ``shop`` what a location rents.
+"""
+
+import re
+
+from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.pools import GkePools
+from pilotlight.ports.clouds import CloudAccount, Pools, Shop
+
+ADDRESS = "gke:PROJECT/LOCATION/CLUSTER"
+WHERE = re.compile(r"([a-z][a-z0-9.:-]{4,61}[a-z0-9])/([a-z]+-[a-z]+\d+(?:-[a-z])?)/([a-z][a-z0-9-]{0,39})")
+GKE, COMPUTE = "https://container.googleapis.com", "https://compute.googleapis.com"
+
+
+def open_pools(where: str, account: CloudAccount) -> Pools | None:
+    """The node pools of one cluster; None where ``where`` is not PROJECT/LOCATION/CLUSTER."""
+    named = WHERE.fullmatch(where)
+    if named is None:
+        return None
+    gke, compute = _apis(account)
+    cluster = f"projects/{named[1]}/locations/{named[2]}/clusters/{named[3]}"
+    return GkePools(gke, compute, cluster, account.names, account.clock)
+
+
+def open_shop(where: str, account: CloudAccount) -> Shop:
+    """Shop of a location, which follows the project in ``where``."""
+    from pilotlight.adapters.pools.gke.shop import GkeShop
+
+    project, _, location = where.partition("/")
+    return GkeShop(_apis(account)[1], project, location.partition("/")[0])
+
+
+def _apis(account: CloudAccount) -> tuple[GoogleRest, GoogleRest]:
+    """GKE and Compute Engine, with one token; at other addresses where gcloud's variables name some."""
+    token = GoogleToken(file=bool(account.environ.get("GOOGLE_APPLICATION_CREDENTIALS")))
+    gke = account.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", "") or GKE
+    compute = account.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", "") or COMPUTE
+    return GoogleRest(gke, token, account.environ), GoogleRest(compute, token, account.environ)

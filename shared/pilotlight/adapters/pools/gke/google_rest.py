@@ -1,0 +1,94 @@
+"""REST interfaces of Google: reads are tried again within bounds, a change is sent once when its gate lets it.
+
+Errors are those of Google's JSON interfaces: a status, a code for each, and words.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pilotlight import typed_json
+from pilotlight.adapters.call_timeout import Deadline
+from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.http import Broken, HttpAnswer
+from pilotlight.adapters.pools.gke.refusals import refusal
+from pilotlight.adapters.tunnels import site_at
+from pilotlight.errors import Retry, Throttled, Unavailable, Unsure
+from pilotlight.ports.clouds import Gate
+from pilotlight.units import Seconds
+
+T = TypeVar("T")
+
+READ_S: Seconds = 10
+"""One try of a read ends within so long."""
+PAUSES_S: tuple[Seconds, ...] = (0.5, 2.0)
+"""Between the tries of a read."""
+
+
+class GoogleRest:
+    """One interface. A token is shown to an address of https alone. Opens nothing before the first call."""
+
+    def __init__(
+        self,
+        url: str,
+        token: GoogleToken,
+        environ: Mapping[str, str],
+        *,
+        sleep: Callable[[Seconds], None] = time.sleep,
+    ) -> None:
+        self._host = urlsplit(url).hostname or ""
+        self._token = token if url.startswith("https://") else None
+        self._site, self.sleep = site_at(url, environ), sleep
+
+    def read(self, path: str, shape: type[T], method: str = "GET") -> T:
+        """Read; by POST where that is how it is asked. Tried again within bounds: reading changes nothing."""
+        for pause_s in PAUSES_S:
+            try:
+                return self._read_once(path, shape, method)
+            except Retry as error:
+                self.sleep(max(pause_s, error.after_s) if isinstance(error, Throttled) else pause_s)
+        return self._read_once(path, shape, method)
+
+    def _read_once(self, path: str, shape: type[T], method: str) -> T:
+        with Deadline(READ_S) as deadline:
+            return self.ask(deadline, method, path, shape)
+
+    def change(self, deadline: Deadline, path: str, shape: type[T], body: Mapping[str, Any], gate: Gate) -> T:
+        """Change, once, when ``gate`` lets it. Raises ``Unsure`` where only a read can tell whether it happened."""
+        return self.ask(deadline, "POST", path, shape, msgspec.json.encode(body), gate)
+
+    def ask(
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        shape: type[T],
+        body: bytes | None = None,
+        gate: Gate | None = None,
+    ) -> T:
+        """One call under a deadline of the caller's."""
+        lost: type[Unavailable] = Unsure if gate else Unavailable
+        what = f"{method} {path.partition('?')[0]} of {self._host}"
+        answer = self._answer(deadline, method, path, body, gate, what)
+        if not 200 <= answer.status < 300:
+            raise refusal(what, answer, lost)
+        try:
+            return typed_json.decode(answer.body, shape)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise lost(f"Google's answer to {what} cannot be read") from None
+
+    def _answer(
+        self, deadline: Deadline, method: str, path: str, body: bytes | None, gate: Gate | None, what: str
+    ) -> HttpAnswer:
+        headers = self._token.header() if self._token else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        elif method == "POST":
+            headers["Content-Length"] = "0"
+        try:
+            return self._site.ask(deadline, method, path, body, headers, gate=gate, repeatable=gate is None)
+        except Broken as error:
+            raise (Unsure if gate and error.sent else Unavailable)(f"Google does not answer {what} ({error})") from None

@@ -1,0 +1,246 @@
+"""A cluster's node pools as GKE tells them, and the managed instance groups (MIGs) behind them, one a zone.
+
+Shapes are those of ``container.v1`` and ``compute.v1``, Google's discovery documents: only the fields that are used.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.refusals import Problem, Problems
+
+GROUP = re.compile(r".*/projects/([^/]+)/zones/([^/]+)/instanceGroupManagers/([^/]+)")
+LEAVES = ("DELETING", "ABANDONING")
+"""Actions after which an instance is none of its group's."""
+CREATING = "CREATING"
+PAGE = 500
+
+
+class _On(msgspec.Struct, frozen=True):
+    enabled: bool = False
+
+
+class _Autoscaling(msgspec.Struct, frozen=True):
+    enabled: bool = False
+    autoprovisioned: bool = False
+
+
+class _Management(msgspec.Struct, frozen=True, rename="camel"):
+    auto_repair: bool = False
+
+
+class _BlueGreen(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Update(msgspec.Struct, frozen=True, rename="camel"):
+    blue_green_info: _BlueGreen = _BlueGreen()
+
+
+class _Config(msgspec.Struct, frozen=True, rename="camel"):
+    labels: dict[str, str] = {}
+    flex_start: bool = False
+
+
+class NodePool(msgspec.Struct, frozen=True, rename="camel"):
+    """A node pool; fields are GKE's own."""
+
+    name: str  # Unique in a cluster.
+    status: str = ""  # "RUNNING" where nothing works on it.
+    instance_group_urls: tuple[str, ...] = ()  # One a zone; of both colours while it is upgraded blue-green.
+    autoscaling: _Autoscaling = _Autoscaling()
+    management: _Management = _Management()
+    queued_provisioning: _On = _On()
+    update_info: _Update = _Update()
+    config: _Config = _Config()
+
+
+class _Scope(msgspec.Struct, frozen=True):
+    scope: str = ""
+
+
+class Exclusion(msgspec.Struct, frozen=True, rename="camel"):
+    """A time in which GKE does no maintenance of its own."""
+
+    start_time: datetime
+    end_time: datetime
+    maintenance_exclusion_options: _Scope = _Scope()
+
+
+class _Window(msgspec.Struct, frozen=True, rename="camel"):
+    maintenance_exclusions: dict[str, Exclusion] = {}
+
+
+class _Maintenance(msgspec.Struct, frozen=True):
+    window: _Window = _Window()
+
+
+class Cluster(msgspec.Struct, frozen=True, rename="camel"):
+    """A cluster with its node pools."""
+
+    autopilot: _On = _On()
+    maintenance_policy: _Maintenance = _Maintenance()
+    node_pools: tuple[NodePool, ...] = ()
+
+
+class Group(NamedTuple):
+    """A MIG, by its project, zone and name."""
+
+    project: str
+    zone: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Its path at Compute Engine."""
+        return f"/compute/v1/projects/{self.project}/zones/{self.zone}/instanceGroupManagers/{self.name}"
+
+    @property
+    def zone_path(self) -> str:
+        """The path of its zone."""
+        return f"/compute/v1/projects/{self.project}/zones/{self.zone}"
+
+
+class _Size(msgspec.Struct, frozen=True, rename="camel"):
+    target_size: int = 0
+    base_instance_name: str = ""
+
+
+class _Attempt(msgspec.Struct, frozen=True):
+    errors: Problems = Problems()
+
+
+class _Ends(msgspec.Struct, frozen=True, rename="camel"):
+    termination_timestamp: datetime | None = None
+
+
+class Managed(msgspec.Struct, frozen=True, rename="camel"):
+    """An instance of a MIG: its name is there before it is; ``instance_status`` is empty until then."""
+
+    name: str = ""
+    instance: str = ""  # Its URL.
+    current_action: str = "NONE"
+    instance_status: str = ""
+    last_attempt: _Attempt = _Attempt()
+    scheduling: _Ends = _Ends()
+
+    @property
+    def called(self) -> str:
+        """Its name, which its node has too."""
+        return self.name or self.instance.rpartition("/")[2]
+
+    @property
+    def live(self) -> bool:
+        """True where it is one of its group's, or will be."""
+        return self.current_action not in LEAVES
+
+    @property
+    def unmade(self) -> bool:
+        """True where it is not there yet. An old error of one that is there says nothing."""
+        return self.current_action == CREATING and not self.instance_status
+
+
+class _Page(msgspec.Struct, frozen=True, rename="camel"):
+    managed_instances: tuple[Managed, ...] = ()
+    next_page_token: str = ""
+
+
+class _Action(msgspec.Struct, frozen=True):
+    action: str = ""
+    instance: str = ""
+
+
+class _Told(msgspec.Struct, frozen=True, rename="camel"):
+    error: Problem = Problem()
+    instance_action_details: _Action = _Action()
+    timestamp: datetime | None = None
+
+
+class _Errors(msgspec.Struct, frozen=True, rename="camel"):
+    items: tuple[_Told, ...] = ()
+    next_page_token: str = ""
+
+
+class _Instance(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    creation_timestamp: datetime | None = None
+
+
+class _Instances(msgspec.Struct, frozen=True, rename="camel"):
+    items: tuple[_Instance, ...] = ()
+    next_page_token: str = ""
+
+
+class Seen(NamedTuple):
+    """A MIG as it is: its size, its instances, the errors of those that could not be made, when the others were."""
+
+    group: Group
+    base: str
+    size: int
+    instances: tuple[Managed, ...] = ()
+    refused: Mapping[str, Problem] = {}
+    made: Mapping[str, datetime] = {}
+
+
+def groups_of(pool: NodePool) -> tuple[Group, ...]:
+    """The MIGs of a node pool."""
+    found = (GROUP.fullmatch(url) for url in pool.instance_group_urls)
+    return tuple(Group(*one.groups()) for one in found if one)
+
+
+def look(api: GoogleRest, group: Group) -> Seen:
+    """One MIG. Nothing is listed of an empty one."""
+    size = api.read(group.path, _Size)
+    base = size.base_instance_name.partition("-#")[0] or group.name.removesuffix("-grp")
+    if not size.target_size:
+        return Seen(group, base, 0)
+    found = tuple(one for one in _listed(api, group) if one.live)
+    unmade = [one for one in found if one.unmade]
+    refused = {one.called: one.last_attempt.errors.errors[0] for one in unmade if one.last_attempt.errors.errors}
+    if len(refused) < len(unmade):
+        names = {one.called for one in unmade}
+        refused = {name: told for name, told in _told(api, group) if name in names} | refused
+    made = {}
+    if any(one.instance_status for one in found):
+        asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
+        made = {
+            one.name: one.creation_timestamp
+            for page in _instances(api, group, asked)
+            for one in page.items
+            if one.creation_timestamp
+        }
+    return Seen(group, base, size.target_size, found, refused, made)
+
+
+def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
+    """Every instance: a MIG that is PAGELESS tells all at once, whatever is asked for."""
+    more = ""
+    while True:
+        asked = {"maxResults": str(PAGE)} | ({"pageToken": more} if more else {})
+        page = api.read(f"{group.path}/listManagedInstances?{urlencode(asked)}", _Page, "POST")
+        yield from page.managed_instances
+        if not (more := page.next_page_token):
+            return
+
+
+def _told(api: GoogleRest, group: Group) -> Iterator[tuple[str, Problem]]:
+    """Errors of creating instances, the newest last for each: names are of one step, so none is another's."""
+    found = api.read(f"{group.path}/listErrors?maxResults={PAGE}", _Errors).items
+    dated = [one for one in found if one.timestamp and one.instance_action_details.action.startswith(CREATING)]
+    for one in sorted(dated, key=lambda each: str(each.timestamp)):
+        yield one.instance_action_details.instance.rpartition("/")[2], one.error
+
+
+def _instances(api: GoogleRest, group: Group, asked: Mapping[str, str]) -> Iterator[_Instances]:
+    more: Mapping[str, str] = {}
+    while True:
+        page = api.read(f"{group.zone_path}/instances?{urlencode({**asked, **more}, quote_via=quote)}", _Instances)
+        yield page
+        if not page.next_page_token:
+            return
+        more = {"pageToken": page.next_page_token}

@@ -1,0 +1,214 @@
+"""Node pools of GKE through their MIGs: instances are created by names of ours, and deleted by name.
+
+``createInstances`` is idempotent twice: by a UUID of the step, and by names that are hashes of it. It is DONE when it
+was taken on. A MIG tries for ever to make what it could not: ``describe`` names such instances as refused, and a
+release of them, which is a step as any other, calls them off. A size is never set: the MIG would choose a victim.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+from urllib.parse import quote, urlencode
+from uuid import NAMESPACE_URL, uuid4, uuid5
+
+import msgspec
+
+from pilotlight.adapters.call_timeout import Deadline
+from pilotlight.adapters.pools.gke.closed import why_closed
+from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.groups import Cluster, Group, Managed, NodePool, Seen, groups_of, look
+from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
+from pilotlight.errors import BadRequest, Busy, Retry
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
+from pilotlight.ports.clouds import CALL_S, OPEN, Gate
+from pilotlight.ports.state import Clock
+from pilotlight.units import Seconds
+
+WRITE_S: Seconds = CALL_S
+LOOKS = 5
+"""So often an operation is looked at that is not DONE yet."""
+LOOK_EVERY_S: Seconds = 1.0
+LONGEST_NAME, HASH = 63, 8
+GOES = ("STOPPING", "PENDING_STOP", "SUSPENDING", "DEPROVISIONING", "TERMINATED", "STOPPED", "SUSPENDED")
+"""States of an instance that goes, or has gone."""
+RECREATES = "RECREATING"
+
+
+class _Operation(msgspec.Struct, frozen=True):
+    name: str = ""
+    status: str = ""
+    error: Problems = Problems()
+
+
+class GkePools:
+    """The Pools port of one cluster. ``names`` are the node pools by the policy's names."""
+
+    cloud = "gcp"
+
+    def __init__(
+        self, gke: GoogleRest, compute: GoogleRest, cluster: str, names: Mapping[str, str], clock: Clock
+    ) -> None:
+        self._gke, self._compute, self._clock = gke, compute, clock
+        self._cluster, self._names = cluster, dict(names)
+        self._lock = Lock()
+
+    def describe(self) -> Sequence[PoolState]:
+        """Every pool of the policy that has a node pool. Instances that are nodes already are among those on their
+        way."""
+        cluster = self._read()
+        pools = {pool.name: pool for pool in cluster.node_pools}
+        return tuple(
+            self._state(name, cluster, pools[called], self._look(pools[called]))
+            for name, called in self._names.items()
+            if called in pools
+        )
+
+    def instance(self, pool: str, instance: str) -> InstanceState | None:
+        """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
+        _, found = self._find(pool)
+        for seen in self._look(found):
+            for one in seen.instances:
+                if one.called == instance:
+                    return _state_of(one, seen)
+        return InstanceState(there=False)
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+        with self._lock:
+            cluster, found = self._find(pool)
+            every = self._look(found)
+            size = sum(seen.size for seen in every)
+            if size >= to:
+                return self._state(pool, cluster, found, every)
+            self._see_that_it_may(cluster, found)
+            seen = _of_zone(pool, every, zone)
+            step = token or str(uuid4())
+            names = _names(seen, f"{step}/{pool}", range(size + 1, to + 1))
+            body = {"instances": [{"name": name} for name in names]}
+            self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
+            now = self._clock.now()
+            booting = tuple(Booting(instance=name, requested_at=now) for name in names)
+            return PoolState(name=pool, desired=to, booting=booting)
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        with self._lock:
+            cluster, found = self._find(pool)
+            for seen in self._look(found):
+                if instance in [one.called for one in seen.instances]:
+                    self._see_that_it_may(cluster, found)
+                    # A name may be another's later: each release has an id of its own.
+                    named = f"zones/{seen.group.zone}/instances/{instance}"
+                    body = {"instances": [named], "skipInstancesOnValidationError": True}
+                    self._change(seen.group, "deleteInstances", str(uuid4()), body, gate)
+                    return
+
+    def _read(self) -> Cluster:
+        return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
+
+    def _find(self, pool: str) -> tuple[Cluster, NodePool]:
+        cluster, name = self._read(), self._names.get(pool, pool)
+        found = next((one for one in cluster.node_pools if one.name == name), None)
+        if found is None:
+            raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
+        return cluster, found
+
+    def _look(self, pool: NodePool) -> list[Seen]:
+        return [look(self._compute, group) for group in groups_of(pool)]
+
+    def _see_that_it_may(self, cluster: Cluster, pool: NodePool) -> None:
+        no = why_closed(cluster, pool, self._where, self._clock.now())
+        if no is not None:
+            raise (Busy if no.passes else BadRequest)(no.why)
+
+    @property
+    def _where(self) -> str:
+        """Its cluster, as gcloud is told of it."""
+        _, project, _, location, _, cluster = self._cluster.split("/")
+        return f"--cluster {cluster} --location {location} --project {project}"
+
+    def _change(self, group: Group, verb: str, request: str, body: Mapping[str, Any], gate: Gate) -> None:
+        path = f"{group.path}/{verb}?{urlencode({'requestId': request})}"
+        with Deadline(WRITE_S) as deadline:
+            done = self._compute.change(deadline, path, _Operation, body, gate)
+            for _ in range(LOOKS):
+                if done.status == "DONE" or not done.name:
+                    break
+                self._compute.sleep(LOOK_EVERY_S)
+                try:
+                    path = f"{group.zone_path}/operations/{done.name}"
+                    done = self._compute.ask(deadline, "GET", path, _Operation)
+                except Retry:  # It was taken on: the next look tells what came of it.
+                    break
+        if done.error.errors:
+            raise error_of(f"{verb} of {group.name} in {group.zone}", done.error)
+
+    def _state(self, name: str, cluster: Cluster, pool: NodePool, every: Sequence[Seen]) -> PoolState:
+        now = self._clock.now()
+        live = [(seen, one) for seen in every for one in seen.instances if one.called not in seen.refused]
+        refused = [(seen, called) for seen in every for called in seen.refused]
+        ours = tuple(called for seen, called in refused if _is_ours(seen, called))
+        no = why_closed(cluster, pool, self._where, now)
+        return PoolState(
+            name=name,
+            desired=sum(seen.size for seen in every),
+            booting=tuple(
+                Booting(instance=one.called, requested_at=seen.made.get(one.called) or now) for seen, one in live
+            ),
+            owed=len(refused) - len(ours),
+            refusal=_refusal(*refused[0]) if refused else None,
+            refused=ours,
+            rules=PoolRules(
+                group=pool.name,
+                zones=tuple(dict.fromkeys(seen.group.zone for seen in every)),
+                closed=no.why if no else "",
+            ),
+        )
+
+
+def _state_of(one: Managed, seen: Seen) -> InstanceState:
+    goes = one.current_action == RECREATES or one.instance_status in GOES
+    ends = one.scheduling.termination_timestamp
+    return InstanceState(
+        there=True,
+        created_at=seen.made.get(one.called),
+        going=True if goes or ends else None,
+        deadline=None if goes else ends,
+        runs=one.instance_status == "RUNNING" and not goes,
+    )
+
+
+def _refusal(seen: Seen, name: str) -> LateRefusal:
+    """Why an instance could not be made, as its group has it now."""
+    told = seen.refused[name]
+    return LateRefusal(
+        identity=f"{name}/{told.code}",
+        reason=reason_of(told.code, told.message),
+        message=f"{told.code}: {told.message}"[:240],
+        zone=seen.group.zone,
+    )
+
+
+def _of_zone(pool: str, every: Sequence[Seen], zone: str) -> Seen:
+    """The group that a purchase goes to: that of the zone, or the only one."""
+    found = [seen for seen in every if zone in ("", seen.group.zone)]
+    if len(found) == 1:
+        return found[0]
+    zones = ", ".join(seen.group.zone for seen in every) or "none"
+    if zone:
+        raise BadRequest(f"the node pool of {pool} has no group in {zone}, but {zones}; mend pools.{pool}.zones")
+    raise BadRequest(f"the node pool of {pool} has zones {zones}: name those to buy in, in pools.{pool}.zones")
+
+
+def _names(seen: Seen, step: str, numbers: range) -> list[str]:
+    """Names of a step's instances: the same for the same step, whoever sends it."""
+    return [f"{_stem(seen)}-{hashlib.sha256(f'{step}/{n}'.encode()).hexdigest()[:HASH]}" for n in numbers]
+
+
+def _stem(seen: Seen) -> str:
+    return seen.base[: LONGEST_NAME - HASH - 1].rstrip("-")
+
+
+def _is_ours(seen: Seen, name: str) -> bool:
+    """True where a name is of a step: a MIG's own end in four letters, and another hand's may be waited for."""
+    return re.fullmatch(rf"{re.escape(_stem(seen))}-[0-9a-f]{{{HASH}}}", name) is not None

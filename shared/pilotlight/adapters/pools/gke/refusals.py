@@ -1,0 +1,107 @@
+"""Refusals of Google, as our errors: of a call by its status and codes, of an instance by those of its last attempt.
+
+Codes: Compute Engine's "Troubleshooting resource availability errors", and the groups that cluster-autoscaler sorts
+them into (its ``autoscaling_gce_client.go``): stock-outs, quotas, addresses, rights, reservations by their words.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from pilotlight import typed_json
+from pilotlight.adapters.http import HttpAnswer
+from pilotlight.errors import (
+    BadRequest,
+    Busy,
+    Forbidden,
+    NoCapacity,
+    PilotlightError,
+    QuotaExceeded,
+    Throttled,
+    Unavailable,
+)
+
+Reason = Literal["no-capacity", "quota", "other"]
+
+SHORT = ("RESOURCE_POOL_EXHAUSTED", "INSUFFICIENT_CAPACITY", "RESERVATION_CAPACITY_EXCEEDED")
+"""Codes hold one of these where a zone, or a reservation, has none left."""
+ADDRESSES = "IP_SPACE_EXHAUSTED"
+RESERVED = ("No available resources in specified reservations", "does not have available resources for the request")
+"""Words that say the same of a reservation, whatever the code."""
+RATE = ("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED")
+AT_WORK = ("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress")
+THROTTLED_S = 10.0
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """An error as Compute Engine tells it of an instance or an operation; ``reason`` is a call's code."""
+
+    code: str = ""
+    message: str = ""
+    reason: str = ""
+
+
+class Problems(msgspec.Struct, frozen=True):
+    """Those of one attempt."""
+
+    errors: tuple[Problem, ...] = ()
+
+
+class _Told(msgspec.Struct, frozen=True):
+    message: str = ""
+    status: str = ""
+    errors: tuple[Problem, ...] = ()
+
+
+class _Body(msgspec.Struct, frozen=True):
+    error: _Told = _Told()
+
+
+def reason_of(code: str, message: str) -> Reason:
+    """Why something was not launched. Addresses that ran out are a shortage: another pool may have some."""
+    if any(short in code for short in SHORT) or ADDRESSES in code or any(words in message for words in RESERVED):
+        return "no-capacity"
+    return "quota" if "QUOTA" in code else "other"
+
+
+def error_of(what: str, found: Problems) -> PilotlightError:
+    """An operation that ended with errors, or an answer with codes, as our error."""
+    first = found.errors[0]
+    code = (first.code or first.reason).upper()
+    said = f"{what}: {first.code or first.reason} ({first.message[:200]})"
+    match reason_of(code, first.message):
+        case "no-capacity":
+            return NoCapacity(said)
+        case "quota":
+            return QuotaExceeded(said)
+    return Forbidden(f"{said}; {RIGHTS}") if "PERMISSION" in code or "FORBIDDEN" in code else BadRequest(said)
+
+
+RIGHTS = "give its account the role of docs/guides/gke.md"
+
+
+def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> PilotlightError:
+    """An answer that is no success, as our error; ``lost`` where it does not say whether anything was done."""
+    status = answer.status
+    told = _told(answer.body)
+    reasons = {one.reason for one in told.errors} | {told.status}
+    code = next((one.reason for one in told.errors if one.reason), told.status)
+    said = f"Google answers {what} with {status}" + (f": {code}" if code else "")
+    said += f" ({told.message[:200]})" if told.message else ""
+    if status == 429 or not reasons.isdisjoint(RATE):
+        after = answer.headers.get("retry-after", "")
+        return Throttled(said, float(after) if after.isdigit() else THROTTLED_S)
+    if not 400 <= status < 500 or status == 408:
+        return lost(said)
+    if status == 409 or status == 412 or not reasons.isdisjoint(AT_WORK):
+        return Busy(said)
+    if (reason := reason_of(code.upper().replace("QUOTAEXCEEDED", "QUOTA_EXCEEDED"), told.message)) != "other":
+        return NoCapacity(said) if reason == "no-capacity" else QuotaExceeded(said)
+    return Forbidden(f"{said}; {RIGHTS}") if status in (401, 403) else BadRequest(said)
+
+
+def _told(body: bytes) -> _Told:
+    try:
+        return typed_json.decode(body, _Body).error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Told()
