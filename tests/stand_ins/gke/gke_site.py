@@ -24,7 +24,7 @@ def serving(gke: Gke) -> Iterator[Mapping[str, str]]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             name = CONTAINER if self.path.startswith("/v1/") else COMPUTE
             call, asked = called(name, self.command, self.path, body)
-            verb = call.method.rpartition(".")[2]
+            verb = "get-operation" if "Operations" in call.method else call.method.rpartition(".")[2]
             with gke.lock:
                 gke.calls.append((call.method, call.path, call.query, asked))
                 fault = next((f for f in gke.faults if f.method in ("", verb)), None)

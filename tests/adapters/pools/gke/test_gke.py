@@ -1,0 +1,232 @@
+"""GKE's pools: what is sent, and what each answer and each refusal means."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from civo_server import Fault
+from gke_answers import WHERE, error
+from gke_project import Project, project
+from gke_site import serving
+from google_documents import COMPUTE, Call
+from small_cloud import world
+
+from pilotlight.adapters.google_token import GoogleToken
+from pilotlight.adapters.pools import gke as gke_cloud
+from pilotlight.adapters.pools.gke import google_rest
+from pilotlight.adapters.pools.gke import pools as gke_pools
+from pilotlight.adapters.pools.gke.refusals import Reason, reason_of
+from pilotlight.errors import (
+    BadRequest,
+    Busy,
+    Forbidden,
+    NoCapacity,
+    PilotlightError,
+    QuotaExceeded,
+    Throttled,
+    Unavailable,
+    Unsure,
+)
+from pilotlight.ports.clouds import CloudAccount
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+OURS = re.compile(r"gke-prod-one-pool-0a1b2c3d-[0-9a-f]{8}")
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project whose client is not patient."""
+    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(gke_pools, "LOOK_EVERY_S", 0.0)
+    with project() as made:
+        yield made
+
+
+def test_instances_are_created_by_names_of_the_step(here: Project) -> None:
+    """The base of the group and a hash, with a UUID; the same step has the same of both, another has others."""
+    for token in ("step-1", "step-1", "step-2"):
+        here.pools.grow("one", 2, token=token)
+        for name in list(here.gke.world.nodes):
+            here.pools.release("one", name)
+    named = [[one["name"] for one in body["instances"]] for body in here.sent("createInstances")]
+    ids = [query["requestId"] for method, _, query, _ in here.gke.calls if method.endswith("createInstances")]
+    assert all(OURS.fullmatch(name) for names in named for name in names)
+    assert all(UUID.fullmatch(one) for one in ids)
+    assert (named[0] == named[1], ids[0] == ids[1]) == (True, True)
+    assert set(named[0]).isdisjoint(named[2])
+    assert len(set(named[0])) == 2
+
+
+def test_a_step_that_arrives_twice_makes_its_instances_once(here: Project) -> None:
+    """Google ignores the second request of an id; of another id it would refuse the names."""
+    here.pools.grow("one", 2, token="step-1")
+    call = next(call for call in here.gke.calls if call[0].endswith("createInstances"))
+    here.gke.answer(Call(COMPUTE, *call[:3], "Operation"), call[3])
+    assert here.gke.world.launches == 2
+
+
+def test_a_name_is_no_longer_than_an_instance_may_have(here: Project) -> None:
+    """A group's long base is cut, and the hash stays whole."""
+    long = "gke-" + "very-long-cluster-name-" * 2 + "0a1b2c3d"
+    seen = gke_pools.Seen(gke_pools.Group("p", "z", "g"), long, 0)
+    (name,) = gke_pools._names(seen, "step", range(1, 2))
+    assert len(name) == 63
+    assert re.fullmatch(r"gke-very.*-[0-9a-f]{8}", name)
+
+
+def test_a_release_names_one_instance_of_its_zone(here: Project) -> None:
+    """One that left meanwhile fails nothing: the group skips it."""
+    here.pools.grow("one", 2)
+    first = next(iter(here.gke.world.nodes))
+    here.pools.release("one", first)
+    assert here.sent("deleteInstances") == [
+        {"instances": [f"zones/europe-west4-a/instances/{first}"], "skipInstancesOnValidationError": True}
+    ]
+    assert here.pool().desired == 1
+
+
+def test_no_size_is_ever_set(here: Project) -> None:
+    """Whatever is asked of the port, only two verbs change anything: a size lets the group choose who goes."""
+    here.pools.grow("one", 3)
+    for name in list(here.gke.world.nodes):
+        here.pools.release("one", name)
+    assert {verb for verb, _ in here.gke.changes()} == {"createInstances", "deleteInstances"}
+    source = "".join(file.read_text() for file in gke_source())
+    assert not re.search(r"[\"'/:](resize|setSize|setNodePoolSize|recreateInstances)\b", source)
+
+
+def gke_source() -> list[Any]:
+    """The adapter's files."""
+    return sorted(Path(gke_cloud.__file__).parent.glob("*.py"))
+
+
+CODES: dict[str, tuple[str, str, Reason]] = {
+    "a stock-out": ("RESOURCE_POOL_EXHAUSTED", "", "no-capacity"),
+    "a zone's": ("ZONE_RESOURCE_POOL_EXHAUSTED", "", "no-capacity"),
+    "a zone's, with details": ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "", "no-capacity"),
+    "no capacity": ("INSUFFICIENT_CAPACITY", "", "no-capacity"),
+    "a quota": ("QUOTA_EXCEEDED", "Quota 'NVIDIA_L4_GPUS' exceeded", "quota"),
+    "a quota of another kind": ("GPU_QUOTA_ZERO", "", "quota"),
+    "no addresses": ("IP_SPACE_EXHAUSTED", "", "no-capacity"),
+    "no addresses, with details": ("IP_SPACE_EXHAUSTED_WITH_DETAILS", "", "no-capacity"),
+    "no right": ("PERMISSIONS_ERROR", "", "other"),
+    "a reservation that is full": ("RESERVATION", "No available resources in specified reservations", "no-capacity"),
+    "a reservation that does not fit": ("RESERVATION", "Specified reservation does not exist", "other"),
+    "anything else": ("CONDITION_NOT_MET", "", "other"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "message", "reason"), CODES.values(), ids=CODES)
+def test_each_code_is_a_shortage_a_quota_or_neither(code: str, message: str, reason: Reason) -> None:
+    """As cluster-autoscaler sorts them, and reservations by their words."""
+    assert reason_of(code, message) == reason
+
+
+def test_an_operation_that_ends_with_an_error_is_a_refusal(here: Project) -> None:
+    """It is asked after until it is DONE, and its error says why nothing was made."""
+    here.gke.later = True
+    here.gke.ends["createInstances"] = [{"code": "QUOTA_EXCEEDED", "message": "no more"}]
+    with pytest.raises(QuotaExceeded, match="QUOTA_EXCEEDED"):
+        here.pools.grow("one", 1)
+    assert here.pool().desired == 0
+
+
+def test_an_operation_that_cannot_be_asked_after_was_taken_on(here: Project) -> None:
+    """The change was answered: what came of it the next look tells."""
+    here.gke.later = True
+    here.gke.faults = [Fault("reset", method="get-operation")]
+    assert here.pools.grow("one", 1).desired == 1
+    assert here.pool().desired == 1
+
+
+ANSWERS: dict[str, tuple[int, bytes, type[PilotlightError]]] = {
+    "no right": (403, error(403, "forbidden", "Required 'compute.instanceGroupManagers.update'"), Forbidden),
+    "no login": (401, error(401, "authError", "Invalid Credentials"), Forbidden),
+    "a quota": (403, error(403, "quotaExceeded", "Quota 'NVIDIA_L4_GPUS' exceeded"), QuotaExceeded),
+    "too many calls": (403, error(403, "rateLimitExceeded", "Rate Limit Exceeded"), Throttled),
+    "too many requests": (429, error(429, "rateLimitExceeded", "slow down"), Throttled),
+    "a conflict": (409, error(409, "resourceInUseByAnotherResource", "busy"), Busy),
+    "not ready": (400, error(400, "resourceNotReady", "not ready"), Busy),
+    "a stock-out": (400, error(400, "ZONE_RESOURCE_POOL_EXHAUSTED", "none left"), NoCapacity),
+    "our own fault": (400, error(400, "invalid", "Invalid value"), BadRequest),
+    "an error of theirs": (500, error(500, "backendError", "Internal error"), Unsure),
+    "a gateway's": (503, b"<html>bad gateway</html>", Unsure),
+    "no answer of theirs": (302, b"", Unsure),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("verb", ["createInstances", "deleteInstances"])
+def test_each_answer_is_its_own_kind(
+    here: Project, verb: str, status: int, body: bytes, kind: type[PilotlightError]
+) -> None:
+    """A change is sent once whatever the answer, and says whether it may have been done."""
+    here.pools.grow("one", 1)
+    (name,) = here.gke.world.nodes
+    here.gke.faults = [Fault((status, body), method=verb)]
+    before = len(here.gke.changes())
+    with pytest.raises(PilotlightError) as no:
+        here.pools.grow("one", 2) if verb == "createInstances" else here.pools.release("one", name)
+    assert type(no.value) is kind
+    assert len(here.gke.changes()) == before + 1
+
+
+@pytest.mark.parametrize("what", ["hang", "reset", "cut", "drip", (200, b"<html>"), (200, b"")], ids=str)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_answer_that_is_lost_is_unsure(here: Project, monkeypatch: pytest.MonkeyPatch, what: Any, when: str) -> None:
+    """Whether Google acted only a read tells, and that one says it."""
+    monkeypatch.setattr(gke_pools, "WRITE_S", 0.2)
+    here.gke.faults = [Fault(what, when, "createInstances")]
+    with pytest.raises(Unsure):
+        here.pools.grow("one", 1)
+    assert here.pool().desired == (when == "after")
+
+
+def test_reads_are_tried_again_and_no_longer_than_that(here: Project) -> None:
+    """Two faults are bridged; three are told."""
+    here.gke.faults = [Fault("reset", method="get"), Fault((503, b"<html>"), method="get")]
+    assert here.pool().desired == 0
+    here.gke.faults = [Fault((503, b"<html>"), method="get")] * 3
+    with pytest.raises(Unavailable):
+        here.pools.describe()
+
+
+def test_a_zone_is_named_where_a_pool_has_several(here: Project) -> None:
+    """A purchase goes to the group of its zone; without one nothing is bought, and what to write is said."""
+    here.gke.zones["one"] = ["europe-west4-a", "europe-west4-b"]
+    with pytest.raises(BadRequest, match=re.escape("zones europe-west4-a, europe-west4-b: name those to buy in")):
+        here.pools.grow("one", 1)
+    with pytest.raises(BadRequest, match="no group in europe-west4-c"):
+        here.pools.grow("one", 1, "europe-west4-c")
+    here.pools.grow("one", 1, "europe-west4-b")
+    (name,) = here.gke.world.nodes
+    assert (here.gke.zone_of[name], here.pool().desired) == ("europe-west4-b", 1)
+    here.pools.release("one", name)
+    assert here.sent("deleteInstances")[0]["instances"] == [f"zones/europe-west4-b/instances/{name}"]
+
+
+@pytest.mark.parametrize(
+    "where", ["acme-ml", "acme-ml/europe-west4", "a/b/c", "acme-ml/europe-west4-a/prod/x", "acme-ml/europe-west4-a/"]
+)
+def test_an_address_that_names_no_cluster_is_none(where: str) -> None:
+    """Project, location and cluster, each as Google writes it."""
+    assert gke_cloud.open_pools(where, CloudAccount({}, world().clock, str, {})) is None
+
+
+def test_a_shop_tells_the_types_of_its_location(here: Project) -> None:
+    """Those of its zone, with the GPUs that are built in; no price and no quota."""
+    with serving(here.gke) as environ:
+        shop = gke_cloud.open_shop(WHERE, CloudAccount({}, here.gke.world.clock, str, environ))
+        (size,) = shop.sizes()
+        assert (size.name, size.gpus, size.gpu_model, size.memory_mib) == ("g2-standard-4", 1, "nvidia-l4", 16384)
+        assert list(shop.assortment(["g2-standard-4"]).sizes) == ["g2-standard-4"]
+        assert shop.prices(["g2-standard-4"]).prices == {}
+
+
+def test_no_token_is_shown_to_an_address_that_anybody_may_read() -> None:
+    """A stand-in over plain HTTP gets none, and needs no credentials to be there."""
+    token = GoogleToken()
+    assert google_rest.GoogleRest("http://127.0.0.1:1", token, {})._token is None
+    assert google_rest.GoogleRest("https://compute.googleapis.com", token, {})._token is token

@@ -1,0 +1,204 @@
+"""GKE's groups as they are read: what is not made yet, tries for ever, is another hand's, or is refused."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from gke_answers import told
+from gke_project import Project, project
+from small_cloud import START
+
+from pilotlight.adapters.pools.gke import google_rest
+from pilotlight.adapters.pools.gke import pools as gke_pools
+from pilotlight.errors import (
+    BadRequest,
+    Busy,
+)
+from pilotlight.world.faults import Faults
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project whose client is not patient."""
+    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(gke_pools, "LOOK_EVERY_S", 0.0)
+    with project() as made:
+        yield made
+
+
+def test_done_is_not_made(here: Project) -> None:
+    """The operation is DONE and nothing is there: it counts, as one on its way of no age."""
+    here.gke.slow = True
+    here.pools.grow("one", 1)
+    here.gke.world.advance(600)
+    state = here.pool()
+    assert (state.desired, here.gke.world.launches) == (1, 0)
+    assert [one.requested_at for one in state.booting] == [START + timedelta(seconds=600)]
+    assert (state.refused, state.owed, state.refusal) == ((), 0, None)
+
+
+def test_done_is_not_even_listed(here: Project) -> None:
+    """Where the list lags behind the size, the size counts."""
+    here.gke.slow = here.gke.hidden = True
+    here.pools.grow("one", 2)
+    assert (here.pool().desired, here.pool().booting) == (2, ())
+    assert here.pools.grow("one", 2).desired == 2
+    assert len(here.sent("createInstances")) == 1
+
+
+def test_an_instance_that_could_not_be_made_is_refused_by_its_name(here: Project) -> None:
+    """The group goes on trying for it: it is told apart, with Google's own words, until it is called off."""
+    name = here.short()
+    state = here.pool()
+    assert (state.desired, state.refused, state.booting, state.owed) == (1, (name,), (), 0)
+    assert state.refusal is not None
+    assert (state.refusal.reason, state.refusal.zone) == ("no-capacity", "europe-west4-a")
+    assert "ZONE_RESOURCE_POOL_EXHAUSTED" in state.refusal.message
+    here.pools.release("one", name)
+    here.gke.work()
+    assert (here.pool().desired, here.gke.world.launches) == (0, 0)
+
+
+def test_one_that_comes_hours_later_is_an_instance_as_any(here: Project) -> None:
+    """A stock-out that nobody called off: the group makes it, and it is refused no longer."""
+    name = here.short()
+    here.gke.world.advance(3 * 3600)
+    here.gke.work()
+    state = here.pool()
+    assert (state.refused, state.refusal, [one.instance for one in state.booting]) == ((), None, [name])
+
+
+def test_an_old_error_of_an_instance_that_is_there_says_nothing(here: Project) -> None:
+    """A stale last attempt: it runs all the same."""
+    here.pools.grow("one", 1)
+    (name,) = here.gke.world.nodes
+    here.gke.stale[name] = [{"code": "QUOTA_EXCEEDED", "message": "no more"}]
+    for _ in range(2):
+        assert (here.pool().refused, here.pool().refusal) == ((), None)
+        here.gke.world.advance(200)
+
+
+def test_errors_of_others_are_not_a_new_instances(here: Project) -> None:
+    """What listErrors still tells of earlier instances refuses none that is asked for now."""
+    here.gke.slow = True
+    here.pools.grow("one", 1)
+    here.gke.told = [told("gke-prod-one-pool-0a1b2c3d-0ld0ld00", "ZONE_RESOURCE_POOL_EXHAUSTED", START)]
+    assert (here.pool().refused, here.pool().refusal) == ((), None)
+
+
+def test_the_last_error_of_a_list_refuses_one_whose_attempt_is_under_way(here: Project) -> None:
+    """Between two attempts its last one tells nothing, and the list does: the newest of them."""
+    here.gke.slow = True
+    here.pools.grow("one", 1, token="step-1")
+    (name,) = here.gke.unmade
+    later = START + timedelta(minutes=3)
+    here.gke.told = [told(name, "QUOTA_EXCEEDED", later), told(name, "ZONE_RESOURCE_POOL_EXHAUSTED", START)]
+    state = here.pool()
+    assert state.refusal is not None
+    assert (state.refused, state.refusal.reason) == ((name,), "quota")
+
+
+def test_a_pool_in_two_colours_is_left_alone(here: Project) -> None:
+    """Blue and green are both listed while GKE upgrades: it counts the nodes of both, and nothing is asked."""
+    here.pools.grow("one", 1)
+    here.gke.doubled.add("one")
+    state = here.pool()
+    assert state.rules is not None
+    assert "NODE_POOL_SOAKING" in state.rules.closed
+    assert state.desired == 1
+    (name,) = here.gke.world.nodes
+    for change in (lambda: here.pools.grow("one", 2), lambda: here.pools.release("one", name)):
+        with pytest.raises(Busy, match="GKE works on node pool one-pool"):
+            change()
+    assert len(here.gke.changes()) == 1
+
+
+def test_a_name_that_is_used_again_has_the_age_of_what_is_there(here: Project) -> None:
+    """A repair makes another instance by the same name: it is as young as it is."""
+    here.pools.grow("one", 1)
+    (name,) = here.gke.world.nodes
+    here.gke.world.advance(7200)
+    here.gke.recreate(name)
+    (one,) = here.pool().booting
+    seen = here.pools.instance("one", name)
+    assert seen is not None
+    assert (one.instance, one.requested_at, seen.created_at) == (name, *[START + timedelta(hours=2)] * 2)
+
+
+def test_what_another_hand_made_counts_and_is_not_called_off(here: Project) -> None:
+    """A pool that grows beside us: its size is what it is, and what another waits for is owed, not ours to delete."""
+    here.gke.another_hand("one")
+    assert here.pools.grow("one", 1).desired == 1
+    here.gke.world.set_faults(Faults(shortage=1.0))
+    here.gke.another_hand("one")
+    state = here.pool()
+    assert (state.desired, state.owed, state.refused) == (2, 1, ())
+    assert here.gke.changes() == []
+
+
+def test_a_resize_that_is_rolled_back_leaves_what_was_there(here: Project) -> None:
+    """Another hand's request asks for four and takes them back: the size follows, and ours stays."""
+    here.pools.grow("one", 1)
+    here.gke.slow = True
+    here.gke.unmade = {f"gke-prod-one-pool-0a1b2c3d-{n:04}": ("one", "europe-west4-a") for n in range(4)}
+    assert here.pool().desired == 5
+    here.gke.unmade = {}
+    assert (here.pool().desired, len(here.pool().booting)) == (1, 1)
+
+
+@pytest.mark.parametrize("paged", [True, False], ids=["page by page", "all at once, whatever is asked for"])
+def test_every_instance_is_read(here: Project, paged: bool) -> None:
+    """A group that is PAGELESS ignores the size of a page; the others lead on by tokens."""
+    here.gke.paged = paged
+    here.pools.grow("one", 5)
+    here.gke.world.advance(60)
+    assert [one.requested_at for one in here.pool().booting] == [START] * 5
+
+
+EXCLUDED = {
+    "window": {
+        "maintenanceExclusions": {
+            "jobs": {
+                "startTime": "2026-06-01T00:00:00Z",
+                "endTime": "2026-12-01T00:00:00Z",
+                "maintenanceExclusionOptions": {"scope": "NO_MINOR_OR_NODE_UPGRADES"},
+            }
+        }
+    }
+}
+REPAIRS = {"management": {"autoRepair": True}}
+CLOSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "autoscaling is on": ({"autoscaling": {"enabled": True, "maxNodeCount": 3}}, {}, "--no-enable-autoscaling"),
+    "Autopilot": ({}, {"autopilot": {"enabled": True}}, "use a Standard cluster"),
+    "auto-provisioned": ({"autoscaling": {"autoprovisioned": True}}, {}, "create one by hand"),
+    "of a ComputeClass": ({"config": {"labels": {"cloud.google.com/compute-class": "gpu"}}}, {}, "a ComputeClass made"),
+    "queued provisioning": ({"queuedProvisioning": {"enabled": True}}, {}, "takes queued provisioning alone"),
+    "flex-start": ({"config": {"flexStart": True}}, {}, "no static size"),
+    "auto-repair": (REPAIRS, {}, "--no-enable-autorepair"),
+    "auto-repair, and an exclusion that ended": (
+        REPAIRS, {"maintenancePolicy": json.loads(json.dumps(EXCLUDED).replace("2026-12", "2026-06"))}, "autorepair",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pool", "cluster", "says"), CLOSED.values(), ids=CLOSED)
+def test_a_pool_that_another_keeps_is_refused_with_the_way_out(
+    here: Project, pool: dict[str, Any], cluster: dict[str, Any], says: str
+) -> None:
+    """Nothing is asked of it, and the look says why before anything is planned."""
+    here.gke.extra["one"], here.gke.cluster = pool, cluster
+    rules = here.pool().rules
+    assert rules is not None
+    assert says in rules.closed
+    with pytest.raises(BadRequest, match=re.escape(says)):
+        here.pools.grow("one", 1)
+    assert here.gke.changes() == []
+
+
+def test_auto_repair_within_a_maintenance_exclusion_is_taken(here: Project) -> None:
+    """GKE leaves nodes as they are until it ends."""
+    here.gke.extra["one"], here.gke.cluster = REPAIRS, {"maintenancePolicy": EXCLUDED}
+    assert here.pools.grow("one", 1).desired == 1
