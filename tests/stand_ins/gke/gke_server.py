@@ -22,7 +22,7 @@ class Gke:
     """The project. ``calls`` are (method, path's parts, query, body) as they came; ``extra`` are fields of pools.
 
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
-    group goes on trying. ``slow`` groups make nothing before ``work``; ``hidden`` ones do not even list it.
+    group goes on trying. ``slow`` groups make nothing before ``make``; ``hidden`` ones do not even list it.
     ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has. ``paged`` lists go by
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
     ``ends`` is the error that the operations of a verb end with; ``later`` operations are not DONE when they answer.
@@ -202,15 +202,21 @@ class Gke:
             self.unmade[name] = pool, zone
             self.world.fleet.desired[pool] += 1
         if not self.slow:
-            self.work()
+            self.make()
         return self._operation(call, asked)
 
-    def work(self) -> None:
-        """The groups make what they were asked for, and try again what they could not."""
+    def make(self) -> None:
+        """The groups make what they were asked for."""
         with self.lock, self.world.lock:
-            for name, (pool, zone) in [*self.unmade.items(), *((n, t[:2]) for n, t in self.tried.items())]:
-                self.unmade.pop(name, None)
-                self.tried.pop(name, None)
+            for name, (pool, zone) in list(self.unmade.items()):
+                del self.unmade[name]
+                self._make(name, pool, zone)
+
+    def try_again(self) -> None:
+        """They try again what they could not make, as they do for ever."""
+        with self.lock, self.world.lock:
+            for name, (pool, zone, _) in list(self.tried.items()):
+                del self.tried[name]
                 self._make(name, pool, zone)
 
     def _make(self, name: str, pool: str, zone: str) -> None:
@@ -234,7 +240,7 @@ class Gke:
             self.born += 1
             self.unmade[f"{self.base(pool)}-{self.born:04d}"] = pool, ZONE
             self.world.fleet.desired[pool] += 1
-        self.work()
+        self.make()
 
     def recreate(self, name: str) -> None:
         """A repair: another instance by the same name."""

@@ -58,7 +58,7 @@ def test_an_instance_that_could_not_be_made_is_refused_by_its_name(here: Project
     assert (state.refusal.reason, state.refusal.zone) == ("no-capacity", "europe-west4-a")
     assert "ZONE_RESOURCE_POOL_EXHAUSTED" in state.refusal.message
     here.pools.release("one", name)
-    here.gke.work()
+    here.gke.try_again()
     assert (here.pool().desired, here.gke.world.launches) == (0, 0)
 
 
@@ -66,7 +66,7 @@ def test_one_that_comes_hours_later_is_an_instance_as_any(here: Project) -> None
     """A stock-out that nobody called off: the group makes it, and it is refused no longer."""
     name = here.short()
     here.gke.world.advance(3 * 3600)
-    here.gke.work()
+    here.gke.try_again()
     state = here.pool()
     assert (state.refused, state.refusal, [one.instance for one in state.booting]) == ((), None, [name])
 

@@ -1,0 +1,159 @@
+"""The flows with GKE as the cloud: what a lost answer, a stock-out, an upgrade or another hand leads to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from civo_server import Fault
+from gke_answers import WHERE
+from gke_server import Gke
+from gke_site import serving
+from stage import Stage
+
+from pilotlight.adapters.pools import gke as gke_cloud
+from pilotlight.adapters.pools.gke import google_rest
+from pilotlight.adapters.pools.gke import pools as gke_pools
+from pilotlight.errors import Retry
+from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.ports.clouds import CloudAccount
+from pilotlight.state_schema.billing_records import HOLD
+from pilotlight.units import HOUR
+from pilotlight.world.faults import Faults
+
+
+@contextmanager
+def on_gke(**options: Any) -> Iterator[tuple[Stage, Gke]]:
+    """A stage whose nodes are those of GKE's node pools."""
+    stage = Stage(**options)
+    gke = Gke(stage.world)
+    with serving(gke) as environ:
+        pools = gke_cloud.open_pools(WHERE, CloudAccount(gke.names(), stage.world.clock, str, environ))
+        assert pools is not None
+        stage.deps = replace(stage.deps, pools=pools)
+        yield stage, gke
+
+
+@pytest.fixture(autouse=True)
+def _not_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
+
+
+def test_a_pod_gets_its_node_and_the_node_goes_when_it_ends() -> None:
+    """One pod: one call for one instance by name; after its run and its idle time that very one is deleted."""
+    with on_gke() as (stage, gke):
+        stage.event(stage.submit("a", run_s=600))
+        stage.minutes(25)
+        (made, asked), (gone, named) = gke.changes()
+        assert (made, gone) == ("createInstances", "deleteInstances")
+        assert named["instances"] == [f"zones/europe-west4-a/instances/{asked['instances'][0]['name']}"]
+        assert (stage.world.launches, stage.nodes("one"), len(stage.world.finished)) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("what", ["hang", "reset", "cut", (500, "<p>"), (200, "<x/>")], ids=str)
+def test_an_answer_that_is_lost_buys_nothing_twice(what: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google acted and its answer was lost: a second delivery and the ticks after it find the node on its way."""
+    monkeypatch.setattr(gke_pools, "WRITE_S", 0.2)
+    with on_gke() as (stage, gke):
+        pod = stage.submit("a", run_s=3600)
+        gke.faults = [Fault(what, when="after", method="createInstances")]
+        with pytest.raises(Retry):
+            stage.event(pod)
+        stage.event(pod)
+        stage.minutes(10)
+        assert (stage.world.launches, stage.nodes("one")) == (1, 1)
+
+
+def short(stage: Stage, **pod: Any) -> None:
+    """A batch pod is bought for, and its zone has none."""
+    stage.world.set_faults(Faults(shortage=1.0))
+    stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR, **pod))
+    stage.world.set_faults(Faults())
+
+
+def test_what_could_not_be_made_is_called_off_and_its_pod_goes_elsewhere() -> None:
+    """At the next look, as a step of its own: the group tries no more, hours later nothing comes, and the pod runs."""
+    with on_gke() as (stage, gke):
+        short(stage)
+        (name,) = gke.tried
+        stage.minutes(2)
+        assert [body["instances"] for verb, body in gke.changes() if verb == "deleteInstances"] == [
+            [f"zones/europe-west4-a/instances/{name}"]
+        ]
+        assert (gke.tried, stage.world.fleet.desired["one"], stage.nodes("eight")) == ({}, 0, 1)
+        stage.minutes(180)
+        gke.try_again()
+        assert (stage.world.launches, stage.nodes("one")) == (1, 0)
+
+
+def test_what_is_called_off_costs_nothing_and_holds_nothing_more() -> None:
+    """The dollars that were held for it come back once it is gone."""
+    with on_gke(budgets=(Budget(name="all", usd=Decimal(1000), period="day"),)) as (stage, gke):
+        short(stage)
+        assert len(list(HOLD.scan(stage.deps.state, ""))) == 1
+        stage.minutes(2)
+        assert gke.tried == {}
+        held = [entry.value.terms for entry in HOLD.scan(stage.deps.state, "")]
+        assert len(held) == stage.world.launches == 1
+
+
+def test_one_that_comes_while_it_is_called_off_is_kept_if_it_works() -> None:
+    """The group made it after the look: a pod is bound by then, and it stays."""
+    pools = {"one": PoolPolicy(instance_type="one", max=1)}
+    with on_gke(pools=pools) as (stage, gke):
+        short(stage)
+        stage.world.set_faults(Faults(boot_s=5.0))
+        look = stage.deps.pools.describe
+
+        def late() -> Any:
+            seen = look()
+            gke.try_again()
+            stage.wait(10)
+            return seen
+
+        stage.deps.pools.describe = late  # type: ignore[method-assign]
+        stage.tick()
+        stage.deps.pools.describe = look  # type: ignore[method-assign]
+        stage.minutes(2)
+        assert (stage.nodes("one"), [v for v, _ in gke.changes()].count("deleteInstances")) == (1, 0)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_calling_off_is_settled_where_its_answer_is_lost(when: str) -> None:
+    """Whether Google acted or not, it is called off in the end, and nothing is bought for it."""
+    with on_gke() as (stage, gke):
+        short(stage)
+        gke.faults = [Fault("reset", when, "deleteInstances")]
+        with pytest.raises(Retry):
+            stage.minutes(2)
+        stage.minutes(5)
+        assert (gke.tried, stage.world.fleet.desired["one"]) == ({}, 0)
+
+
+def test_a_pool_that_gke_upgrades_is_left_alone_and_says_why() -> None:
+    """Neither bought from nor given back while both colours are there; the pod goes elsewhere."""
+    with on_gke() as (stage, gke):
+        stage.event(stage.submit("a", run_s=300))
+        stage.minutes(5)
+        gke.doubled.add("one")
+        before = len(gke.changes())
+        stage.event(stage.submit("b", workload_class="batch", run_s=600))
+        stage.minutes(20)
+        asked = [body for verb, body in gke.changes()[before:]]
+        assert not any("-one-" in str(body) for body in asked)
+        assert stage.nodes("one") == 1
+        gke.doubled.clear()
+        stage.minutes(15)
+        assert stage.nodes("one") == 0
+
+
+def test_a_pool_whose_autoscaler_is_on_is_refused_before_anything_is_bought() -> None:
+    """It is paused by what its cloud tells, with the command that mends it."""
+    with on_gke(pools={"one": PoolPolicy(instance_type="one", max=3)}) as (stage, gke):
+        gke.extra["one"] = {"autoscaling": {"enabled": True, "maxNodeCount": 3}}
+        answer = stage.event(stage.submit("a"))
+        assert gke.changes() == []
+        assert "--no-enable-autoscaling" in str(answer)
