@@ -4,7 +4,7 @@ A call's luck becomes what the server does: it loses the connection, answers lat
 what is no answer, before or after it acted; it refuses; or it launches a part of what was asked for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import timedelta
 from decimal import Decimal
@@ -128,17 +128,24 @@ class AsgHazard:
     """What ``HazardPools`` is to the world's cloud: a worker's way to it, looked at and full of faults."""
 
     cloud = "world"  # Whose notices come: the world's, behind AWS's calls.
+    look: str = LOOK
+    tries: float = TRIES
+    lost: Sequence[Any] = LOST
+    refusals: Mapping[type[PilotlightError], Any] = REFUSALS
 
-    def __init__(self, aws: ChaosAws, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
+    def __init__(self, aws: Any, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
         self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
         clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
-        pools = asg.open_pools(f"{REGION}/{EKS}", CloudAccount(aws.names(), clock, str, environ))
+        self._pools = self._open(CloudAccount(aws.names(), clock, str, environ))
+
+    def _open(self, account: CloudAccount) -> Any:
+        pools = asg.open_pools(f"{REGION}/{EKS}", account)
         assert isinstance(pools, StandbyPools)
-        self._pools = pools
+        return pools
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool as the account tells it. Once the faults are over a group has what it tried for."""
-        self._aws.tries = TRIES if any(self._hazard.luck._rates.values()) else 1.0
+        self._aws.tries = self.tries if any(self._hazard.luck._rates.values()) else 1.0
         return self._through("describe", lambda gate: self._pools.describe())
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
@@ -228,7 +235,7 @@ class AsgHazard:
             aws.short = fault is not None and fault.when == "half"
             aws.faults = [] if fault is None or early or aws.short else [self._http(fault)]
 
-        aws.faults = [self._http(fault, LOOK)] if fault is not None and early else []
+        aws.faults = [self._http(fault, self.look)] if fault is not None and early else []
         try:
             result = call(gate)
         except PilotlightError as no:
@@ -245,8 +252,8 @@ class AsgHazard:
         return around()
 
     def _http(self, fault: Luckless, method: str = "") -> Fault:
-        known = REFUSALS.get(type(fault.error))
-        return Fault(known or self._aws.dice.choice(LOST), "after" if fault.when == "after" else "before", method)
+        known = self.refusals.get(type(fault.error))
+        return Fault(known or self._aws.dice.choice(self.lost), "after" if fault.when == "after" else "before", method)
 
 
 def _is_silence(fault: Luckless) -> bool:
