@@ -87,6 +87,55 @@ resource "google_project_iam_member" "gke" {
   member  = "serviceAccount:${module.function[each.value.function].runtime}"
 }
 
+# Node pools of GKE are bought by their managed instance groups: read by each function that looks, changed by those that act.
+# Never instanceAdmin: an instance is created and deleted through its group alone. resource.type is empty where Compute Engine
+# does not tell it, and then the name bounds nothing.
+locals {
+  buys_gke = local.hosted ? module.plan.buys_gke : {}
+  of_pools = {
+    read = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.list", "compute.instances.list", "compute.zoneOperations.get"]
+    act  = ["compute.instanceGroupManagers.update"]
+  }
+}
+
+resource "google_project_iam_custom_role" "pools" {
+  for_each = {
+    for both in setproduct(distinct([for one in values(local.buys_gke) : one.project]), keys(local.of_pools)) :
+    join("/", both) => { project = both[0], does = both[1] }
+  }
+
+  project     = each.value.project
+  role_id     = "${replace(module.plan.prefix, "-", "_")}_pools_${each.value.does}"
+  title       = "${module.plan.prefix}: ${each.value.does == "act" ? "changes" : "reads"} node pools' groups"
+  permissions = local.of_pools[each.value.does]
+
+  depends_on = [terraform_data.apis]
+}
+
+resource "google_project_iam_member" "reads_pools" {
+  for_each = local.buys_gke
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.pools["${each.value.project}/read"].name
+  member  = "serviceAccount:${module.function[each.value.function].runtime}"
+}
+
+resource "google_project_iam_member" "changes_pools" {
+  for_each = { for key, one in local.buys_gke : key => one if one.acts }
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.pools["${each.value.project}/act"].name
+  member  = "serviceAccount:${module.function[each.value.function].runtime}"
+
+  condition {
+    title = "groups-of-the-cluster"
+    expression = join(" || ", [
+      "resource.type != \"compute.googleapis.com/InstanceGroupManager\"",
+      "resource.name.extract(\"/instanceGroupManagers/{name}\").startsWith(\"${each.value.groups}\")",
+    ])
+  }
+}
+
 # A subnetwork of another project, as a Shared VPC has them: Cloud Run's agent stands in it for the functions.
 locals {
   subnetwork = try(regex("^projects/(?P<project>[^/]+)/regions/(?P<region>[^/]+)/subnetworks/(?P<name>[^/]+)$", local.settings.network.existing.subnetwork), null)

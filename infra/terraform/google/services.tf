@@ -13,6 +13,7 @@ locals {
     ],
     local.hosted && local.uses_aws ? ["iamcredentials.googleapis.com", "sts.googleapis.com"] : [],
     local.hosted && length(module.plan.reaches_gke) > 0 ? ["container.googleapis.com"] : [],
+    local.hosted && length(module.plan.buys_gke) > 0 ? ["compute.googleapis.com"] : [],
     local.hosted && local.settings.budget != null ? ["billingbudgets.googleapis.com", "cloudbilling.googleapis.com"] : [],
   ))
 

@@ -90,7 +90,7 @@ class GkeHazard(AsgHazard):
         (500, error(500, "backendError", "Internal error")),
         (503, b"<html>bad gateway</html>"),
         (200, b"<html>thanks</html>"),
-        (200, b'{"name": 3}'),
+        (200, b"[]"),
         (200, b""),
         (302, b""),
     )

@@ -105,6 +105,28 @@ run "gke_by_dns_needs_no_network" {
     condition     = length(google_project_iam_member.gke) == 4 && toset(flatten([for r in google_project_iam_custom_role.gke : r.permissions])) == toset(["container.clusters.connect", "container.clusters.get"])
     error_message = "the four functions that reach clusters may find and reach GKE clusters, and no more"
   }
+  assert {
+    condition     = length(google_project_iam_custom_role.pools) == 0 && length(google_project_iam_member.changes_pools) == 0
+    error_message = "a cluster that is advised on only needs no right to its groups"
+  }
+}
+
+run "gke_is_bought_from_by_its_own_groups" {
+  command = apply
+  variables {
+    settings = merge(var.settings, {
+      clusters = { ml = { gke = { location = "europe-west1", cluster = "ml", buys = true } } }
+      network  = { path = "dns-endpoint" }
+    })
+  }
+  assert {
+    condition     = google_project_iam_custom_role.pools["acme-pilotlight/act"].permissions == toset(["compute.instanceGroupManagers.update"]) && !anytrue([for p in google_project_iam_custom_role.pools["acme-pilotlight/read"].permissions : endswith(p, ".update")])
+    error_message = "what changes groups is one right of a role of its own"
+  }
+  assert {
+    condition     = length(google_project_iam_member.reads_pools) == 4 && length(google_project_iam_member.changes_pools) == 3 && alltrue([for m in google_project_iam_member.changes_pools : strcontains(m.condition[0].expression, "startsWith(\"gke-ml-\")")])
+    error_message = "the four functions that look read groups; the three that act change those of this cluster alone"
+  }
 }
 
 run "in_cluster_makes_state_and_nothing_that_runs" {

@@ -97,9 +97,12 @@ locals {
   clusters = {
     for name, c in local.settings.clusters : name => merge(
       { api = local.api[name], mode = c.mode },
-      c.civo == null ? { pools = "advisor", token_env = null } : {
-        pools                  = "civo:${c.civo.region}/${c.civo.cluster_id}"
-        token_env              = "CIVO_TOKEN_${local.upper[name]}"
+      c.civo == null ? {
+        pools     = try(c.gke.buys, false) ? "gke:${local.gke_project[name]}/${c.gke.location}/${c.gke.cluster}" : "advisor"
+        token_env = null
+        } : {
+        pools     = "civo:${c.civo.region}/${c.civo.cluster_id}"
+        token_env = "CIVO_TOKEN_${local.upper[name]}"
       },
     )
   }
@@ -226,6 +229,19 @@ locals {
   reaches_gke = merge([
     for function, route in local.routes : {
       for project in distinct(values(local.gke_project)) : "${function}-${project}" => { function = function, project = project }
+    } if route.role != "none"
+  ]...)
+
+  # Who reads the groups of a GKE cluster's node pools, and who changes them. GKE calls them by the cluster's name, of which
+  # a long one is cut.
+  buys_gke = merge([
+    for function, route in local.routes : {
+      for name, c in local.gke : "${function}-${name}" => {
+        function = function
+        project  = local.gke_project[name]
+        acts     = route.role == "act"
+        groups   = length(c.cluster) > 15 ? "gke-${substr(c.cluster, 0, 15)}" : "gke-${c.cluster}-"
+      } if c.buys
     } if route.role != "none"
   ]...)
 }

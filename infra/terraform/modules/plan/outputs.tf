@@ -38,6 +38,11 @@ output "reaches_gke" {
   value       = local.reaches_gke
 }
 
+output "buys_gke" {
+  description = "Each function that reads the groups of a GKE cluster's node pools: the project, how their names begin, and whether it changes them."
+  value       = local.buys_gke
+}
+
 output "roles" {
   description = "Per function: what it may do in clusters and at clouds: act, read, none."
   value       = { for function, route in local.routes : function => route.role }

@@ -45,6 +45,10 @@ def test_done_is_not_even_listed(here: Project) -> None:
     here.gke.slow = here.gke.hidden = True
     here.pools.grow("one", 2)
     assert (here.pool().desired, here.pool().booting) == (2, ())
+    name = next(iter(here.gke.unmade))
+    for ask in (here.pools.release, here.pools.instance):
+        with pytest.raises(Busy, match="has size 2 and lists 0 instances"):
+            ask("one", name)
     assert here.pools.grow("one", 2).desired == 2
     assert len(here.sent("createInstances")) == 1
 

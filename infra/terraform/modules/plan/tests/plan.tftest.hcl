@@ -35,6 +35,39 @@ run "a_cluster_has_its_own_credential_mode_and_address" {
   }
 }
 
+run "a_gke_cluster_is_bought_from_where_it_says_so" {
+  command = plan
+  variables {
+    settings = merge(var.settings, {
+      clusters = {
+        batch                  = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters", buys = true } }
+        "a-cluster-of-20-abcd" = { gke = { location = "europe-west1-b", cluster = "a-cluster-of-20-abcd", buys = true } }
+        still                  = { gke = { location = "europe-west1", cluster = "still" } }
+      }
+    })
+  }
+  assert {
+    condition = { for name, c in jsondecode(output.functions["pod_pending"].environment.PILOTLIGHT_CLUSTERS) : name => c.pools } == {
+      batch                  = "gke:acme-clusters/europe-west1/batch"
+      "a-cluster-of-20-abcd" = "gke:acme-pilotlight/europe-west1-b/a-cluster-of-20-abcd"
+      still                  = "advisor"
+    }
+    error_message = "its pools are GKE's where buys is true, and advised on only without it"
+  }
+  assert {
+    condition     = output.buys_gke["pod_pending-batch"] == { function = "pod_pending", project = "acme-clusters", acts = true, groups = "gke-batch-" }
+    error_message = "a function that acts changes the cluster's groups, and no other's"
+  }
+  assert {
+    condition     = output.buys_gke["pod_pending-a-cluster-of-20-abcd"].groups == "gke-a-cluster-of-20"
+    error_message = "GKE cuts a long name: so does what the names of groups begin with"
+  }
+  assert {
+    condition     = !output.buys_gke["billing_tick-batch"].acts && !contains(keys(output.buys_gke), "alert_fanout-batch") && !contains(keys(output.buys_gke), "pod_pending-still")
+    error_message = "billing_tick reads; alert_fanout has no cluster; without buys there is no right"
+  }
+}
+
 run "each_function_gets_the_secrets_it_uses" {
   command = plan
   assert {

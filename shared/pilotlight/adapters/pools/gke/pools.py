@@ -68,10 +68,12 @@ class GkePools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
         _, found = self._find(pool)
-        for seen in self._look(found):
+        every = self._look(found)
+        for seen in every:
             for one in seen.instances:
                 if one.called == instance:
                     return _state_of(one, seen)
+        _see_that_all_are_listed(every)
         return InstanceState(there=False)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
@@ -94,7 +96,8 @@ class GkePools:
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
             cluster, found = self._find(pool)
-            for seen in self._look(found):
+            every = self._look(found)
+            for seen in every:
                 if instance in [one.called for one in seen.instances]:
                     self._see_that_it_may(cluster, found)
                     # A name may be another's later: each release has an id of its own.
@@ -102,6 +105,7 @@ class GkePools:
                     body = {"instances": [named], "skipInstancesOnValidationError": True}
                     self._change(seen.group, "deleteInstances", str(uuid4()), body, gate)
                     return
+            _see_that_all_are_listed(every)
 
     def _read(self) -> Cluster:
         return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
@@ -164,6 +168,13 @@ class GkePools:
                 closed=no.why if no else "",
             ),
         )
+
+
+def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
+    """Raises where a list lags behind its group's size: what it does not name may be there all the same."""
+    for seen in every:
+        if len(seen.instances) < seen.size:
+            raise Busy(f"{seen.group.name} has size {seen.size} and lists {len(seen.instances)} instances: look again")
 
 
 def _state_of(one: Managed, seen: Seen) -> InstanceState:
