@@ -22,7 +22,7 @@ def said(
 
 def test_a_group_that_leaves_all_to_us_is_well() -> None:
     """One line says so; a cloud that tells no rules is not asked for any."""
-    assert said() == [("pool-rules", "ok", "")]
+    assert said() == said({"most": None}) == [("pool-rules", "ok", "")]
     policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="x")})
     assert list(rule_checks(policy, {"gpu": PoolState(name="gpu", desired=0)})) == []
 
@@ -42,7 +42,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "--new-instances-protected-from-scale-in",
     ),
     "keeps one lit": ({"least": 1}, "pool-least", "fault", "set its min size to 0"),
-    "has no max": ({"most": None}, "pool-most", "warning", "set its max size to 4"),
+    "is another's": (
+        {"closed": "the cluster autoscaler scales node pool gpu: gcloud ... --no-enable-autoscaling"},
+        "pool-closed",
+        "fault",
+        "gcloud ... --no-enable-autoscaling",
+    ),
     "has a max above the policy's": ({"most": 100}, "pool-most", "warning", "set its max size to 4"),
     "has a max below the policy's": (
         {"most": 2},

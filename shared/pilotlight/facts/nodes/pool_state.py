@@ -32,7 +32,8 @@ class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
 class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules by which a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
 
-    ``least`` and ``most`` bound its size. ``rebalances``: it ends nodes in order to spread them over its ``zones``.
+    ``least`` and ``most`` bound its size; None where its cloud bounds none. ``rebalances``: it ends nodes in order to
+    spread them over its ``zones``.
     ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
     ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
     ``at_once``: one node more in a zone that is named is launched or refused at once; else the pool goes on trying for

@@ -18,7 +18,12 @@ def rule_checks(
         state = clouds.get(name)
         if state is None or state.rules is None:
             continue
-        found = [*_ends_work(name, state.rules), *_sizes(name, pool, state.rules), *_zones(name, pool, state.rules)]
+        found = [
+            *_is_closed(name, state.rules),
+            *_ends_work(name, state.rules),
+            *_sizes(name, pool, state.rules),
+            *_zones(name, pool, state.rules),
+        ]
         if name in groups:
             found += hand_checks(name, pool, groups[name])
         asked = 0 if pool.spares.stopped == "auto" else pool.spares.stopped
@@ -33,6 +38,12 @@ def rule_checks(
 
 def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code=code, subject=f"pool {pool}", verdict=verdict, what=what, fix=fix)
+
+
+def _is_closed(name: str, rules: PoolRules) -> Iterator[Check]:
+    if rules.closed:
+        why, _, way_out = rules.closed.partition(": ")
+        yield _check("pool-closed", name, "fault", why, way_out)
 
 
 def _ends_work(name: str, rules: PoolRules) -> Iterator[Check]:
@@ -51,9 +62,10 @@ def _sizes(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
     if rules.least:
         what = f"{rules.group} has min size {rules.least}: so many nodes are never given back"
         yield _check("pool-least", name, "fault", what, "set its min size to 0")
-    if rules.most is None or rules.most > pool.max:
-        most = "no max size" if rules.most is None else f"max size {rules.most}"
-        what = f"{rules.group} has {most}, the policy max {pool.max}: the cloud would let another hand pass it"
+    if rules.most is None:  # Its cloud bounds no pool.
+        return
+    if rules.most > pool.max:
+        what = f"{rules.group} has max size {rules.most}, the policy max {pool.max}: another hand could pass it"
         yield _check("pool-most", name, "warning", what, f"set its max size to {max(1, pool.max)}")
     elif rules.most < pool.max:
         what = f"{rules.group} has max size {rules.most}, the policy max {pool.max}: purchases beyond are refused"

@@ -1,4 +1,4 @@
-"""``pilotlight conformance`` over the stand-ins of AWS and Civo."""
+"""``pilotlight conformance`` over the stand-ins of AWS, Civo and GKE."""
 
 import hashlib
 import json
@@ -17,6 +17,9 @@ from aws_server import serving as aws_serving
 from both_ways import served
 from civo_server import CLUSTER, REGION, TOKEN, Civo
 from civo_server import serving as civo_serving
+from gke_answers import WHERE
+from gke_server import Gke
+from gke_site import serving as gke_serving
 from small_cloud import pod, world
 from test_standby_world import STOPS
 from typer.testing import CliRunner
@@ -56,9 +59,9 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def deployed(cloud: str, home: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Iterator[tuple[World, Any]]:
     """A sandbox at a cloud, and the environment that leads to it."""
     here = world(**options)
-    called = "one-nodes" if cloud == "aws" else "one-pool-id"
+    called = {"aws": "one-nodes", "civo": "one-pool-id", "gke": "one-pool"}[cloud]
     (home / "policy.yaml").write_text(
-        POLICY.replace("CALLED", called).replace("CLOUD", "eks" if cloud == "aws" else "civo")
+        POLICY.replace("CALLED", called).replace("CLOUD", "eks" if cloud == "aws" else cloud)
     )
     (home / "catalog.yaml").write_text(CATALOG)
     own = {
@@ -72,6 +75,11 @@ def deployed(cloud: str, home: Path, monkeypatch: pytest.MonkeyPatch, **options:
             with aws_serving(aws) as environ:
                 yield from _set(monkeypatch, {**own, **environ, "PILOTLIGHT_WORLD": outside.url,
                                               "PILOTLIGHT_POOLS": f"asg:{AWS_REGION}/{EKS}"}, here, aws)  # fmt: skip
+        elif cloud == "gke":
+            gke = Gke(here)
+            with gke_serving(gke) as environ:
+                yield from _set(monkeypatch, {**own, **environ, "PILOTLIGHT_WORLD": outside.url,
+                                              "PILOTLIGHT_POOLS": f"gke:{WHERE}"}, here, gke)  # fmt: skip
         else:
             civo = Civo(here)
             with civo_serving(civo) as url:
@@ -97,23 +105,32 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("cloud", ["aws", "civo"])
+@pytest.mark.parametrize("cloud", ["aws", "civo", "gke"])
 def test_every_promise_is_kept_and_everything_given_back(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One node, one call, nothing left; the report says each step and is signed by its own hash."""
     with deployed(cloud, tmp_path, monkeypatch) as (here, account):
-        report = json.loads(run("--cloud", cloud, *AT_ONCE, "--json", "--out", str(tmp_path / "report.json")))
+        report = json.loads(
+            run("--cloud", cloud, "--for-real", *AT_ONCE, "--json", "--out", str(tmp_path / "report.json"))
+        )
         assert [result["promise"] for result in report["results"] if not result["kept"]] == []
         assert len(report["results"]) == 8
         assert (here.launches, here.nodes, here.fleet.desired["one"]) == (1, {}, 0)
-        assert (report["bought"], report["left"]) == (["n1"], {})
+        assert (len(report["bought"]), report["left"]) == (1, {})
         assert json.loads((tmp_path / "report.json").read_text()) == report
         said = report.pop("sha256")
         assert hashlib.sha256(msgspec.json.encode(report, order="sorted")).hexdigest() == said
         secrets = (TOKEN, "planted")
         assert all(secret not in json.dumps(report) for secret in secrets)
         assert account.calls
+
+
+def test_gke_is_tried_for_real_only_where_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a word it says what it would do and cost."""
+    with deployed("gke", tmp_path, monkeypatch) as (here, gke):
+        assert "would buy 1 node of one" in run("--cloud", "gke", *AT_ONCE)
+        assert (here.launches, gke.changes()) == (0, [])
 
 
 SHORT = "  short: {cloud: eks, cluster_pool: eight-nodes, instance_type: eight, max: 4, mode: act}\n"

@@ -24,8 +24,8 @@ def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime) -> C
     update = f"gcloud container node-pools update {pool.name} {where}"
     phase = pool.update_info.blue_green_info.phase
     if pool.status not in STEADY or phase not in ("", "PHASE_UNSPECIFIED"):
-        at = f"{pool.status}, blue-green: {phase}" if phase else pool.status or "no status"
-        return Closed(f"GKE works on node pool {pool.name} ({at}): nothing is asked of it until it is done", True)
+        at = f"{pool.status}, blue-green {phase}" if phase else pool.status or "no status"
+        return Closed(f"GKE works on node pool {pool.name} ({at}): nothing is asked of it until that is over", True)
     if cluster.autopilot.enabled:
         return Closed("Autopilot buys its nodes by itself: use a Standard cluster, or mode advise")
     if pool.autoscaling.autoprovisioned or BY_CLASS in pool.config.labels:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pilotlight.tools.conformance.conformance_run import Tried
     from pilotlight.wiring import App
 
-CLOUDS = {"aws": "asg", "civo": "civo"}
+CLOUDS = {"aws": "asg", "civo": "civo", "gke": "gke"}
 """What the addresses in PILOTLIGHT_POOLS begin with."""
 MOST_S = 2 * 600.0
 """The node is lit so long at most: until it is told, and until it is gone."""
@@ -29,13 +29,20 @@ def register(app: typer.Typer) -> None:
 
 
 def conformance(
-    cloud: Annotated[Literal["aws", "civo"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
+    cloud: Annotated[Literal["aws", "civo", "gke"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
     pool: Annotated[str, typer.Option(help="A pool of the policy without work on it: a sandbox's.")],
     max_usd: Annotated[float, typer.Option(help="Dollars that it may cost at most.")],
     quota_pool: Annotated[
         str, typer.Option(help="A pool that the account's quota has no room for: a purchase there must be refused.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; change nothing.")] = False,
+    dry_run: Annotated[
+        bool | None,
+        typer.Option(
+            "--dry-run/--for-real",
+            show_default=False,
+            help="Say what it would do and cost; change nothing. Of gke that is all it does without --for-real.",
+        ),
+    ] = None,
     out: Annotated[str, typer.Option(help="Write the report as JSON to this file too.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
@@ -58,7 +65,7 @@ def conformance(
         raise BadInput(f"--quota-pool and --pool are both {pool}: what is bought and what is refused need a pool each")
     if most > Decimal(str(max_usd)):
         raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
-    if dry_run:
+    if dry_run or (dry_run is None and cloud == "gke"):
         also = f", ask for 1 of {quota_pool} that must be refused" if quota_pool else ""
         typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back{also}: {cents(most)} at most")
         return
