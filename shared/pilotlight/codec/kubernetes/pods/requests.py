@@ -134,14 +134,17 @@ def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None
         return _shared(share, asked)
     if not known:
         return None
-    for resource in known:
-        amount = asked[resource]
-        if amount != int(amount):
-            raise Unreadable("bad-quantity", f"asks for {amount} {resource}: devices come whole")
-        if not bounds.DEVICES.takes(amount):
-            raise Unreadable("bad-quantity", f"asks for {amount} {resource}: no node has that many")
     main = whole[0] if whole else min(known)
-    return GpuRequest(count=int(asked[main]), resource=main)
+    counts = {name: _devices(name, asked[name]) for name in known}
+    return GpuRequest(count=counts[main], resource=main)
+
+
+def _devices(resource: str, amount: Decimal) -> int:
+    if amount != int(amount):
+        raise Unreadable("bad-quantity", f"asks for {amount} {resource}: devices come whole")
+    if not bounds.DEVICES.takes(amount):
+        raise Unreadable("bad-quantity", f"asks for {amount} {resource}: no node has that many")
+    return int(amount)
 
 
 def other_resources(request: Request, gpu: GpuRequest | None) -> tuple[tuple[str, int], ...]:
