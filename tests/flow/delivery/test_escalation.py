@@ -2,6 +2,7 @@
 
 from telling_stage import Wall, alert, desk_of, later
 
+from pilotlight.decide.alerts.alert_routing import GROUP
 from pilotlight.errors import Forbidden, Unavailable
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.desk import Desk, ack_name
@@ -71,6 +72,23 @@ def test_what_is_over_goes_no_further(clock: VirtualClock) -> None:
     assert [told.resolved for told in boss.told] == [False]
     fan_out(desk, alert(resolved=True))
     assert [told.resolved for told in boss.told] == [False, True]
+
+
+def test_a_burst_that_nobody_acknowledges_goes_on_as_one(clock: VirtualClock) -> None:
+    """A thousand alerts of ten minutes, each due in its own second: the next channel has one message a minute."""
+    boss = Wall()
+    desk = desk_of(clock, {"ops": Wall(), "boss": boss}, ops=ESCALATES, boss=ALONE)
+    for n in range(1000):
+        fan_out(desk, alert(f"quota/{n}"))
+        later(clock, 0.6)
+        if n % 5 == 0:
+            flush(desk)
+    for _ in range(1200):
+        later(clock, 1)
+        flush(desk)
+    counted = sum(int(told.what.split()[0]) if told.fingerprint.startswith(GROUP) else 1 for told in boss.told)
+    assert counted == 1000
+    assert len(boss.told) <= 11
 
 
 def test_an_info_and_what_the_next_channel_does_not_want_stay(clock: VirtualClock) -> None:

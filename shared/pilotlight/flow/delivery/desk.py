@@ -144,12 +144,12 @@ def unfinished_beginning(state: State, channel: str, alert: Alert) -> Entry[Tell
 
 
 def escalate(desk: Desk, channel: str, alert: Alert, since: datetime) -> None:
-    """Have the next channel wait for an acknowledgement that does not come."""
+    """Have the next channel wait for an acknowledgement that does not come, to the end of a minute: a burst is one."""
     rules = desk.rules(channel)
     if not rules.escalate_to or alert.resolved or alert.severity == "info":
         return
     if wants(desk.rules(rules.escalate_to), alert):
-        due = since + timedelta(seconds=rules.escalate_after)
+        due = (since + timedelta(seconds=rules.escalate_after + 59.999999)).replace(second=0, microsecond=0)
         _wait(desk, rules.escalate_to, alert, due, f"unless it is acknowledged, as {channel} tells it", channel)
 
 
