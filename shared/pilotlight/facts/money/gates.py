@@ -31,7 +31,7 @@ class Surge(NamedTuple):
     most: int
     percent: int
 
-    def of(self, nodes: int) -> int:
+    def at_once(self, nodes: int) -> int:
         """Of so many nodes, the share rounded up."""
         return min(nodes, self.most, -(-self.percent * nodes // 100))
 
@@ -58,7 +58,7 @@ class GateState(msgspec.Struct, frozen=True, kw_only=True):
 
     def surge(self, nodes: int) -> int:
         """So many of its nodes may be replaced at once."""
-        return max((each.of(nodes) for each in self.surges), default=0)
+        return max((each.at_once(nodes) for each in self.surges), default=0)
 
 
 class GateLimit(msgspec.Struct, frozen=True, kw_only=True):

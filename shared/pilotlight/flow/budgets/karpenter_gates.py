@@ -29,7 +29,7 @@ from pilotlight.decide.money.karpenter_gate import (
     refusal,
     split,
 )
-from pilotlight.errors import Denied, Retry
+from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.money.gates import LIMITED, GateLimit, GateState
 from pilotlight.facts.workload import Finding
@@ -42,6 +42,8 @@ from pilotlight.units import Usd, per_hour
 
 _log = logging.getLogger("pilotlight.gates")
 
+TRIES = 4
+"""A limit is written so often over versions in which nothing of ours has changed."""
 IGNORED = "/spec/limits/nvidia.com~1gpu"
 REVERTED = (
     "{who} set its limit to {now}, and ours was {ours}: let it leave the field alone; in Argo CD write "
@@ -178,13 +180,25 @@ class _Keeper:
             self.did.append(f"would set {said}")
             return state
         try:
-            self.cluster.limit_gate(state, limit)
+            self._write(state, limit)
         except (Denied, Retry) as no:
             _log.warning("limit not written", extra={"data": {"nodepool": state.nodepool, "why": str(no)}})
             self.findings.append(_refused(f"NodePool {state.nodepool}", f"its limit cannot be written: {no}"))
             return state
         self.did.append(f"set {said}")
         return ours
+
+    def _write(self, state: GateState, limit: int) -> None:
+        """Write a limit over what was read. A status that Karpenter wrote of the NodePool meanwhile stops none."""
+        for _ in range(TRIES - 1):
+            try:
+                return self.cluster.limit_gate(state, limit)
+            except Conflict:
+                (now,) = self.cluster.read_gates([state.nodepool])
+                if (now.written, now.before, now.given) != (state.written, state.before, state.given):
+                    raise
+                state = replace(state, version=now.version)
+        return self.cluster.limit_gate(state, limit)
 
     def _without(self, taken: dict[str, Decimal]) -> Money:
         """The balances with what Karpenter may light as if it were held."""

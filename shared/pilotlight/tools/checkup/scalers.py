@@ -118,7 +118,7 @@ def seen_nodepool(each: GatedNodePool) -> SeenNodePool:
         limited=any("gpu" in key.lower() for key in each.spec.limits),
         replicas=each.spec.replicas,
         gate=gate_state(each, ()),
-        replaces=any(reason.of(1) for reason in surges(each.spec.disruption)),
+        replaces=any(reason.at_once(1) for reason in surges(each.spec.disruption)),
     )
 
 

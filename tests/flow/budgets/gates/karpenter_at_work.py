@@ -1,7 +1,7 @@
 """A real Karpenter behind KUBECONFIG: whether one is at work there, and a cluster whose NodePool budgets gate.
 
-It is Karpenter's kwok provider, started with INSTANCE_TYPES_FILE_PATH=tests/flow/budgets/gpu_types.json. Machines of it
-are nodes without kubelets: ``LiveGate`` makes them ready, as a kubelet would.
+It is Karpenter's kwok provider, started with INSTANCE_TYPES_FILE_PATH=tests/flow/budgets/gates/gpu_types.json. Its
+machines are nodes without kubelets: ``LiveGate`` makes them ready, as a kubelet would.
 """
 
 import time
@@ -168,6 +168,11 @@ class LiveGate:
         except (Missing, BadRequest):
             return []
         return list(every)
+
+    def gpus(self) -> list[int]:
+        """GPUs that Karpenter counts of each."""
+        live = [claim for claim in self.claims() if "deletionTimestamp" not in claim["metadata"]]
+        return [int(claim.get("status", {}).get("capacity", {}).get(GPU, 0)) for claim in live]
 
     def remove_claim(self, name: str) -> None:
         """A person deletes a machine."""
