@@ -112,7 +112,7 @@ def _become(asked: dict[str, object]) -> None:
     for number, path, mode in places:
         if path == str(CLOSED):
             os.close(number)
-            sys.stdout = None  # type: ignore[assignment]
+            sys.stdout = None
             continue
         made = os.open(str(path), mode | (os.O_CREAT | os.O_TRUNC if mode else 0), 0o600)
         os.dup2(made, number)

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,7 @@ from pilotlight.tools.cli.command_table import COMMANDS, module_of
 from pilotlight.tools.cli.extras import advice
 from pilotlight.tools.cli.front.front_help import ABOUT
 from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up
-from pilotlight.tools.cli.state_option import with_state
+from pilotlight.tools.cli.state_option import JUDGES, with_policy, with_state
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.terminal import Shown, teach_rich
 
@@ -59,14 +59,23 @@ def build(words: list[str]) -> typer.Typer:
             continue
         for name, line in commands.items():
             app.command(name, help=line)(_elsewhere)
-    opening = [command for command in app.registered_commands if _name(command) in OPEN_STATE]
-    for group in app.registered_groups:
-        if group.typer_instance is not None and _name(group) in OPEN_STATE:
-            opening += group.typer_instance.registered_commands
-    for command in opening:
+    for path, command in _commands(app):
         if command.callback not in (None, _elsewhere):
-            command.callback = with_state(command.callback, _name(command))
+            if path.split()[0] in OPEN_STATE:
+                command.callback = with_state(command.callback, path)
+            if path in JUDGES:
+                command.callback = with_policy(command.callback)
     return app
+
+
+def _commands(app: typer.Typer) -> Iterator[tuple[str, CommandInfo]]:
+    """Every command below the app with the words that name it."""
+    for command in app.registered_commands:
+        yield _name(command), command
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            for command in group.typer_instance.registered_commands:
+                yield f"{_name(group)} {_name(command)}", command
 
 
 def _elsewhere() -> None:

@@ -1,4 +1,4 @@
-"""``--state`` and ``--policy`` of commands that open the state, and one line where there is nothing in it yet.
+"""``--state`` of commands that open the state, ``--policy`` of those that go by one, and a line on a new state.
 
 A question writes nothing: of a state that is not there it asks an empty one in memory.
 """
@@ -31,15 +31,16 @@ POLICY = "policy_address"
 PolicyFile = Annotated[
     str, typer.Option("--policy", help="Policy file; left out: PILOTLIGHT_POLICY, or the built-in one.")
 ]
-JUDGES = (
-    *("status", "pools", "gpus", "why", "budget", "serve", "targets", "commitments", "canary", "approve"),
-    *("pause", "resume", "test", "list", "redeliver", "ack", "snooze", "wake"),
-)
+JUDGES = {
+    *("status", "pools", "gpus", "why", "budget", "queues", "shadow report", "shadow canary"),
+    *("alerts test", "alerts list", "alerts redeliver", "alerts ack", "reclaim list", "reclaim snooze", "reclaim wake"),
+    *("serve", "pause", "resume", "approve", "drill", "spot", "commitments", "waste", "targets"),
+}
 """Commands that go by a policy and have no such option of their own."""
 
 BEGINS = ("pause", "serve", "reconcile", "takeover")
 """Commands that begin a state, beside those that carry it; all others ask, or change what is there."""
-CARRIES = ("import", "init")
+CARRIES = ("state import", "state init")
 
 
 def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -47,8 +48,8 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
-        given = {"PILOTLIGHT_STATE": options.pop(NAME, ""), "PILOTLIGHT_POLICY": options.pop(POLICY, "")}
-        with lend({variable: value for variable, value in given.items() if value}):
+        given = options.pop(NAME, "")
+        with lend({"PILOTLIGHT_STATE": given} if given else {}):
             settings = deployed_settings()
             _SHOWN["state"] = settings.state
             lent = {} if name == "serve" else settings_of(serve_beside(settings), settings)
@@ -61,10 +62,26 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
                     tell_state()
                 return command(*args, **options)
 
-    taken = signature(command)
-    more = {NAME: Address} | ({POLICY: PolicyFile} if name in JUDGES else {})
-    options = [Parameter(each, Parameter.KEYWORD_ONLY, default="", annotation=kind) for each, kind in more.items()]
-    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), *options])  # type: ignore[attr-defined]
+    return _with_option(run, NAME, Address)
+
+
+def with_policy(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with ``--policy``: the file stands for the deployment's while it runs."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        given = options.pop(POLICY, "")
+        with lend({"PILOTLIGHT_POLICY": given} if given else {}):
+            return command(*args, **options)
+
+    return _with_option(run, POLICY, PolicyFile)
+
+
+def _with_option(run: Callable[..., Any], name: str, kind: Any) -> Callable[..., Any]:
+    """The function, told to take one option more than what it wraps."""
+    taken = signature(run)
+    option = Parameter(name, Parameter.KEYWORD_ONLY, default="", annotation=kind)
+    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), option])  # type: ignore[attr-defined]
     return run
 
 

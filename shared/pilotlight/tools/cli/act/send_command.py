@@ -16,7 +16,7 @@ from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import deployed_settings, read
 from pilotlight.tools.cli.served import serve_beside
-from pilotlight.tools.cli.state_option import is_there
+from pilotlight.tools.cli.state_option import PolicyFile, is_there
 from pilotlight.units import Seconds
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -39,6 +39,7 @@ def send(
     url: Annotated[
         str, typer.Option(help=f"Where functions listen; else the serve over this state, or {DEFAULT_URL}.")
     ] = "",
+    policy: PolicyFile = "",
     as_json: Annotated[bool, typer.Option("--json", help="The answer, as JSON.")] = False,
 ) -> None:
     """Send one event to the function that takes it. The pod it names is first created in the embedded world.
@@ -59,10 +60,12 @@ def send(
         return
     found = serve_beside(deployed_settings())
     there = url or (found.url if found else DEFAULT_URL)
-    served = _served(there, function, body, headers, dry_run) if url or not dry_run else None
+    if policy and (url or (found and not dry_run)):
+        raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")
+    served = _served(there, function, body, headers, dry_run) if url or not (dry_run or policy) else None
     if served is None and url:
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
-    answer = served or _in_process(function, body, headers, dry_run)
+    answer = served or _in_process(function, body, headers, dry_run, policy)
     if as_json:
         typer.echo(json.dumps(answer.body, indent=2))
     else:
@@ -161,11 +164,12 @@ def _object(text: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {"error": "the answer is no JSON object"}
 
 
-def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_run: bool) -> Response:
+def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_run: bool, policy: str) -> Response:
     from pilotlight.tools.serve import pods_to_world
     from pilotlight.wiring import app
 
     settings = deployed_settings()
+    settings = msgspec.structs.replace(settings, policy=policy or settings.policy)
     if dry_run and not is_there(settings):
         settings = msgspec.structs.replace(settings, state="memory:")  # A question makes no file.
     wired = app(settings)
