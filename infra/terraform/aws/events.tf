@@ -9,6 +9,8 @@ locals {
     "Capacity Block Reservation Expiration Warning",
   ]
 
+  # Objects that the bill may be of: from its address up to the first *, and manifests, which lie beside data/.
+  bills_prefix = try(replace(regex("^focus:s3://[^/]+/([^*]*)", local.settings.bills)[0], "/(^|/)data/.*$/", "$1"), "")
   bills_bucket = try(regex("^focus:s3://([^/]+)/", local.settings.bills)[0], null)
 
   rules = merge(
@@ -38,7 +40,8 @@ locals {
     },
     local.bills_bucket == null ? {} : {
       bill = { queue = "billing", pattern = {
-        source = ["aws.s3"], detail-type = ["Object Created"], detail = { bucket = { name = [local.bills_bucket] } }
+        source = ["aws.s3"], detail-type = ["Object Created"]
+        detail = { bucket = { name = [local.bills_bucket] }, object = { key = [{ prefix = local.bills_prefix }] } }
       } }
     },
   )

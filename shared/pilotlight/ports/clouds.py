@@ -165,3 +165,12 @@ class Bills(Protocol):
         Raises ``Retry`` kinds when later may work, ``Denied`` or ``BadInput`` when it cannot be read.
         """
         ...
+
+
+@runtime_checkable
+class ListedBills(Bills, Protocol):
+    """A bill of which it can be told, without reading it, whether it is another."""
+
+    def version(self) -> str:
+        """A word for what lies there and how it is read: the same while both are. Raises as ``read`` does."""
+        ...

@@ -19,6 +19,9 @@ DAY_S = 24 * HOUR
 BILL_READ = Table("bill-read", MARK, HOUR)
 """``<cluster>``: its bill was read lately. One that could not be read is tried again sooner."""
 
+BILL_SEEN = Table("bill-seen", MARK, 2 * DAY_S)
+"""``<cluster>``: what lay where its bill is when it was read: the same is not read again."""
+
 CHAT = Table("chat", MARK)
 """``<chat id>``: where Telegram says a chat has moved."""
 

@@ -178,6 +178,14 @@ def local_files(uri: str, objects: Objects) -> Iterator[Files]:
         yield Files(_once(versions), 0 if manifests else len(data) - len(current))
 
 
+def version(uri: str, objects: Objects) -> str:
+    """A word for the files at an address, and for the manifests that say what is current of them."""
+    there = _listed(uri, objects)
+    manifests = [one for partition in partitions(there)[0] for one in _listed(partition.manifests, objects)]
+    names = sorted(f"{one.uri} {one.modified.isoformat()}" for one in [*there, *manifests])
+    return blake2b("\n".join(names).encode(), digest_size=16).hexdigest()
+
+
 def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
     """Data files that are current: of each partition what its manifest names, else its newest run."""
     by_partition, others = partitions(files)

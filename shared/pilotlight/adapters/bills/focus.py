@@ -7,11 +7,12 @@ JSON or as a map, and the whole written again beside the old. FOCUS: https://foc
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import Files, local_files
+from pilotlight.adapters.bills.exports import Files, local_files, version
 from pilotlight.adapters.bills.focus_query import VERSION, query, superseded_days
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
@@ -34,6 +35,10 @@ class FocusBills:
 
     def __init__(self, uri: str, rules: Rules, objects: Objects | None = None) -> None:
         self._uri, self._rules, self._objects = uri, rules, objects or Objects()
+
+    def version(self) -> str:
+        """A word for the files that lie there, and the rules that they are read by."""
+        return f"{version(self._uri, self._objects)} {blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()}"
 
     def read(self, start: datetime, end: datetime) -> Bill:
         """The cluster's rows of the period by day, team, pool and service. A file that is no export is a finding.

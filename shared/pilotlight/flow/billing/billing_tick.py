@@ -18,7 +18,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Correction, compare_with_bill, corrections
 from pilotlight.decide.money.spend import DRIFT_SHARE, CountedDays, budget_spend, counted_days, drift
-from pilotlight.errors import Denied, PilotlightError, Retry
+from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, MeterDay
 from pilotlight.facts.money.budgets import Spent
@@ -29,13 +29,17 @@ from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.budgets import budget_accounts, budget_holds, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBudgets
-from pilotlight.ports.clouds import Bills
+from pilotlight.ports.clouds import Bills, ListedBills
 from pilotlight.ports.cluster import StoppableQueues
-from pilotlight.state_schema.marks import BILL_READ, NOTICED, Mark
+from pilotlight.ports.state import ABSENT
+from pilotlight.state_schema.marks import BILL_READ, BILL_SEEN, NOTICED, Mark
 from pilotlight.units import HOUR, cents
 
 READ_AGAIN_S = 600.0
 """After a bill could not be read it is read again in so long."""
+
+UNDER_WAY = "under way"
+"""The note of a bill's mark while it is read."""
 
 LOOK_BACK = timedelta(days=35)
 """Late corrections of a bill are taken in for so long: a month and its closing."""
@@ -61,11 +65,11 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         case BillExported():
             if deps.bills is None:
                 return Answer(decision="", did=(), why=f"{message.uri}: no bill is set up; set PILOTLIGHT_BILLS")
-            did = (_read_bill(deps, deps.bills),)
+            did = _import_bill(deps, deps.bills, deps.state.now(), asked=True)
         case Tick():
             today = meter_nodes.count(deps)
             pool_readings.count_paid_idle(deps)
-            did = (*_read_if_due(deps), *pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
+            did = (*pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
     now = deps.state.now()
     if today is not None:
         did += (*node_costs.file(deps, now), *anchor(deps, now))
@@ -92,6 +96,8 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     _tell_learnt(deps, corrections(compare_with_bill(known.metered, known.billed)), now)
     if today is not None and today.unpriced:
         _tell_unpriced(deps, today, now)
+    if today is not None:
+        did += _read_if_due(deps, now)
     return _answer(did, stands, today)
 
 
@@ -120,25 +126,49 @@ def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | Non
     return Answer(decision="", did=did, why="; ".join(said) or "no budgets with a period")
 
 
-def _read_if_due(deps: Deps) -> tuple[str, ...]:
-    """Read the bill where that is due. One that cannot be read is told of, and stops nothing else."""
+def _read_if_due(deps: Deps, now: datetime) -> tuple[str, ...]:
+    """Read the bill where that is due, after all else of a tick. One that cannot be read is told of."""
     if deps.bills is None or BILL_READ.get(deps.state, deps.name) is not None:
         return ()
-    now = deps.state.now()
+    return _import_bill(deps, deps.bills, now)
+
+
+def _import_bill(deps: Deps, bills: Bills, now: datetime, *, asked: bool = False) -> tuple[str, ...]:
+    """Read what is billed where it is not as it was read. Raises what the adapter raises where it was ``asked`` for.
+
+    The mark is written before: a read that outlives its function is tried again in ten minutes, not at every tick.
+    """
+    mark = BILL_READ.get(deps.state, deps.name)
+    if mark is not None and not (asked and mark.value.note != UNDER_WAY):
+        return ("the bill is being read",)
+    version = mark.version if mark else ABSENT
     try:
-        read = deps.bills.read(_bill_start(now), now)
+        BILL_READ.put(deps.state, deps.name, Mark(note=UNDER_WAY), if_version=version, ttl_s=READ_AGAIN_S)
+    except Conflict:
+        return ("the bill is being read",)
+    return (_read_marked(deps, bills, now, asked=asked),)
+
+
+def _read_marked(deps: Deps, bills: Bills, now: datetime, *, asked: bool) -> str:
+    seen = BILL_SEEN.get(deps.state, deps.name)
+    try:
+        listed = bills.version() if isinstance(bills, ListedBills) else ""
+        same = bool(listed) and seen is not None and seen.value.note == listed
+        read = None if same else bills.read(_bill_start(now), now)
     except PilotlightError as error:
-        alert = _alert(deps, "bill-unread", "the bill could not be read", str(error), now)
-        tell_once(deps, alert, DAILY_S)
+        if asked:
+            BILL_READ.delete(deps.state, deps.name)
+            raise
+        tell_once(deps, _alert(deps, "bill-unread", "the bill could not be read", str(error), now), DAILY_S)
         BILL_READ.put(deps.state, deps.name, Mark(note=str(error)), ttl_s=READ_AGAIN_S)
-        return (f"the bill could not be read: {error}",)
-    return (_take_in(deps, read, now),)
-
-
-def _read_bill(deps: Deps, bills: Bills) -> str:
-    """Read what is billed, now. Raises what the adapter raises."""
-    now = deps.state.now()
-    return _take_in(deps, bills.read(_bill_start(now), now), now)
+        return f"the bill could not be read: {error}"
+    if read is None:
+        BILL_READ.put(deps.state, deps.name, Mark(note=listed))
+        return "the bill is as it was read"
+    said = _take_in(deps, read, now)
+    if listed:
+        BILL_SEEN.put(deps.state, deps.name, Mark(note=listed))
+    return said
 
 
 def _bill_start(now: datetime) -> datetime:
