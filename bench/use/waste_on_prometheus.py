@@ -21,7 +21,7 @@ import tempfile
 import time
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -141,30 +141,37 @@ def worked_out(samples: Samples, price: float) -> dict[str, float]:
 def _idle(samples: Samples, grid: range) -> int:
     """Pods silent for 1, 2, 4 or 8 hours now, where at most one silence in twenty so long came back within four hours.
 
-    Silences are counted over the fleet, in windows that do not overlap; ten with one in twenty stand before the first.
+    Silences are counted over the fleet, two at least, in windows that do not overlap; ten with one in twenty stand
+    before the first. By the pod's own past, where ten as the fleet's stand before the first, it must be as seldom.
     """
     hour, found = 3600 / grid.step, 0
     quiet = {pod: [at in row and row[at][0] < 5 for at in grid] for pod, row in samples.items()}
-    share: dict[int, float] = {}
-    for hours in (1, 2, 4, 8):
-        windows, back, length, ahead = 10.0, 0.5, int(hours * hour), int(4 * hour)
-        for pod, row in samples.items():
-            at = 0
-            while at + length + ahead <= len(grid):
-                if not all(quiet[pod][at : at + length]):
-                    at += 1
-                    continue
-                at += length
-                after = [row.get(moment) for moment in grid[at : at + ahead]]
-                if len(after) < ahead or None in after:
-                    break
-                windows, back = windows + 1, back + any(value[0] >= 5 for value in after if value)
-        share[hours] = back / windows
-    for flags in quiet.values():
+    each = {hours: {pod: _past(row, quiet[pod], grid, hours) for pod, row in samples.items()} for hours in (8, 4, 2, 1)}
+    fleet = {hours: (sum(w for w, _ in of.values()), sum(b for _, b in of.values())) for hours, of in each.items()}
+    for pod, flags in quiet.items():
         run = next((n for n, flag in enumerate(reversed(flags)) if not flag), len(flags))
-        longest = max((hours for hours in share if run >= hours * hour), default=0)
-        found += bool(longest) and share[longest] <= 0.05
+        fits = [hours for hours in each if run >= hours * hour]
+        windows, back = next((fleet[hours] for hours in fits if fleet[hours][0] >= 2), (0, 0))
+        own, own_back = next((each[hours][pod] for hours in fits if each[hours][pod][0]), (0, 0))
+        seldom = windows and (back + 0.5) / (windows + 10) <= 0.05
+        found += bool(seldom and (own_back + 10 * back / windows) / (own + 10) <= 0.05)
     return found
+
+
+def _past(row: Mapping[int, Any], quiet: list[bool], grid: range, hours: int) -> tuple[int, int]:
+    """Windows of silence of a pod, and how many of them ended within four hours."""
+    windows, back, at = 0, 0, 0
+    length, ahead = int(hours * 3600 / grid.step), int(4 * 3600 / grid.step)
+    while at + length + ahead <= len(grid):
+        if not all(quiet[at : at + length]):
+            at += 1
+            continue
+        at += length
+        after = [row.get(moment) for moment in grid[at : at + ahead]]
+        if len(after) < ahead or None in after:
+            break
+        windows, back = windows + 1, back + any(value[0] >= 5 for value in after if value)
+    return windows, back
 
 
 def told(url: str, samples: Samples, price: float) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 A pod is silent while its activity stays under a share. How often silence of that length was followed by activity
 within the next hours is counted over the pods of its group, in windows that do not overlap, up to now. It is idle when
-that is seldom; where nothing was seen yet, a share of ``UNKNOWN`` is taken with the weight of some windows.
+that is seldom among ``ENOUGH`` windows or more, of the longest silence with so many, and seldom by its own past too:
+without evidence nothing is called idle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ AHEAD_S: Seconds = 4 * HOUR
 MOST_BACK = 0.05
 """A pod whose like came back more often than this is not called idle."""
 UNKNOWN, WEIGHT = 0.05, 10.0
+ENOUGH = 2
+"""Windows of its group that a call rests on at least."""
 LENGTHS = (1, 2, 4, 8)
 """Silences that are tried, in times the shortest."""
 
@@ -30,16 +33,21 @@ class Silence(NamedTuple):
     @property
     def chance(self) -> float:
         """That a pod so silent is active again in the hours ahead."""
-        return (self.back + UNKNOWN * WEIGHT) / (self.windows + WEIGHT)
+        return self.by(UNKNOWN)
+
+    def by(self, usual: float) -> float:
+        """The same for one of a group of which a share ``usual`` came back."""
+        return (self.back + usual * WEIGHT) / (self.windows + WEIGHT)
 
 
 class IdlePod(NamedTuple):
-    """A pod that is idle, for how long it is silent, and the evidence."""
+    """A pod that is idle, for how long it is silent, and the evidence: its group's, and its own."""
 
     pod: str
     device: str
     silent_s: Seconds
     seen: Silence
+    own: Silence
 
 
 def idle_pods(
@@ -47,22 +55,39 @@ def idle_pods(
 ) -> list[IdlePod]:
     """The pods that are idle at the grid's end. ``groups``: a pod's owner; a pod without one is its own group."""
     found = []
-    history: dict[tuple[str, int], Silence] = {}
     members: dict[str, list[GpuSeries]] = {}
     for one in telemetry.series:
         members.setdefault(groups.get(one.pod, one.pod), []).append(one)
-    for group, series in members.items():
+    for series in members.values():
+        pasts = _Pasts(series, silent_s, telemetry.step_s, under)
         for one in series:
-            quiet = silence(one.activity, under)
-            longest = max((n for n in LENGTHS if quiet * telemetry.step_s >= n * silent_s), default=0)
-            if not longest:
+            quiet_s = silence(one.activity, under) * telemetry.step_s
+            seen = pasts.of(quiet_s, ENOUGH)
+            if seen is None or seen.chance > MOST_BACK:
                 continue
-            key = group, longest
-            if key not in history:
-                history[key] = measure_silence(series, longest * silent_s, telemetry.step_s, under)
-            if history[key].chance <= MOST_BACK:
-                found.append(IdlePod(one.pod, one.device, quiet * telemetry.step_s, history[key]))
+            own = _Pasts([one], silent_s, telemetry.step_s, under).of(quiet_s, 1) or Silence(0, 0)
+            if own.by(seen.back / seen.windows) <= MOST_BACK:
+                found.append(IdlePod(one.pod, one.device, quiet_s, seen, own))
     return found
+
+
+class _Pasts:
+    """A group's silences of each length, measured once it is asked for."""
+
+    def __init__(self, series: Sequence[GpuSeries], silent_s: Seconds, step_s: Seconds, under: float) -> None:
+        self._series, self._silent_s, self._step_s, self._under = series, silent_s, step_s, under
+        self._known: dict[int, Silence] = {}
+
+    def of(self, quiet_s: Seconds, enough: int) -> Silence | None:
+        """What became of the longest silence, up to one, that was seen so often."""
+        for n in reversed(LENGTHS):
+            if n * self._silent_s > quiet_s:
+                continue
+            if n not in self._known:
+                self._known[n] = measure_silence(self._series, n * self._silent_s, self._step_s, self._under)
+            if self._known[n].windows >= enough:
+                return self._known[n]
+        return None
 
 
 def silence(activity: Sequence[float], under: float = UNDER) -> int:

@@ -80,7 +80,13 @@ def _owner(row: Waste) -> dict[str, Any]:
 
 
 def _idle(one: IdlePod) -> dict[str, Any]:
-    return {"pod": one.pod, "device": one.device, "silent_s": one.silent_s, **one.seen._asdict()}
+    return {
+        "pod": one.pod,
+        "device": one.device,
+        "silent_s": one.silent_s,
+        **one.seen._asdict(),
+        "own": one.own._asdict(),
+    }
 
 
 def _week(hours: Hours, price: Decimal) -> dict[str, Any]:
@@ -143,7 +149,8 @@ def evidence(found: Found) -> Iterator[str]:
     for row in found.rows:
         for what, those in (("idle", row.idle), ("beyond use", row.beyond)):
             for one in those:
-                seen = f"of {one.seen.windows} such silences {one.seen.back} ended within 4 h"
+                own = f"{one.own.back} of its own {one.own.windows}"
+                seen = f"of {one.seen.windows} such silences {one.seen.back} ended within 4 h, {own}"
                 which = f"{one.device} of {one.pod}" if what == "beyond use" else one.pod
                 yield f"{what}: {which} for {human(one.silent_s)} ({seen})"
         if row.replicas and row.spare:
