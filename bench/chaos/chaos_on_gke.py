@@ -1,7 +1,7 @@
 """The chaos harness with the GKE adapter as its cloud: ``python bench/chaos/chaos_on_gke.py --seeds 0..199``.
 
-Its cloud is the tests' local project over HTTP, validated by Google's documents: groups take on what they are asked for,
-refuse it late, and try for ever. Prints what each seed broke, and the sum; exit code 1 where anything was.
+Its cloud is the tests' local project over HTTP, validated by Google's documents: groups take on what they are asked
+for, refuse it late, and try for ever. Prints what each seed broke, and the sum; exit code 1 where anything was.
 """
 
 import argparse

@@ -21,20 +21,14 @@ class Closed(NamedTuple):
 
 def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime) -> Closed | None:
     """Why nothing may be asked of a pool, with the way out; None where it may. ``where`` is for gcloud."""
-    update = f"gcloud container node-pools update {pool.name} {where}"
     phase = pool.update_info.blue_green_info.phase
     if pool.status not in STEADY or phase not in ("", "PHASE_UNSPECIFIED"):
         at = f"{pool.status}, blue-green {phase}" if phase else pool.status or "no status"
         return Closed(f"GKE works on node pool {pool.name} ({at}): nothing is asked of it until that is over", True)
-    if cluster.autopilot.enabled:
-        return Closed("Autopilot buys its nodes by itself: use a Standard cluster, or mode advise")
-    if pool.autoscaling.autoprovisioned or BY_CLASS in pool.config.labels:
-        by = "a ComputeClass" if BY_CLASS in pool.config.labels else "node auto-provisioning"
-        return Closed(f"{by} made node pool {pool.name}, and deletes it: create one by hand, and name that")
-    if pool.queued_provisioning.enabled:
-        return Closed(f"node pool {pool.name} takes queued provisioning alone: create one without it, and name that")
-    if pool.config.flex_start:
-        return Closed(f"node pool {pool.name} is of flex-start, which has no static size: create one without it")
+    why = _made_by_another(cluster, pool)
+    if why:
+        return Closed(why)
+    update = f"gcloud container node-pools update {pool.name} {where}"
     if pool.autoscaling.enabled:
         return Closed(f"the cluster autoscaler scales node pool {pool.name}: {update} --no-enable-autoscaling")
     if pool.management.auto_repair and not _excluded(cluster, now):
@@ -43,6 +37,20 @@ def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime) -> C
             f"release channel does not let you, add a maintenance exclusion of scope {NODES_STAY.lower()}"
         )
     return None
+
+
+def _made_by_another(cluster: Cluster, pool: NodePool) -> str:
+    """Why a pool can never be ours, with what to make instead; empty where it can."""
+    if cluster.autopilot.enabled:
+        return "Autopilot buys its nodes by itself: use a Standard cluster, or mode advise"
+    if pool.autoscaling.autoprovisioned or BY_CLASS in pool.config.labels:
+        by = "a ComputeClass" if BY_CLASS in pool.config.labels else "node auto-provisioning"
+        return f"{by} made node pool {pool.name}, and deletes it: create one by hand, and name that"
+    if pool.queued_provisioning.enabled:
+        return f"node pool {pool.name} takes queued provisioning alone: create one without it, and name that"
+    if pool.config.flex_start:
+        return f"node pool {pool.name} is of flex-start, which has no static size: create one without it"
+    return ""
 
 
 def _excluded(cluster: Cluster, now: datetime) -> bool:

@@ -4,7 +4,7 @@ Shapes are those of ``container.v1`` and ``compute.v1``, Google's discovery docu
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -200,21 +200,17 @@ def look(api: GoogleRest, group: Group) -> Seen:
     if not size.target_size:
         return Seen(group, base, 0)
     found = tuple(one for one in _listed(api, group) if one.live)
-    unmade = [one for one in found if one.unmade]
-    refused = {one.called: one.last_attempt.errors.errors[0] for one in unmade if one.last_attempt.errors.errors}
+    made = dict(_made(api, group, base)) if any(one.instance_status for one in found) else {}
+    return Seen(group, base, size.target_size, found, _refused(api, group, found), made)
+
+
+def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping[str, Problem]:
+    """By name why an instance could not be made, of those that are not there yet."""
+    unmade = {one.called: one.last_attempt.errors.errors for one in found if one.unmade}
+    refused = {name: errors[0] for name, errors in unmade.items() if errors}
     if len(refused) < len(unmade):
-        names = {one.called for one in unmade}
-        refused = {name: told for name, told in _told(api, group) if name in names} | refused
-    made = {}
-    if any(one.instance_status for one in found):
-        asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
-        made = {
-            one.name: one.creation_timestamp
-            for page in _instances(api, group, asked)
-            for one in page.items
-            if one.creation_timestamp
-        }
-    return Seen(group, base, size.target_size, found, refused, made)
+        refused = {name: told for name, told in _told(api, group) if name in unmade} | refused
+    return refused
 
 
 def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
@@ -236,11 +232,12 @@ def _told(api: GoogleRest, group: Group) -> Iterator[tuple[str, Problem]]:
         yield one.instance_action_details.instance.rpartition("/")[2], one.error
 
 
-def _instances(api: GoogleRest, group: Group, asked: Mapping[str, str]) -> Iterator[_Instances]:
-    more: Mapping[str, str] = {}
+def _made(api: GoogleRest, group: Group, base: str) -> Iterator[tuple[str, datetime]]:
+    """When instances whose names begin so were made: a list of managed ones does not tell."""
+    asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
     while True:
-        page = api.read(f"{group.zone_path}/instances?{urlencode({**asked, **more}, quote_via=quote)}", _Instances)
-        yield page
+        page = api.read(f"{group.zone_path}/instances?{urlencode(asked, quote_via=quote)}", _Instances)
+        yield from ((one.name, one.creation_timestamp) for one in page.items if one.creation_timestamp)
         if not page.next_page_token:
             return
-        more = {"pageToken": page.next_page_token}
+        asked["pageToken"] = page.next_page_token

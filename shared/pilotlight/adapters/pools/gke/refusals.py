@@ -28,8 +28,8 @@ SHORT = ("RESOURCE_POOL_EXHAUSTED", "INSUFFICIENT_CAPACITY", "RESERVATION_CAPACI
 ADDRESSES = "IP_SPACE_EXHAUSTED"
 RESERVED = ("No available resources in specified reservations", "does not have available resources for the request")
 """Words that say the same of a reservation, whatever the code."""
-RATE = ("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED")
-AT_WORK = ("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress")
+RATE = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"))
+AT_WORK = frozenset(("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress"))
 THROTTLED_S = 10.0
 
 
@@ -82,21 +82,21 @@ RIGHTS = "give its account the role of docs/guides/gke.md"
 
 def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> PilotlightError:
     """An answer that is no success, as our error; ``lost`` where it does not say whether anything was done."""
-    status = answer.status
-    told = _told(answer.body)
-    reasons = {one.reason for one in told.errors} | {told.status}
-    code = next((one.reason for one in told.errors if one.reason), told.status)
-    said = f"Google answers {what} with {status}" + (f": {code}" if code else "")
-    said += f" ({told.message[:200]})" if told.message else ""
-    if status == 429 or not reasons.isdisjoint(RATE):
+    status, told = answer.status, _told(answer.body)
+    codes = [*(one.reason for one in told.errors if one.reason), told.status]
+    said = ": ".join(filter(None, (f"Google answers {what} with {status}", codes[0], told.message[:200])))
+    if status == 429 or not RATE.isdisjoint(codes):
         after = answer.headers.get("retry-after", "")
         return Throttled(said, float(after) if after.isdigit() else THROTTLED_S)
     if not 400 <= status < 500 or status == 408:
         return lost(said)
-    if status == 409 or status == 412 or not reasons.isdisjoint(AT_WORK):
+    if status in (409, 412) or not AT_WORK.isdisjoint(codes):
         return Busy(said)
-    if (reason := reason_of(code.upper().replace("QUOTAEXCEEDED", "QUOTA_EXCEEDED"), told.message)) != "other":
-        return NoCapacity(said) if reason == "no-capacity" else QuotaExceeded(said)
+    match reason_of(codes[0].upper(), told.message):
+        case "no-capacity":
+            return NoCapacity(said)
+        case "quota":
+            return QuotaExceeded(said)
     return Forbidden(f"{said}; {RIGHTS}") if status in (401, 403) else BadRequest(said)
 
 

@@ -37,11 +37,7 @@ def conformance(
     ] = "",
     dry_run: Annotated[
         bool | None,
-        typer.Option(
-            "--dry-run/--for-real",
-            show_default=False,
-            help="Say what it would do and cost; change nothing. Of gke that is all it does without --for-real.",
-        ),
+        typer.Option("--dry-run/--for-real", help="Say what it would cost; without --for-real all that gke does."),
     ] = None,
     out: Annotated[str, typer.Option(help="Write the report as JSON to this file too.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
@@ -78,13 +74,17 @@ def conformance(
     text = msgspec.json.format(msgspec.json.encode(report)).decode()
     typer.echo(text) if as_json else _show(report)
     if out:
-        try:
-            Path(out).write_text(text + "\n")
-        except OSError as error:
-            typer.echo(text)
-            raise Failed(f"{out}: {error.strerror}; the report is printed above instead") from None
+        _write(out, text)
     if not tried.kept:
         raise Failed("a promise was not kept; the report says which")
+
+
+def _write(out: str, text: str) -> None:
+    try:
+        Path(out).write_text(text + "\n")
+    except OSError as error:
+        typer.echo(text)
+        raise Failed(f"{out}: {error.strerror}; the report is printed above instead") from None
 
 
 def _offering(site: "App", cloud: str, pool: str) -> "Offering":
