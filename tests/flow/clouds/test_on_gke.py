@@ -1,9 +1,10 @@
 """The flows with GKE as the cloud: what a lost answer, a stock-out, an upgrade or another hand leads to."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from stage import Stage
 from pilotlight.adapters.pools import gke as gke_cloud
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.adapters.pools.gke import pools as gke_pools
+from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Retry
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
@@ -131,6 +133,61 @@ def test_calling_off_is_settled_where_its_answer_is_lost(when: str) -> None:
             stage.minutes(2)
         stage.minutes(5)
         assert (gke.tried, stage.world.fleet.desired["one"]) == ({}, 0)
+
+
+class _Dead(BaseException):
+    """The worker is gone."""
+
+
+class Mortal(MemoryState):
+    """A store at whose so many-th write the worker dies, before or after it."""
+
+    left, after = -1, False
+
+    def _write(self, make: Callable[[], Any]) -> Any:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise _Dead
+        made = make()
+        if self.left == 0:
+            raise _Dead
+        return made
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: float | None = None) -> int:
+        """Written, unless the worker dies first."""
+        made: int = self._write(lambda: super(Mortal, self).put(key, value, if_version=if_version, ttl_s=ttl_s))
+        return made
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        """The same."""
+        self._write(lambda: super(Mortal, self).delete(key, if_version=if_version))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_calling_off_outlives_a_death_at_any_write(after: bool) -> None:
+    """At every third write: whoever goes on calls it off, nothing is bought twice, and one node's dollars are held."""
+    deaths = 0
+    for write in count(1, 3):
+        with on_gke(budgets=(Budget(name="all", usd=Decimal(1000), period="day"),)) as (stage, gke):
+            state = Mortal(stage.world.clock)
+            stage.deps = replace(stage.deps, state=state)
+            short(stage)
+            stage.wait(60)
+            state.left, state.after = write, after
+            try:
+                stage.tick()
+            except _Dead:
+                deaths += 1
+            else:
+                break
+            for _ in range(12):
+                stage.wait(60)
+                with suppress(Retry):
+                    stage.tick()
+            gke.try_again()
+            assert (gke.tried, sum(stage.world.fleet.desired.values()), stage.world.launches) == ({}, 1, 1), write
+            assert len(list(HOLD.scan(state, ""))) == 1, write
+    assert deaths > 5
 
 
 def test_a_pool_that_gke_upgrades_is_left_alone_and_says_why() -> None:
