@@ -51,20 +51,31 @@ class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-def own_cost(found: OwnPrices, events_per_day: int, *, clusters: int = 1, addresses: int = 1) -> list[OwnLine]:
+MINUTES = HOURS * 60
+
+
+def own_cost(
+    found: OwnPrices, events_per_day: int, *, clusters: int = 1, addresses: int = 1, nodes: int = 0, budgets: int = 0
+) -> list[OwnLine]:
     """The lines of a month, dearest first. ``addresses`` is 0 where no network is made (GKE's DNS endpoint).
 
-    Every event and every tick is one delivery. An unknown price or use raises ``KeyError``: it is never $0.
+    Every event and every tick is one delivery. Store operations of a minute of ticks go by ``nodes``, lit in the mean
+    in all clusters together, and by ``budgets`` of each (bench/money/own_operations.py). An unknown price or use raises
+    ``KeyError``: it is never $0.
     """
     deliveries = (Decimal(events_per_day) + TICKS_PER_DAY * clusters) * DAYS
+    events = events_per_day * DAYS
     each = {name: use.amount for name, use in found.uses.items()}
     used = {
         "request": deliveries,
         "cpu_second": deliveries * each["cpu_seconds"],
         "gib_second": deliveries * each["cpu_seconds"] * each["gib"],
-        "document_read": deliveries * each["document_reads"],
-        "document_write": deliveries * each["document_writes"],
-        "document_delete": deliveries * each["document_deletes"],
+        "document_read": events * each["document_reads"]
+        + MINUTES * clusters * (each["minute_reads"] + budgets * each["budget_reads"])
+        + MINUTES * nodes * each["node_reads"],
+        "document_write": events * each["document_writes"]
+        + MINUTES * (clusters * each["minute_writes"] + nodes * each["node_writes"]),
+        "document_delete": events * each["document_deletes"] + MINUTES * clusters * each["minute_deletes"],
         "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
         "scheduled_job": Decimal(JOBS * clusters),
         "secret_version": Decimal(SECRETS * clusters),

@@ -26,6 +26,17 @@ def test_the_lines_add_up_and_name_their_sources() -> None:
     assert body["as_of"] == "2026-11-21"
 
 
+def test_it_grows_with_nodes_and_budgets() -> None:
+    """A thousand nodes cost in store operations what ten do not, and no more than a hundred times as much."""
+
+    def usd(*words: str) -> Decimal:
+        return Decimal(json.loads(_run("--events-per-day", "0", "--json", *words))["usd_per_month"])
+
+    few, many = usd("--nodes", "10"), usd("--nodes", "1000")
+    assert few * 5 < many < few * 100
+    assert usd("--budgets", "50") > usd("--budgets", "1")
+
+
 def test_the_table_says_what_is_assumed() -> None:
     """A person sees which figures no page gave."""
     assert "Assumed" in _run("--events-per-day", "0")

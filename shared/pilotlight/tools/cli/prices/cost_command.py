@@ -23,18 +23,20 @@ def register(app: typer.Typer) -> None:
 def cost_of_self(
     events_per_day: Annotated[int, typer.Option(min=0, help="Events beside the ticks: pending pods, notices, alerts.")],
     clusters: Annotated[int, typer.Option(min=1, help="Clusters looked after; each ticks every minute.")] = 1,
+    nodes: Annotated[int, typer.Option(min=0, help="GPU nodes lit in the mean, in all clusters together.")] = 10,
+    budgets: Annotated[int, typer.Option(min=0, help="Budgets of a cluster.")] = 1,
     addresses: Annotated[int, typer.Option(min=0, help="Fixed addresses; 0 with GKE's DNS endpoint.")] = 1,
     prices: Annotated[str, typer.Option(help=f"A price file; left out: {PRICES}.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Say what Pilotlight itself costs a month, deployed by infra/terraform, at dated list prices.
 
-    Example: [bold]pilotlight cost-of-self --events-per-day 2000[/bold]
+    Example: [bold]pilotlight cost-of-self --events-per-day 2000 --nodes 40[/bold]
     """
     where = prices or str(default_file(PRICES))
     found = _prices(where)
     try:
-        lines = own_cost(found, events_per_day, clusters=clusters, addresses=addresses)
+        lines = own_cost(found, events_per_day, clusters=clusters, addresses=addresses, nodes=nodes, budgets=budgets)
     except KeyError as error:
         raise BadInput(f"{where}: {error} is missing; an unknown price is not $0: write it") from None
     if as_json:

@@ -1,0 +1,175 @@
+"""Store operations of Pilotlight's own minutes, by nodes and budgets: the figures that ``cost-of-self`` goes by.
+
+``python bench/money/own_operations.py [--minutes 60] [--json]`` runs a cluster of the built-in world, all of whose
+nodes work, through a tick and a billing tick a minute, and counts what the store is asked for: documents read (a scan
+reads those it finds, and at least one), documents written and deleted, and DynamoDB's units (4 KB of a consistent read,
+1 KB of a write; a transaction's look before a conditional write counts on Firestore as a read). Below the table, the
+least squares of each by nodes and budgets, as data/prices/self.yaml has them.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import product
+from typing import NamedTuple
+
+from rich.progress import track
+
+from pilotlight.adapters.outbox.local import MemoryOutbox
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.decide.offers.offerings import offerings
+from pilotlight.facts.messages import Tick
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.flow.billing.billing_tick import billing
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.reconcile import reconcile
+from pilotlight.ports.state import Page, Stored
+from pilotlight.units import Seconds
+from pilotlight.world.machines import WorldPool
+from pilotlight.world.simulation import World
+from pilotlight.world.world_cluster import WorldCluster
+from pilotlight.world.world_pools import WorldPools
+
+START = datetime(2026, 11, 10, tzinfo=UTC)
+NODES, BUDGETS = (10, 100, 400), (1, 10)
+COUNTED = ("reads", "writes", "deletes", "read_units", "write_units")
+
+
+class CountingState(MemoryState):
+    """Counts documents and DynamoDB's units of what is asked."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.clock)
+        self.counts: Counter[str] = Counter()
+
+    def get(self, key: str) -> Stored | None:
+        """One document, there or not."""
+        found = super().get(key)
+        self._read(len(found.value) if found else 0)
+        return found
+
+    def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> Page:
+        """A page: its documents, and its bytes together."""
+        page = super().scan(prefix, after=after, limit=limit)
+        self.counts["reads"] += max(1, len(page.items))
+        self.counts["read_units"] += max(1, math.ceil(sum(len(stored.value) for _, stored in page.items) / 4096))
+        return page
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """One document written, and looked at before where it is conditional."""
+        self.counts["reads"] += if_version is not None
+        self.counts["writes"] += 1
+        self.counts["write_units"] += math.ceil((len(value) + len(key)) / 1024)
+        return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
+
+    def delete(self, key: str, *, if_version: int | None = None) -> None:
+        """One document deleted."""
+        self.counts["reads"] += if_version is not None
+        self.counts["deletes"] += 1
+        self.counts["write_units"] += 1
+        super().delete(key, if_version=if_version)
+
+    def _read(self, size: int) -> None:
+        self.counts["reads"] += 1
+        self.counts["read_units"] += max(1, math.ceil(size / 4096))
+
+
+class Minute(NamedTuple):
+    """Operations of a minute, in the mean, of a cluster with so many nodes and budgets."""
+
+    nodes: int
+    budgets: int
+    counts: dict[str, float]
+
+
+def minute(nodes: int, budgets: int, minutes: int) -> Minute:
+    """The mean of so many minutes, with all nodes at work."""
+    price = Price(usd_per_hour=Decimal(1), source="bench", date="2026-11-01")
+    kind = InstanceType(cloud="world", gpu_model="T4", gpus=1, boot_s=60.0, prices={"on-demand": price})
+    speeds = {"batch": {"T4": 1.0}}
+    catalog = Catalog(name="own", as_of=START, instance_types={"one": kind}, throughput=speeds)  # type: ignore[arg-type]
+    teams = [f"team-{n}" for n in range(max(1, budgets))]
+    policy = Policy(
+        version=1,
+        pools={"one": PoolPolicy(instance_type="one", max=nodes)},
+        budgets=tuple(Budget(name=t, usd=Decimal(10**7), scope=BudgetScope(team=t)) for t in teams[:budgets]),
+        classes={"batch": ClassPolicy(gpu_models="any", max_runtime=30 * 86400)},
+    )
+    world = World(catalog, [WorldPool(name="one", instance_type="one", capacity_type="on-demand")])
+    state = CountingState(world)
+    deps = Deps(
+        name="own", cluster=WorldCluster(world), pools=WorldPools(world), state=state, outbox=MemoryOutbox(),
+        clock=world.clock, policy=policy, offerings=offerings(policy, catalog)[0], throughput=speeds, mode="act",
+    )  # fmt: skip
+    for n in range(nodes):
+        made = shape(gpu=GpuRequest(count=1), team=teams[n % len(teams)], workload_class="batch")
+        pod = PodDemand(uid=f"u{n}", namespace="ml", name=f"p{n}", shape=made, created_at=world.clock.now())
+        world.submit(pod, 10 * 86400.0)
+    for at in range(20 + minutes):
+        if at == 20:
+            state.counts.clear()
+        world.advance(world.now_s + 60.0)
+        reconcile(deps, Tick(cluster="own"))
+        billing(deps, Tick(cluster="own", what="billing"))
+    if len(world.nodes) != nodes:
+        raise SystemExit(f"{len(world.nodes)} nodes are lit, not {nodes}")
+    return Minute(nodes, budgets, {name: state.counts[name] / minutes for name in COUNTED})
+
+
+def fitted(found: Sequence[Minute]) -> dict[str, tuple[float, float, float]]:
+    """Least squares of each count: of a cluster, of a node more, and of a budget more."""
+    rows = [(1.0, float(m.nodes), float(m.budgets)) for m in found]
+    return {name: _solve(rows, [m.counts[name] for m in found]) for name in COUNTED}
+
+
+def _solve(rows: Sequence[tuple[float, float, float]], values: Sequence[float]) -> tuple[float, float, float]:
+    """The normal equations of three unknowns, by Cramer's rule."""
+    left = [[sum(row[i] * row[j] for row in rows) for j in range(3)] for i in range(3)]
+    right = [sum(row[i] * value for row, value in zip(rows, values, strict=True)) for i in range(3)]
+    whole = _determinant(left)
+    a, b, c = (
+        _determinant([[right[i] if j == k else left[i][j] for j in range(3)] for i in range(3)]) for k in range(3)
+    )
+    return a / whole, b / whole, c / whole
+
+
+def _determinant(m: Sequence[Sequence[float]]) -> float:
+    return sum(
+        m[0][i] * (m[1][(i + 1) % 3] * m[2][(i + 2) % 3] - m[1][(i + 2) % 3] * m[2][(i + 1) % 3]) for i in range(3)
+    )
+
+
+def measured(minutes: int) -> Iterator[Minute]:
+    """Each size, with its progress."""
+    for nodes, budgets in track(list(product(NODES, BUDGETS)), "clusters", disable=not sys.stderr.isatty()):
+        yield minute(nodes, budgets, minutes)
+
+
+def main() -> None:
+    """Measure, and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--minutes", type=int, default=60)
+    options.add_argument("--json", action="store_true")
+    asked = options.parse_args()
+    found = list(measured(asked.minutes))
+    fits = fitted(found)
+    if asked.json:
+        print(json.dumps({"minutes": [m._asdict() for m in found], "fitted": fits}, indent=1))
+        return
+    print(f"{'nodes':>6} {'budgets':>8} " + " ".join(f"{name:>12}" for name in COUNTED))
+    for m in found:
+        print(f"{m.nodes:6} {m.budgets:8} " + " ".join(f"{m.counts[name]:12.1f}" for name in COUNTED))
+    for name, (base, node, budget) in fits.items():
+        print(f"{name}: {base:.2f} + {node:.4f} a node + {budget:.3f} a budget")
+
+
+if __name__ == "__main__":
+    main()
