@@ -104,6 +104,11 @@ def cents(amount: Usd) -> str:
     return f"${amount:,.2f}"
 
 
+def count_of(count: int, thing: str) -> str:
+    """Things with their number: "1 node", "3 nodes"."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
 def clock_seconds(moment: datetime) -> Seconds:
     """Seconds from the epoch to an aware moment."""
     return (moment - EPOCH).total_seconds()

@@ -111,11 +111,11 @@ def test_a_months_fee_does_not_say_that_the_month_is_over(tmp_path: Path) -> Non
 
 
 DOUBTFUL = {
-    "no cost": ({"BilledCost": None}, "1 rows: BilledCost"),
-    "a cost that is no number": ({"BilledCost": "much"}, "1 rows: BilledCost"),
-    "a cost without end": ({"BilledCost": "inf"}, "1 rows: BilledCost"),
-    "another currency": ({"BillingCurrency": "EUR"}, "1 rows: BillingCurrency"),
-    "no time": ({"ChargePeriodStart": "soon"}, "1 rows: ChargePeriodStart"),
+    "no cost": ({"BilledCost": None}, "1 row: BilledCost"),
+    "a cost that is no number": ({"BilledCost": "much"}, "1 row: BilledCost"),
+    "a cost without end": ({"BilledCost": "inf"}, "1 row: BilledCost"),
+    "another currency": ({"BillingCurrency": "EUR"}, "1 row: BillingCurrency"),
+    "no time": ({"ChargePeriodStart": "soon"}, "1 row: ChargePeriodStart"),
 }
 
 

@@ -120,7 +120,7 @@ def test_of_each_month_the_newest_run_counts(export: Path, pattern: str) -> None
     if pattern == "**/*":  # Where manifests are named, they alone say what there is.
         assert _usd(bill) == Decimal("7815.00")
         return
-    assert (_usd(bill), bill.notes) == (Decimal("7820.00"), ("1 files are replaced by newer ones",))
+    assert (_usd(bill), bill.notes) == (Decimal("7820.00"), ("1 file replaced by newer ones",))
 
 
 def test_a_run_without_its_manifest_is_not_read_yet(export: Path) -> None:

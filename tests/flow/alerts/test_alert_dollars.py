@@ -7,7 +7,7 @@ from stage import Stage
 
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.flow.budgets import budget_holds as holds
 
 
@@ -30,6 +30,17 @@ def test_a_purchase_says_what_it_can_cost_in_all(budgets: tuple[Budget, ...]) ->
     assert "at most $2.13, if a run takes 2.0 h (classes.batch.max_runtime)" in alert.next
     for balance in holds.balances(stage.deps, stage.world.clock.now()).balances:
         assert round(balance.total, 2) == Decimal(alert.usd)
+
+
+def test_a_spare_says_its_price_an_hour_alone() -> None:
+    """Nobody runs on it yet, so no longest run makes a sum of it."""
+    rules = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2592000)
+    pools = {"one": PoolPolicy(instance_type="one", spares=SparePolicy(warm=1))}
+    stage = Stage(pools=pools, classes={"batch": rules})
+    stage.minutes(1)
+    [alert] = [alert for alert in stage.alerts if alert.kind == "capacity-grow"]
+    assert (alert.usd_per_hour, alert.usd) == ("1", "")
+    assert alert.next.endswith("; a spare costs its price an hour while it is kept")
 
 
 def test_a_release_says_what_the_node_has_cost() -> None:

@@ -325,8 +325,8 @@ def test_a_bill_that_is_odd_or_apart_from_the_meter_is_told_once() -> None:
     odd = Finding(subject="row 7", code="nan", message="BilledCost is NaN")
     exported(on, Exports((0, "50"), (1, "50"), reaches=2, findings=(odd,)))
     assert told(on, "bill") == [
-        ("1 lines of the bill focus could not be counted", "warning", False),
-        ("bill and meter are apart on 1 days and pools", "warning", False),
+        ("1 line of the bill focus could not be counted", "warning", False),
+        ("bill and meter are apart on 1 day of pools", "warning", False),
     ]
     (apart,) = [a for a in on.alerts if a.kind == "bill-drift"]
     assert "2026-11-21 pool one: billed $50.00, metered $24.00: $26.00 more" in apart.why

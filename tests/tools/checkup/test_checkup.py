@@ -117,7 +117,7 @@ def test_a_node_that_shares_as_its_pool_says_is_well(gpus: int, parts: dict[str,
 def test_gpus_that_a_cloud_makes_allocatable_need_no_daemonset() -> None:
     """Without a device plugin in sight, nodes with allocatable GPUs say that one works."""
     [check] = [each for each in checks(seen(daemonsets=())) if each.code == "device-plugin"]
-    assert (check.verdict, check.what) == ("ok", "GPUs are allocatable on 1 nodes")
+    assert (check.verdict, check.what) == ("ok", "GPUs are allocatable on 1 node")
 
 
 def test_a_sound_deployment_is_all_well() -> None:

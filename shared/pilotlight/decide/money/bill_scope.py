@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from pilotlight.facts.money.bill import Bill, BilledDay
 from pilotlight.facts.money.money_policy import BillScope, CurrencyRate
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents
+from pilotlight.units import cents, count_of
 
 ZERO = Decimal(0)
 DOLLARS = "USD"
@@ -149,18 +149,18 @@ def _doubts(uncounted: Sequence[Line]) -> tuple[Finding, ...]:
     found = []
     for number, why in DOUBTS.items():
         if rows := sum(line.rows for line in uncounted if line.doubt == number):
-            found.append(_finding(f"{rows} rows: {why}"))
+            found.append(_finding(f"{count_of(rows, 'row')}: {why}"))
     for currency in sorted({line.currency for line in uncounted if not line.doubt}):
         lines = [line for line in uncounted if not line.doubt and line.currency == currency]
         amount = sum((line.amount or ZERO for line in lines), ZERO)
         rows = sum(line.rows for line in lines)
         why = f"BillingCurrency is {currency[:20]!r}, {amount:.2f} in all, without a rate: add it to prices.currencies"
-        found.append(_finding(f"{rows} rows: {why}"))
+        found.append(_finding(f"{count_of(rows, 'row')}: {why}"))
     return tuple(found)
 
 
 def _notes(left_out: Sequence[Line], rates: Sequence[CurrencyRate], dropped: int) -> tuple[str, ...]:
-    notes = [f"{dropped} files are replaced by newer ones"] if dropped else []
+    notes = [f"{count_of(dropped, 'file')} replaced by newer ones"] if dropped else []
     if usd := sum((_usd(line, rates) or ZERO for line in left_out), ZERO):
         services = ", ".join(sorted({line.service or "no service" for line in left_out})[:3])
         notes.insert(0, f"{cents(usd)} of lines without a tag are left out ({services}): bill in the policy says whose")

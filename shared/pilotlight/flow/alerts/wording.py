@@ -220,6 +220,8 @@ def call_worth(deps: Deps, call: Buy | NodeVerdict, count: int) -> CallWorth:
     """The dollars of a call that is made for ``count`` nodes."""
     if isinstance(call, NodeVerdict):
         return CallWorth(_text(call.spent_usd)) if call.spent_usd else CallWorth()
+    if not call.demands:
+        return CallWorth(why="a spare costs its price an hour while it is kept")
     asked = _terms(deps, call)[:count]
     if not asked:
         return CallWorth()

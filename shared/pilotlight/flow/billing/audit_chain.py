@@ -14,6 +14,7 @@ from pilotlight.ports.state import State
 from pilotlight.state_schema.decision_records import HEAD, LINKS
 from pilotlight.state_schema.marks import NOTICED, Mark
 from pilotlight.state_schema.table import Entry
+from pilotlight.units import count_of
 
 STILL = timedelta(days=2)
 """A chain to which nothing was added for so long has its anchor already."""
@@ -46,7 +47,7 @@ def _alert(cluster: str, day: str, head: Link) -> Alert:
         kind="audit-anchor",
         severity="info",
         fingerprint=day,
-        what=f"the audit chain has {head.seq} records",
+        what=f"the audit chain has {count_of(head.seq, 'record')}",
         why=f"its head is {head.hash}: a chain that was cut or made anew has another",
         next="told again tomorrow, where something was decided",
         how=f"pilotlight audit verify --anchor {head.seq}:{head.hash}",

@@ -33,7 +33,7 @@ from pilotlight.ports.clouds import Bills, ListedBills
 from pilotlight.ports.cluster import StoppableQueues
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.marks import BILL_READ, BILL_SEEN, NOTICED, Mark
-from pilotlight.units import HOUR, cents
+from pilotlight.units import HOUR, cents, count_of
 
 READ_AGAIN_S = 600.0
 """After a bill could not be read it is read again in so long."""
@@ -186,7 +186,7 @@ def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
 
 
 def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: datetime) -> Alert:
-    what = f"{len(findings)} lines of the bill {source} could not be counted"
+    what = f"{count_of(len(findings), 'line')} of the bill {source} could not be counted"
     return _alert(deps, "bill-finding", what, _listed(findings), now)
 
 
@@ -195,7 +195,8 @@ def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
     new = [one for one in found if not was_noticed(deps, _drifted(one))]
     if not new:
         return
-    alert = _alert(deps, "bill-drift", f"bill and meter are apart on {len(new)} days and pools", _listed(new), now)
+    what = f"bill and meter are apart on {count_of(len(new), 'day')} of pools"
+    alert = _alert(deps, "bill-drift", what, _listed(new), now)
     deps.outbox.publish([by_fingerprint(alert)])
     for one in new:
         NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())

@@ -15,7 +15,7 @@ from pilotlight.flow.alerts.decision_messages import tell_once, was_noticed
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.cluster import GpuTelemetry
 from pilotlight.state_schema.marks import NOTICED, Mark
-from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour
+from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour, count_of
 
 LOOK_S: Seconds = 6 * HOUR
 """So often is looked at most, until something was told that day; what cannot be read is tried again in an hour."""
@@ -70,13 +70,13 @@ def _alert(deps: Deps, found: Found, metric: str, fingerprint: str, now: datetim
     more = len(found.owners) - NAMED
     listed = " | ".join(_line(one) for one in found.owners[:NAMED])
     unseen = f"; telemetry: absent of {found.unseen} GPU pods" if found.unseen else ""
-    gpus = sum(one.gpus for one in found.owners)
+    gpus, owners = sum(one.gpus for one in found.owners), count_of(len(found.owners), "owner")
     return Alert(
         cluster=deps.name,
         kind="waste",
         severity="info",
         fingerprint=fingerprint,
-        what=f"{gpus:.3g} GPUs of {len(found.owners)} owners are held and not used: {an_hour(found.usd_per_hour)}",
+        what=f"{gpus:.3g} GPUs of {owners} are held and not used: {an_hour(found.usd_per_hour)}",
         why=f"by {metric}: {listed}{f' | and {more} more' if more > 0 else ''}{unseen}",
         next="nothing is done by it: classes.NAME.reclaim puts owners to rest; told once a day at most",
         how="pilotlight waste",

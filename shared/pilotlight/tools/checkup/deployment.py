@@ -18,6 +18,7 @@ from pilotlight.tools.checkup.pool_rules import rule_checks
 from pilotlight.tools.checkup.rights import EVIDENCE, HEARTBEAT, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 from pilotlight.tools.install.handover import GroupState
+from pilotlight.units import count_of
 
 _MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
 _ROLES = {"patch": "act", "create": "act"}
@@ -180,7 +181,7 @@ def _device_plugin(survey: Survey, policy: Policy) -> Iterator[Check]:
             fix="install NVIDIA's device plugin or GPU operator: without it no node ever becomes ready for GPU pods",
         )
     elif not plugins and not late and working:
-        yield _good("device-plugin", "device plugin", f"GPUs are allocatable on {working} nodes")
+        yield _good("device-plugin", "device plugin", f"GPUs are allocatable on {count_of(working, 'node')}")
     for plugin in plugins:
         yield _pods_ready(plugin)
 

@@ -14,7 +14,7 @@ from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.place.homes import BIRTH_TAINT, but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import PodDemand
-from pilotlight.units import milli, whole
+from pilotlight.units import count_of, milli, whole
 
 CLOUDS: Mapping[str, CloudName] = {"aws": "eks", "gcp": "gke", "azure": "aks", "civo": "civo"}
 """Whose an instance is, as the policy names it."""
@@ -123,7 +123,7 @@ def _of_nodes(name: str, key: str, nodes: Sequence[Node], catalog: Catalog, assu
         assumed.append(
             f"pool {key}: nodes offer parts of GPUs ({', '.join(sorted(first.slices))}): write them as slices"
         )
-    assumed.append(f"pool {key}: at most {most} nodes, twice as many as there are now")
+    assumed.append(f"pool {key}: at most {count_of(most, 'node')}, twice as many as there are now")
     pool = PoolPolicy(
         cloud=CLOUDS.get(first.cloud) or _cloud_of(instance_type, catalog),
         cluster_pool="" if key == name else first.pool,

@@ -9,6 +9,7 @@ import yaml
 from pilotlight.codec.bounded_yaml import load_all
 from pilotlight.tools.lint.fault import Lint, Site
 from pilotlight.tools.lint.manifest_objects import Found, gpus, items, number, pod_spec, value_at
+from pilotlight.units import count_of
 
 _SPOT = re.compile(r"spot|preempt", re.IGNORECASE)
 _KARPENTER_NOW = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
@@ -147,7 +148,7 @@ def _minimum(found: Found, site: Site) -> Iterator[Lint]:
         pools.append((found.name, least, bool(found.spec("nodeConfig", "guestAccelerator"))))
     for name, least, has in pools:
         if has and least:
-            what = f"node pool {name} with GPUs keeps at least {least} nodes, idle or not"
+            what = f"node pool {name} with GPUs keeps at least {count_of(least, 'node')}, idle or not"
             yield found.warning("pool-minimum", what, "set its minimum to 0, unless they are kept warm on purpose")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleWhen
-from pilotlight.units import cents, human
+from pilotlight.units import cents, count_of, human
 
 
 def rule_in_words(rule: Rule) -> str:
@@ -29,7 +29,7 @@ def _when(when: RuleWhen) -> Iterator[str]:
 
 def _set(does: RuleSet) -> Iterator[str]:
     yield from (f"{nodes} idle nodes of {pool} stay warm" for pool, nodes in does.warm.items())
-    yield from (f"{pool} has {nodes} nodes at most" for pool, nodes in does.max.items())
+    yield from (f"{pool} has {count_of(nodes, 'node')} at most" for pool, nodes in does.max.items())
     for pool, idle in does.idle.items():
         yield f"idle nodes of {pool} {'stay' if idle == 'keep' else 'go at once'}"
     for pool, classes in does.avoid.items():

@@ -8,7 +8,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
-from pilotlight.tools.report.texts.plan_head import count_of
+from pilotlight.units import count_of
 
 DAY_S = 86_400.0
 

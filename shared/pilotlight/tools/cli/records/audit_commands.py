@@ -12,7 +12,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings, objects
 from pilotlight.tools.lint.audit_proof import Anchor, ChainProof
-from pilotlight.tools.report.texts.plan_head import count_of
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App

@@ -18,7 +18,7 @@ from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed_settings
 from pilotlight.state_schema.table import pages
-from pilotlight.tools.report.texts.plan_head import count_of
+from pilotlight.units import count_of
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 

@@ -21,6 +21,7 @@ from pilotlight.units import Seconds, cents
 if TYPE_CHECKING:
     from pilotlight.facts.messages import Alert
     from pilotlight.tools.demo.demo_story import Line, Story
+    from pilotlight.tools.report.tables.budget_table import BudgetRow
 
 LOOK_S: Seconds = 0.25
 """How often the budget's bar is brought up to date, by the wall's clock."""
@@ -162,7 +163,7 @@ class _Screen:
 
         spent = story.budget_spent()
         row = BudgetRow(cluster="local", meter=spent.meter, held=spent.held, spent=spent, rung=story.rung())
-        self.out.print("", render(story.report()), "", table([row]), "")
+        self.out.print("", render(story.report()), "", table([row]), "", _beyond(row), "", highlight=False)
         self.out.print(f"[bold green]all {len(story.lines)} steps came, each within its time[/]", highlight=False)
 
     def stay(self) -> None:
@@ -171,6 +172,17 @@ class _Screen:
             self._bar.stop()
             self.out.print("The page stays until you press Enter.")
             sys.stdin.readline()
+
+
+def _beyond(row: "BudgetRow") -> str:
+    """Why more than the limit is used, in the words of the demo's own policy."""
+    spent = row.spent
+    if spent is None or spent.total <= row.meter.limit:
+        return ""
+    return (
+        f"Why more than {cents(row.meter.limit)}: the budget has hard: false, so what runs goes on to its end, "
+        "and only purchases stop. It is settled and held until the node is gone, an idle time included."
+    )
 
 
 def _desktop() -> bool:

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.tools.report.texts.plan_head import count_of
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.tools.lint.fault import Lint, Site

@@ -13,7 +13,7 @@ from pilotlight.errors import BadInput, Conflict, Failed, PilotlightError, Rejec
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.report.texts.plan_head import count_of
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.flow.delivery.desk import Desk

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.units import UsdPerHour, cents
+from pilotlight.units import UsdPerHour, cents, count_of
 
 NAMED = 2
 """Pods, nodes and offerings that a line names; more are counted."""
@@ -50,11 +50,6 @@ def head_of_record(record: Record) -> tuple[Said, ...]:
         Said(release.word, f"{release.text}{_missed(record, 'release', 'released')}"),
         *rest,
     )
-
-
-def count_of(count: int, thing: str) -> str:
-    """Things with their number: "1 node", "3 nodes"."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def names(given: Iterable[str], more: int = 0) -> str:

@@ -12,8 +12,8 @@ from pilotlight.facts.decisions import Held, NodeVerdict, Plan
 from pilotlight.facts.money.gates import LIMITED, GateLimit
 from pilotlight.facts.place.pod_verdicts import NOT_HELPED, PodGroup, Rejected, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.tools.report.texts.plan_head import GATES, count_of, head, other_findings
-from pilotlight.units import an_hour, cents
+from pilotlight.tools.report.texts.plan_head import GATES, head, other_findings
+from pilotlight.units import an_hour, cents, count_of
 
 SHOWN_PODS = 20
 """Pods of one shape that are named one by one where options are asked for."""
