@@ -1,6 +1,6 @@
 """Prometheus APIs that want a credential: a server that verifies Amazon's signature with botocore's, and tokens."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pilotlight.adapters.queues import PolicyQueues
 from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 from pilotlight.errors import BadInput, Forbidden, Throttled, Unavailable
 from pilotlight.facts.demand.worker_queues import QueueRules
+from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.cli.gpus.waste_command import with_watts
 from pilotlight.tools.cli.lab import trace_commands
 
@@ -102,8 +103,65 @@ def test_no_series_makes_a_figure_up(raw: dict[str, Any], sent: list[tuple[str, 
         for n, value in enumerate(one.activity)
         if value == value
     }
-    assert read == {key: max(values) for key, values in told.items()}
+    known = {key: max(values) for key, values in told.items()}
+    assert {key: value for key, value in read.items() if key in known} == known
+    for pod, device, n in read.keys() - known.keys():  # The last value, where nobody has the device since.
+        last = max(m for own, other, m in known if (own, other) == (pod, device))
+        assert last < n
+        assert read[pod, device, n] == known[pod, device, last]
+        assert not any(m > last for _, other, m in known if other == device)
     assert (found.metric == "") == (not told)
+
+
+def _fleet(told: Mapping[str, Sequence[tuple[str, str, Sequence[float]]]]) -> Telemetry:
+    """What is read of four minutes, by metric: pod, device and a value a minute."""
+
+    def answer(path: str, *_: Any) -> tuple[int, Any]:
+        rows = next((rows for name, rows in told.items() if name in path), ())
+        result = [
+            {
+                "metric": {"namespace": "n", "pod": pod, "UUID": device},
+                "values": [[60 * n, str(value)] for n, value in enumerate(values)],
+            }
+            for pod, device, values in rows
+        ]
+        return 200, {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+    with answering(answer) as host:
+        return PrometheusTelemetry(PrometheusApi(f"http://{host}", {})).read(0, 240, 60)
+
+
+def test_each_gpu_is_read_by_the_metric_that_it_has() -> None:
+    """One with utilisation alone beside one with the profiling metric is read too; who has both counts once."""
+    found = _fleet(
+        {
+            "GR_ENGINE_ACTIVE": [("a", "GPU-1", [0.5] * 5)],
+            "GPU_UTIL": [("a", "GPU-1", [90] * 5), ("b", "GPU-2", [40] * 5)],
+        }
+    )
+    assert {one.pod: set(one.activity) for one in found.series} == {"n/a": {0.5}, "n/b": {0.4}}
+    assert found.metric == "DCGM_FI_PROF_GR_ENGINE_ACTIVE and DCGM_FI_DEV_GPU_UTIL"
+
+
+@pytest.mark.parametrize(
+    ("measured", "there"), [(5, True), (4, True), (2, True), (1, False)], ids=["now", "a minute", "three", "four"]
+)
+def test_the_last_value_counts_for_three_scrapes(measured: int, there: bool) -> None:
+    """A scrape that is late is no GPU that is gone; four of them are."""
+    found = _fleet({"GPU_UTIL": [("a", "GPU-1", [40] * measured)]})
+    assert (found.series[0].activity[-1] == 0.4) == there
+
+
+def test_a_pod_whose_device_another_has_since_is_gone() -> None:
+    """Nothing is carried on for it."""
+    found = _fleet({"GPU_UTIL": [("a", "GPU-1", [40] * 3), ("b", "GPU-1", [40] * 5)]})
+    assert [one.activity[-1] == 0.4 for one in found.series] == [False, True]
+
+
+def test_shares_of_one_under_the_name_of_a_percentage_are_told() -> None:
+    """Read as percent they would make every GPU idle."""
+    with pytest.raises(BadInput, match="multiply by 100"):
+        _fleet({"GPU_UTIL": [("a", "GPU-1", [0.4, 0.9, 1])]})
 
 
 WATTS = {"61.5": 61.5, "0": None, "-1": None, "NaN": None, "+Inf": None, "140737488355328": None, "x": None}

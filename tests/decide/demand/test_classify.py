@@ -39,6 +39,7 @@ PODS = {
     "a label that names no class is passed over": (labelled("magic"), "training"),
     # Who made it.
     "a PyTorchJob's worker": (runs(owner_kind="PyTorchJob"), "training"),
+    "a Deployment's pod with a neutral name": (runs("sleep 9", owner_kind="ReplicaSet"), "serving"),
     "an MPIJob's worker": (runs("sleep 9", owner_kind="MPIJob"), "training"),
     "a KServe predictor": (runs(labels={"serving.kserve.io/inferenceservice": "bert"}), "serving"),
     "a Kubeflow notebook": (runs(labels={"notebook-name": "alice"}), "notebook"),

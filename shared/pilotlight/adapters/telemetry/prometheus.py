@@ -1,21 +1,25 @@
 """GPU telemetry from a Prometheus API that has dcgm-exporter's series (names of its 4.8 default counters).
 
-Activity is the profiling metric (a ratio) where there is one, else utilisation (percent). Under the Prometheus
-Operator the workload's labels become ``exported_pod`` and ``exported_namespace``. An unsupported field is shown as a
-number near 2**63; such values, negative ones and those over their scale are no measurements. A sample is asked for by
-``last_over_time`` of one step: Prometheus would show the last value for five minutes more, which nobody measured.
+Activity of a GPU is the profiling metric (a ratio) where it has one, else its utilisation (percent). Under the
+Prometheus Operator the workload's labels become ``exported_pod`` and ``exported_namespace``. An unsupported field is
+shown as a number near 2**63; such values, negative ones and those over their scale are no measurements. A sample is
+asked for by ``last_over_time`` of one step: Prometheus would show the last value for five minutes more, which nobody
+measured. At the grid's end the last value counts for three scrapes: one that is late is no GPU that is gone.
 """
 
 from collections.abc import Mapping
 from math import isfinite, nan
 
 from pilotlight.adapters.prometheus_api import PrometheusApi
+from pilotlight.errors import BadInput
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import Seconds
 
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
 USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
+LATE = 3
+"""Scrapes for which the last value counts at the grid's end."""
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
 
@@ -31,12 +35,15 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        metric, rows, containers = "", Rows(), dict[Key, str]()
+        rows, containers, metrics = Rows(), dict[Key, str](), list[str]()
         for name, scale in ACTIVITY:
-            rows = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers)
-            if rows:
-                metric = name
-                break
+            found = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers)
+            _look_at_scale(name, scale, found)
+            there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
+            more = {key: row for key, row in found.items() if key not in there}
+            metrics += [name] if more else []
+            rows |= more
+        _carry(rows)
         used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
@@ -50,7 +57,7 @@ class PrometheusTelemetry:
             )
             for (pod, device), activity in sorted(rows.items())
         )
-        return Telemetry(start_s=start_s, step_s=step_s, metric=metric, series=series)
+        return Telemetry(start_s=start_s, step_s=step_s, metric=" and ".join(metrics), series=series)
 
     def rows(
         self,
@@ -82,6 +89,27 @@ class PrometheusTelemetry:
                     if 0 <= n < count and 0 <= value <= most and not row[n] >= value:
                         row[n] = value
         return {key: row for key, row in rows.items() if any(value == value for value in row)}
+
+
+def _look_at_scale(name: str, scale: float, rows: Rows) -> None:
+    """Raises ``BadInput`` where percents of all GPUs are shares of 1: each would be read as a hundredth of itself."""
+    values = [round(value * scale, 9) for row in rows.values() for value in row if value == value]
+    if scale > 1 and values and max(values) <= 1 and any(0 < value < 1 for value in values):
+        raise BadInput(f"telemetry: {name} is in percent, and no value is above 1: let what writes it multiply by 100")
+
+
+def _carry(rows: Rows) -> None:
+    """Let the last values count for ``LATE`` scrapes, where no other pod has the device since."""
+    last = {key: max(n for n, value in enumerate(row) if value == value) for key, row in rows.items()}
+    newest: dict[str, int] = {}
+    for (_, device), n in last.items():
+        newest[device] = max(newest.get(device, 0), n)
+    for key, row in rows.items():
+        n = last[key]
+        known = sum(value == value for value in row)
+        scrape = (n - next(m for m, value in enumerate(row) if value == value)) / (known - 1) if known > 1 else 1
+        if n == newest[key[1]] and len(row) - 1 - n <= LATE * max(1, scrape):
+            row[n + 1 :] = [row[n]] * (len(row) - 1 - n)
 
 
 def _key(labels: Mapping[str, str]) -> Key | None:

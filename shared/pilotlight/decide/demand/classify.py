@@ -80,6 +80,8 @@ def _guess(traits: PodTraits) -> tuple[WorkloadClass, str]:
         return "training", f"nothing names its purpose; {traits.gpus} GPUs"
     if traits.memory > BIG_MEMORY:
         return "training", "nothing names its purpose; more than 32 GiB of memory"
+    if traits.owner_kind == "ReplicaSet":
+        return "serving", "nothing names its purpose; a Deployment's, which never ends"
     return "batch", "nothing names its purpose; one GPU, little memory"
 
 

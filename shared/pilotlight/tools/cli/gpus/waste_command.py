@@ -2,7 +2,7 @@
 
 import time
 from decimal import Decimal
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,6 +136,8 @@ def _look_at_samples(telemetry: Telemetry, prometheus: str, span_s: Seconds, *, 
             f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
             "nothing is known, which is not idle: see that it runs and that its pods are scraped"
         )
+    if all(isnan(one.activity[-1]) for one in telemetry.series):
+        typer.echo("telemetry: absent now. No GPU was measured within the last three scrapes", err=True)
     if telemetry.sparse():
         every = human(telemetry.step_s)
         typer.echo(f"series have a sample in every other step of {every}, or fewer: give a larger --step", err=True)
