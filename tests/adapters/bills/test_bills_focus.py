@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
@@ -279,3 +280,42 @@ def test_an_export_in_cloud_storage_is_read() -> None:
             said[:] = [(status, {})]
             with pytest.raises(kind, match=str(status)):
                 _read("gs://bills/focus/*.csv", objects=objects)
+
+
+TAGGED = """SELECT 1.5::DOUBLE AS BilledCost, 'usd' AS BillingCurrency,
+    TIMESTAMP '2026-11-02 10:00' AS ChargePeriodStart, TIMESTAMP '2026-11-02 11:00' AS ChargePeriodEnd,
+    {tags} AS Tags"""
+LISTS = {
+    "a map": "MAP {{'{key}': 'research'}}",
+    "a list of keys and values": "[{{'key': 'x', 'value': 'y'}}, {{'key': '{key}', 'value': 'research'}}]",
+    "text": """'{{"{key}": "research"}}'""",
+}
+
+
+@pytest.mark.parametrize("key", ["team", "user:team", "resourceTags/team", "resourceTags/user:team"])
+@pytest.mark.parametrize("tags", LISTS.values(), ids=LISTS.keys())
+def test_a_tag_is_read_however_parquet_has_it(tmp_path: Path, tags: str, key: str) -> None:
+    """As a map, a list or text, with whatever AWS puts before its key; alone, and beside a CSV."""
+    sql = TAGGED.format(tags=tags.format(key=key))
+    duckdb.sql(sql).write_parquet(str(tmp_path / "a1.parquet"))
+    assert [(row.usd, row.team) for row in _read(tmp_path / "*").days] == [(Decimal("1.5"), "research")]
+    _write(tmp_path / "a2.csv", {**ROW, "BillingCurrency": " usd"})
+    assert sum(row.usd for row in _read(tmp_path / "*").days) == 3
+    assert {row.team for row in _read(tmp_path / "*").days} == {"research"}
+
+
+@pytest.mark.parametrize("spelt", [str.lower, lambda name: re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()])
+def test_columns_in_small_letters_are_focus_s_own(tmp_path: Path, spelt: Callable[[str], str]) -> None:
+    """With underscores and without."""
+    row = {**ROW, "ResourceId": "i-0abc12345def67890"}
+    bill = _read(_write(tmp_path / "a.csv", {spelt(name): value for name, value in row.items()}))
+    assert [(one.usd, one.team, one.service, one.resource) for one in bill.days] == [
+        (Decimal("1.5"), "research", "EC2", "i-0abc12345def67890")
+    ]
+
+
+@pytest.mark.parametrize("at", ["2026-11-02T23:30Z", "2026-11-02 23:30", "2026-11-03T01:30+02:00"])
+def test_a_time_without_seconds_is_a_time(tmp_path: Path, at: str) -> None:
+    """It begins with its minute."""
+    (row,) = _read(_write(tmp_path / "a.csv", {**ROW, "ChargePeriodStart": at, "ChargePeriodEnd": at})).days
+    assert row.day == date(2026, 11, 2)

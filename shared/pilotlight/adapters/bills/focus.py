@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotlight.adapters.bills.exports import Files, local_files, version
-from pilotlight.adapters.bills.focus_query import VERSION, query, superseded_days
+from pilotlight.adapters.bills.focus_query import NAMES, VERSION, query, quoted, superseded_days
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.errors import BadInput
@@ -84,11 +84,15 @@ def _open(db: "duckdb.DuckDBPyConnection", files: Files) -> dict[str, str]:
     """Make the table ``export`` of the files; its columns with their types. A row of several versions knows its own."""
     names = [str(file) for version in files.versions for file in version]
     several = len(files.versions) > 1
-    if all(name.endswith(".parquet") for name in names):
-        relation = db.read_parquet(names, union_by_name=True, filename=several)
-    else:
-        relation = _csv(db, names, several=several)
-    relation.create_view("export")
+    packed = [name for name in names if name.endswith(".parquet")]
+    plain = [name for name in names if name not in packed]
+    if packed:
+        _view(db, db.read_parquet(packed, union_by_name=True, filename=several), "packed", as_text=bool(plain))
+    if plain:
+        _view(db, _csv(db, plain, several=several), "plain")
+    tables = [name for name, there in (("packed", packed), ("plain", plain)) if there]
+    db.execute(f"CREATE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
+    relation = db.table("export")
     columns = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
@@ -113,6 +117,21 @@ def _told_twice(db: "duckdb.DuckDBPyConnection") -> tuple[Finding, ...]:
         )
         for whole, days, older, newer in found
     )
+
+
+def _view(
+    db: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation", name: str, *, as_text: bool = False
+) -> None:
+    """Make a view with FOCUS's own names; ``as_text`` with tags as a CSV has them, to stand beside one."""
+    asked = []
+    for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
+        own = NAMES.get(column.replace("_", "").lower(), column)
+        value = quoted(column)
+        if own == "Tags" and as_text and (kind.startswith("MAP") or kind.endswith("[]")):
+            value = f"map_from_entries({value})" if kind.endswith("[]") else value
+            value = f"CAST(to_json({value}) AS VARCHAR)"
+        asked.append(f"{value} AS {quoted(own)}")
+    rows.project(", ".join(asked)).create_view(name)
 
 
 def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool) -> "duckdb.DuckDBPyRelation":

@@ -16,8 +16,19 @@ POOL_TAGS = (
     "pilotlight.dev/pool", "eks:nodegroup-name", "aws:eks:nodegroup-name", "goog-k8s-node-pool-name",
     "aks-managed-poolName", "karpenter.sh/nodepool",
 )  # fmt: skip
+NAMES = {
+    name.lower(): name
+    for name in (
+        "BilledCost", "EffectiveCost", "ListCost", "BillingCurrency", "ServiceName", "SubAccountId", "BillingAccountId",
+        "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "ResourceId",
+        "SkuId", "RegionId", "Tags",
+    )
+}  # fmt: skip
+"""FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
 _SAYS = ("ResourceId", "ChargePeriodStart", "ServiceName", "ChargeCategory", "ChargeClass")
 """What a line keeps when its export is written again. Amounts, tags, price lists, texts and zones change."""
+_PREFIXES = ("", "user:", "resourceTags/", "resourceTags/user:")
+"""Exports of AWS put these before a tag's key."""
 _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
 """What it is of where no resource is told."""
 
@@ -105,22 +116,30 @@ def _moment(columns: Columns, name: str) -> str:
     kind = columns[name]
     if kind.startswith("TIMESTAMP") and "ZONE" not in kind:
         return f'"{name}"'
-    return f'make_timestamp(epoch_us(TRY_CAST("{name}" AS TIMESTAMPTZ)))'
+    at = f'TRY_CAST("{name}" AS TIMESTAMPTZ)'
+    if kind == "VARCHAR":  # Without seconds a time is none to DuckDB.
+        whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
+        at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ))"
+    return f"make_timestamp(epoch_us({at}))"
 
 
 def _tag(columns: Columns, keys: Sequence[str]) -> str:
     """The first of some tags that a row has, however its tags are written; or NULL."""
-    flat = [f'CAST("{_name(name)}" AS VARCHAR)' for name in (f"x_{key}" for key in keys) if name in columns]
+    flat = [f"CAST({quoted(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
     kind = columns.get("Tags", "")
+    names = [_quoted(f"{prefix}{key}") for key in keys for prefix in _PREFIXES]
     if kind.startswith("MAP"):
-        flat += [f"CAST(\"Tags\"['{_quoted(key)}'] AS VARCHAR)" for key in keys]
+        flat += [f"CAST(\"Tags\"['{name}'] AS VARCHAR)" for name in names]
+    elif kind.endswith("[]"):
+        flat += [f"CAST(list_filter(\"Tags\", lambda tag: tag.key = '{name}')[1].value AS VARCHAR)" for name in names]
     elif kind in ("VARCHAR", "JSON"):
-        flat += [f'json_extract_string(TRY_CAST("Tags" AS JSON), \'$."{_quoted(key)}"\')' for key in keys]
+        flat += [f'json_extract_string(TRY_CAST("Tags" AS JSON), \'$."{name}"\')' for name in names]
     return f"COALESCE({', '.join(flat)})" if flat else "NULL"
 
 
-def _name(text: str) -> str:
-    return text.replace('"', '""')
+def quoted(name: str) -> str:
+    """A column's name in a query."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _quoted(text: str) -> str:

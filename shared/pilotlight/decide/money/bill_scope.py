@@ -100,9 +100,10 @@ def _usd(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
     """A line's dollars, at the last rate on or before its day; None where they cannot be known."""
     if line.doubt or line.amount is None or line.day is None:
         return None
-    if line.currency == DOLLARS:
+    currency = line.currency.strip().upper()
+    if currency == DOLLARS:
         return line.amount
-    known = [one for one in rates if one.currency == line.currency and one.date <= line.day.isoformat()]
+    known = [one for one in rates if one.currency == currency and one.date <= line.day.isoformat()]
     return line.amount * max(known, key=lambda one: one.date).usd if known else None
 
 
