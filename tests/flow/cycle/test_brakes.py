@@ -156,7 +156,7 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
     assert "2 nodes would be lit, over 1" in held.why
     assert any(f"pilotlight approve {record.id}" in said for said in stage.said)
     now = stage.app.clock.now()
-    brake_records.approve(stage.app.state, "local", record.id, {T4: 1}, now)
+    brake_records.approve(stage.app.state, "local", record.id, {T4: 1}, now, "ann")
     stage.pass_(60)
     assert stage.world.launches == 2
     stage.pod("c", run_s=7200)
@@ -164,7 +164,7 @@ def test_a_purchase_over_the_threshold_waits_for_a_person() -> None:
     assert stage.world.launches == 2
     (again,) = {r.id for r in ledger.filed_records(stage.app.state, "local") if r.plan.held} - {record.id}
     assert any(f"pilotlight approve {again}" in said for said in stage.said)
-    with pytest.raises(BadInput, match="already, and decision"):
+    with pytest.raises(BadInput, match="already by ann, and decision"):
         brake_records.approve(stage.app.state, "local", record.id, {T4: 1}, now)
 
 

@@ -27,13 +27,15 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that a person allowed one decision to buy beyond ``approve_over``: by pool.
 
-    ``spent_by`` is the decision that bought by it; an approval is used once, and cannot be granted again.
+    ``spent_by`` is the decision that bought by it; an approval is used once, and cannot be granted again. ``by`` is who
+    gave it, as they said; empty where nobody did.
     """
 
     decision: str
     nodes: dict[str, int]
     granted_at: datetime
     spent_by: str = ""
+    by: str = ""
 
 
 class Brakes(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,17 +55,18 @@ def read(deps: Deps, memory: Memory, now: datetime) -> Brakes:
     )
 
 
-def approve(state: State, cluster: str, decision: str, nodes: dict[str, int], now: datetime) -> None:
+def approve(state: State, cluster: str, decision: str, nodes: dict[str, int], now: datetime, by: str = "") -> None:
     """Allow one decision's purchases beyond ``approve_over``, once. Raises ``BadInput`` where it was allowed before."""
-    grant = Approval(decision=decision, nodes=nodes, granted_at=now)
+    grant = Approval(decision=decision, nodes=nodes, granted_at=now, by=by)
     try:
         APPROVED.put(state, f"{cluster}/{decision}", grant, if_version=ABSENT)
     except Conflict:
         found = APPROVED.get(state, f"{cluster}/{decision}")
         was = found.value if found else grant
         spent = f", and decision {was.spent_by} bought by it" if was.spent_by else ""
+        who = f" by {was.by}" if was.by else ""
         raise BadInput(
-            f"decision {decision} was approved at {was.granted_at:%Y-%m-%d %H:%M} UTC already{spent}: "
+            f"decision {decision} was approved at {was.granted_at:%Y-%m-%d %H:%M} UTC already{who}{spent}: "
             "an approval is given once; wait for the next decision's alert"
         ) from None
 

@@ -65,6 +65,7 @@ def resume(pool: Pool = "", as_json: AsJson = False) -> None:
 
 def approve(
     decision: Annotated[str, typer.Argument(help="The decision that waits, as the alert names it.")],
+    by: Annotated[str, typer.Option(help="Who allows it; left out: the name of this machine's user.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Allow what a decision wanted to buy beyond approve_over; the next look at the cluster buys it.
@@ -79,12 +80,14 @@ def approve(
     waiting = _waiting(record)
     if not waiting:
         raise Failed(f"decision {decision} waits for no approval")
-    brake_records.approve(wired.state, cluster, decision, waiting, wired.state.now())
+    by = by.strip() or person()
+    brake_records.approve(wired.state, cluster, decision, waiting, wired.state.now(), by)
     nodes = ", ".join(f"{count} of pool {pool}" for pool, count in waiting.items())
     held = [one for one in record.plan.held if one.code == "approval" and one.buy]
     more = cents(sum((one.buy.usd_per_hour * one.count for one in held if one.buy), Decimal(0)))
-    outcome = {"approved": waiting, "decision": decision}
-    typer.echo(msgspec.json.encode(outcome).decode() if as_json else f"approved once, for an hour: {nodes}, {more}/h")
+    outcome = {"approved": waiting, "decision": decision, "by": by}
+    said = f"approved once{f' by {by}' if by else ''}, for an hour: {nodes}, {more}/h"
+    typer.echo(msgspec.json.encode(outcome).decode() if as_json else said)
 
 
 def _waiting(record: Record) -> dict[str, int]:
