@@ -61,6 +61,13 @@ def test_a_pool_that_was_handed_back_is_not_ours() -> None:
     }
 
 
+def test_a_pool_that_its_cloud_works_on_is_left_alone() -> None:
+    """For as long as it says so, in its own words."""
+    why = "GKE works on node pool gpu (RECONCILING): nothing is asked of it until that is over"
+    pools = [PoolState(name="gpu", desired=1, rules=PoolRules(group=GROUP, closed=why))]
+    assert other_autoscalers(POLICY, ClusterView(), pools, NOW) == {"gpu": why}
+
+
 def test_old_evidence_and_other_groups_prove_nothing() -> None:
     """One that has gone, and one that scales only CPU groups."""
     assert found(alive(301, (GROUP,))) == {}
