@@ -136,7 +136,7 @@ class AsgHazard:
     def __init__(self, aws: Any, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
         self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
         clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
-        self._pools = self._open(CloudAccount(aws.names(), clock, str, environ))
+        self._pools: StandbyPools = self._open(CloudAccount(aws.names(), clock, str, environ))
 
     def _open(self, account: CloudAccount) -> Any:
         pools = asg.open_pools(f"{REGION}/{EKS}", account)

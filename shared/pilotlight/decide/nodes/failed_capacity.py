@@ -208,7 +208,7 @@ def _called_off(offering: Offering, name: str) -> NodeVerdict:
         pool=offering.pool,
         instance=name,
         verdict="release",
-        why="its cloud could not launch it and would go on trying for ever: called off",
+        why="its cloud could not launch it and would go on trying: called off",
         usd_per_hour=offering.usd_per_hour,
         failed=True,
         registered=False,
