@@ -34,8 +34,7 @@ Names that others gave, and that are read as they mean them:
 ==============================  =========================================================================
 CIVO_TOKEN                      the token for Civo's API; ``token_env`` names another for a cluster of many
 CIVO_API_URL                    another address of Civo's API
-CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER  another address of GKE's API, as gcloud reads it; over plain HTTP no token
-                                is shown
+CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER  another address of GKE's API; over plain HTTP no token is shown
 CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE  the same of Compute Engine's
 GOOGLE_APPLICATION_CREDENTIALS  a credentials file for Google Cloud; unset: the metadata server's, then gcloud's
 FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of the service
@@ -52,8 +51,7 @@ AWS_ROLE_ARN                    the role that acts on AWS, by AWS_WEB_IDENTITY_T
                                 container's, a profile, an instance's. In functions K_SERVICE, in pods
                                 KUBERNETES_SERVICE_HOST says that Google may know who a cluster's ``role_arn`` is for
 AWS_ROLE_SESSION_NAME           the session of a role that is taken; unset: ``pilotlight``
-OTEL_EXPORTER_OTLP_ENDPOINT     ``http://HOST:4318``: billing_tick pushes its cluster's figures there (OTLP over
-                                HTTP, as JSON); unset: nothing is pushed
+OTEL_EXPORTER_OTLP_ENDPOINT     ``http://HOST:4318``: billing_tick pushes its figures there as JSON; unset: nowhere
 OTEL_EXPORTER_OTLP_HEADERS      headers that go with them: ``key=value,key=value``
 HTTPS_PROXY                     the proxy of calls to AWS; by requests that of ``send --url``, ``trace --prometheus``,
                                 ``prices`` (HTTP_PROXY too). This machine needs none
@@ -254,9 +252,8 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def _mode(text: str) -> Mode:
-    for mode in MODES:
-        if mode == text:
-            return mode
+    if (found := next((mode for mode in MODES if mode == text), None)) is not None:
+        return found
     raise BadInput(f"PILOTLIGHT_MODE is {text!r}: use one of {', '.join(MODES)}")
 
 

@@ -65,7 +65,7 @@ def resume(pool: Pool = "", as_json: AsJson = False) -> None:
 
 def approve(
     decision: Annotated[str, typer.Argument(help="The decision that waits, as the alert names it.")],
-    by: Annotated[str, typer.Option(help="Who allows it; left out: the name of this machine's user.")] = "",
+    by: Annotated[str, typer.Option(help="Name of the person who allows it; left out: this machine's user.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Allow what a decision wanted to buy beyond approve_over; the next look at the cluster buys it.

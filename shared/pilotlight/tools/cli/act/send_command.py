@@ -50,11 +50,8 @@ def send(
     Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
     """
     name = "stdin" if str(file) == "-" else str(file)
-    body, headers = _unpacked(sys.stdin.buffer.read() if str(file) == "-" else read(str(file)))
-    try:
-        function = function_of(body, headers)
-    except BadEvent as error:
-        raise BadInput(f"{name}: {error}") from None
+    body, headers = _unpacked(sys.stdin.buffer.read() if name == "stdin" else read(name))
+    function = _function_of(name, body, headers)
     if function is None:
         typer.echo("no function has anything to do for this event")
         return
@@ -66,15 +63,18 @@ def send(
     if served is None and url:
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
     answer = served or _in_process(function, body, headers, dry_run, policy)
-    if as_json:
-        typer.echo(json.dumps(answer.body, indent=2))
-    else:
-        for line in _lines(function, answer.body):
-            typer.echo(line)
+    typer.echo(json.dumps(answer.body, indent=2) if as_json else "\n".join(_lines(function, answer.body)))
     if "rejected" in answer.body:
         raise BadInput(f"{name}: {answer.body['rejected']}")
     if answer.status != 200:
         raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
+
+
+def _function_of(name: str, body: bytes, headers: dict[str, str]) -> Function | None:
+    try:
+        return function_of(body, headers)
+    except BadEvent as error:
+        raise BadInput(f"{name}: {error}") from None
 
 
 def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
