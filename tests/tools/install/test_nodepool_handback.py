@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from api_server import ApiServer, api_server
@@ -13,7 +14,7 @@ from pilotlight.adapters.cluster.kubernetes import nodepool_limits
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.tools.cli.main import build
-from pilotlight.tools.install.nodepool_handback import give_back, take_again
+from pilotlight.tools.install.nodepool_handback import give_back
 
 NOW = datetime(2026, 11, 28, 8, tzinfo=UTC)
 
@@ -60,7 +61,7 @@ def test_only_those_that_are_named_are_given_back(server: ApiServer, api: Api) -
 
 
 def test_what_is_handed_back_stays_so_until_it_is_taken_over(
-    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In mode act ticks leave its limit alone, and say how it is taken again; then they set it."""
     monkeypatch.setenv("PILOTLIGHT_API", "kubeconfig-env:K")
@@ -75,7 +76,11 @@ def test_what_is_handed_back_stays_so_until_it_is_taken_over(
     assert (site.karpenter.limit("gpu"), len(server.lines("PATCH .*nodepools"))) == ("64", 2)
     (why,) = site.told("gate-refused")
     assert "pilotlight takeover --pool gpu takes it again" in why
-    list(take_again(site.api, ["gpu"], dry_run=False))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\npools: {a100: {cluster_pool: 'karpenter:gpu', instance_type: p4d.24xlarge}}\n")
+    words = ["takeover", "--pool", "gpu", "--policy", str(policy)]
+    said = CliRunner().invoke(build(words[:1]), words, catch_exceptions=False).stdout
+    assert said.splitlines() == ["NodePool gpu: set handed back yes -> (none)", "done"]
     site.tick()
     assert site.karpenter.limit("gpu") == "24"
 

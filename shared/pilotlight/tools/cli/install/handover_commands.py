@@ -66,18 +66,30 @@ def takeover(
 
 
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
-    from pilotlight.decide.nodes.spares.standby import stands_by
-    from pilotlight.tools.install.cloud_handovers import handover_at
     from pilotlight.tools.install.nodepool_handback import take_again
 
-    settings, gates = site.settings, set(site.policy.gates.values())
-    names = _group_names(site, named)
+    names = {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
+    gates = set(site.policy.gates.values())
+    if wrong := [name for name in named if name not in names and name not in gates]:
+        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join((*names, *sorted(gates))) or 'none'}")
     if chosen := gates.intersection(named or gates):
-        yield from take_again(_api(settings), chosen, dry_run=dry)
-    groups_named = [name for name in named if name in names]
+        yield from take_again(_api(site.settings), chosen, dry_run=dry)
+    groups = [name for name in named if name in names]
+    if groups or not named:
+        yield from _groups_taken_over(site, names, groups, role_arn, dry, not named and bool(chosen))
+
+
+def _groups_taken_over(
+    site: "App", names: dict[str, str], named: list[str], role_arn: str | None, dry: bool, may_lack: bool
+) -> Iterator[Told]:
+    """Groups at a cloud; with ``may_lack`` there need be none."""
+    from pilotlight.decide.nodes.spares.standby import stands_by
+    from pilotlight.tools.install.cloud_handovers import handover_at
+
+    settings = site.settings
     role = own_role(role_arn, settings.role_arn)
     handover = handover_at(settings.pools, names, settings.environ, role)
-    if not groups_named and (chosen if handover is None else named):
+    if handover is None and may_lack:
         return
     if handover is None:
         raise BadInput(
@@ -87,22 +99,13 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
     book = Book(_api(settings), settings.cluster_name, site.state)
     groups = handover.read()
     stands = {o.pool for o in site.deps.offerings if stands_by(o, site.policy.pools[o.pool])}
-    if lacking := next((name for name in groups_named if name not in groups), ""):
-        raise BadInput(
-            f"pool {lacking} has no group at {settings.pools}; create it, or mend pools.{lacking}.cluster_pool"
-        )
-    for name in groups_named or filter(groups.__contains__, names):
+    for name in named or [name for name in names if name in groups]:
+        if name not in groups:
+            raise BadInput(
+                f"pool {name} has no group at {settings.pools}; create it, or mend pools.{name}.cluster_pool"
+            )
         rule, now = site.policy.pools[name], datetime.now(UTC)
         yield from take_over(name, rule, cloud, groups[name], book, now, dry, name in stands)
-
-
-def _group_names(site: "App", named: list[str]) -> dict[str, str]:
-    """Names at the cloud of the pools that are groups there. Raises ``BadInput`` for one that the policy lacks."""
-    names = {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
-    known = (*names, *sorted(set(site.policy.gates.values())))
-    if wrong := [name for name in named if name not in known]:
-        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join(known) or 'none'}")
-    return names
 
 
 def handback(
