@@ -1,0 +1,157 @@
+"""Bills that no one here wrote, and ten ways to write one, each held against sums over raw lines."""
+
+import csv
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.facts.money.bill import Bill
+from pilotlight.facts.money.money_policy import BillScope
+
+duckdb = pytest.importorskip("duckdb")
+
+Row = dict[str, Any]
+START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+CLUSTERS = ("ml", "web")
+CENT = Decimal("0.01")
+
+
+def test_the_focus_project_s_own_sample_comes_to_its_sums(shelf: Path) -> None:
+    """A thousand lines of several providers, summed by DuckDB alone: equal by day and service, to the last digit."""
+    file = shelf / "contracts" / "billing" / "focus" / "focus_1.0_sample_1000.csv"
+    if not file.exists():
+        pytest.skip("the sample is not there")
+    asked = f"""SELECT CAST(ChargePeriodStart[:10] AS DATE), COALESCE(ServiceName, ''),
+            sum(CAST(BilledCost AS DECIMAL(38, 15)))
+        FROM read_csv('{file}', all_varchar=true, nullstr='NULL') GROUP BY ALL"""  # fmt: skip
+    raw = {(day, service): usd for day, service, usd in duckdb.sql(asked).fetchall()}
+    bill = FocusBills(str(file), Rules()).read(datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC))
+    ours: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
+    for row in bill.days:
+        ours[row.day, row.service] += row.usd
+    assert dict(ours) == raw
+    assert bill.findings == ()
+    assert sum(raw.values()) > 0
+
+
+def _line(day: int, usd: str, node: str, cluster: str = "ml", **fields: Any) -> Row:
+    return {
+        "BilledCost": usd, "BillingCurrency": "USD", "ChargeCategory": "Usage", "ChargeClass": None,
+        "ServiceName": "Amazon EC2", "SubAccountId": "1", "ChargePeriodStart": datetime(2026, 11, day, tzinfo=UTC),
+        "ChargePeriodEnd": datetime(2026, 11, day + 1, tzinfo=UTC), "ResourceId": f"i-0abc1234{node}",
+        "ChargeDescription": "p5.48xlarge per hour", "Tags": {"eks:cluster-name": cluster, "team": "nlp"}, **fields,
+    }  # fmt: skip
+
+
+FIRST = [
+    _line(day, f"{98.32 + day}", f"{node}", cluster) for day in range(1, 8) for node, cluster in enumerate(CLUSTERS)
+]
+"""A week of a node of each of two clusters."""
+
+SCENARIOS: dict[str, tuple[Sequence[Row], Sequence[Row]]] = {
+    "a re-export": ([], [*FIRST[:-1], {**FIRST[-1], "BilledCost": "77.01"}]),
+    "tags that are back-filled": ([], [{**row, "Tags": {**row["Tags"], "env": "prod"}} for row in FIRST]),
+    "a refund": (FIRST, [_line(3, "-50.5", "0", ChargeCategory="Credit")]),
+    "a late line": (FIRST, [_line(5, "12.34", "9")]),
+    "one file alone": (FIRST, []),
+}
+"""The lines of the first file that still count, and those of the second."""
+
+
+def _csv(rows: Sequence[Row], path: Path, spelt: Callable[[str], str], prefix: str, **shapes: Any) -> None:
+    with path.with_suffix(".csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow([spelt(name) for name in rows[0]])
+        for row in rows:
+            tags = {f"{prefix}{key}": value for key, value in row["Tags"].items()}
+            at = {name: f"{row[name]:{shapes.get('time', '%Y-%m-%dT%H:%M:%SZ')}}" for name in row if "Period" in name}
+            own = {**row, **at, "Tags": json.dumps(tags), "BillingCurrency": shapes.get("currency", "USD")}
+            out.writerow(["NULL" if value is None else value for value in own.values()])
+
+
+def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
+    def told(row: Row) -> Any:
+        named = {f"{prefix}{key}": value for key, value in row["Tags"].items()}
+        if tags == "text":
+            return json.dumps(named)
+        return named if tags == "map" else [{"key": key, "value": value} for key, value in named.items()]
+
+    kinds = {"text": "VARCHAR", "map": "MAP(VARCHAR, VARCHAR)", "list": "STRUCT(key VARCHAR, value VARCHAR)[]"}
+    columns = {name: "TIMESTAMP" if "Period" in name else "VARCHAR" for name in rows[0]} | {"Tags": kinds[tags]}
+    with duckdb.connect() as db:
+        db.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
+        for row in rows:
+            at = {name: row[name].replace(tzinfo=None) for name in row if "Period" in name}
+            own = {**row, **at, "Tags": duckdb_map(told(row)) if tags == "map" else told(row)}
+            db.execute(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", list(own.values()))
+        db.execute(f"COPY t TO '{path.with_suffix('.parquet')}' (FORMAT parquet)")
+
+
+def duckdb_map(values: dict[str, str]) -> dict[str, list[str]]:
+    """A map as DuckDB takes one of Python."""
+    return {"key": list(values), "value": list(values.values())}
+
+
+def _snake(name: str) -> str:
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+Writer = Callable[[Sequence[Row], Path], None]
+DIALECTS: dict[str, Writer] = {
+    "CSV": lambda rows, path: _csv(rows, path, str, ""),
+    "CSV in small letters": lambda rows, path: _csv(rows, path, str.lower, ""),
+    "CSV with underscores": lambda rows, path: _csv(rows, path, _snake, ""),
+    "AWS's prefix of tags": lambda rows, path: _csv(rows, path, str, "user:"),
+    "the prefix of AWS's older export": lambda rows, path: _csv(rows, path, str, "resourceTags/user:"),
+    "times without seconds": lambda rows, path: _csv(rows, path, str, "", time="%Y-%m-%dT%H:%MZ"),
+    "a currency in small letters": lambda rows, path: _csv(rows, path, str, "", currency="usd"),
+    "Parquet with a map": lambda rows, path: _parquet(rows, path, "map", ""),
+    "Parquet with a list": lambda rows, path: _parquet(rows, path, "list", "user:"),
+    "Parquet with text": lambda rows, path: _parquet(rows, path, "text", ""),
+}
+
+
+def _bill(folder: Path, cluster: str) -> Bill:
+    rules = Rules(cluster, BillScope(tags={"eks:cluster-name": "{cluster}"}))
+    return FocusBills(str(folder / "*"), rules).read(START, END)
+
+
+def _sums(bill: Bill) -> dict[tuple[Any, ...], Decimal]:
+    sums: dict[tuple[Any, ...], Decimal] = defaultdict(Decimal)
+    for row in bill.days:
+        sums[row.day, row.team, row.resource] += row.usd
+    return dict(sums)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_ten_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
+    """Written again, with tags back-filled, a refund or a late line, for two clusters: to the cent by day and node."""
+    stays, second = SCENARIOS[scenario]
+    DIALECTS[dialect](FIRST, tmp_path / "bill-2026-11-08")
+    if second:
+        DIALECTS[dialect](second, tmp_path / "bill-2026-11-09")
+    for cluster in CLUSTERS:
+        worked: dict[tuple[Any, ...], Decimal] = defaultdict(Decimal)
+        for row in [*stays, *second]:
+            if row["Tags"]["eks:cluster-name"] == cluster:
+                worked[row["ChargePeriodStart"].date(), "nlp", row["ResourceId"]] += Decimal(row["BilledCost"])
+        assert _sums(_bill(tmp_path, cluster)) == {key: usd.quantize(CENT) for key, usd in worked.items()}
+
+
+@pytest.mark.parametrize("tags", ["map", "list", "text"])
+def test_a_csv_beside_parquet_is_one_bill(tmp_path: Path, tags: str) -> None:
+    """Two parts of one export, each in its own format."""
+    _parquet(FIRST[:7], tmp_path / "bill-1", tags, "")
+    _csv(FIRST[7:], tmp_path / "bill-2", _snake, "user:")
+    found = sum((sum(_sums(_bill(tmp_path, cluster)).values()) for cluster in CLUSTERS), Decimal(0))
+    assert found == sum((Decimal(row["BilledCost"]) for row in FIRST), Decimal(0))
