@@ -36,6 +36,12 @@ class CostFrom(msgspec.Struct, frozen=True, kw_only=True):
     day: date
 
 
+class SeenBill(msgspec.Struct, frozen=True, kw_only=True):
+    """A word for what lay where a bill is when it was read."""
+
+    version: str
+
+
 class LifePart(Part[Life], frozen=True, kw_only=True):
     """Lives of instances that stopped, by instance."""
 
@@ -71,6 +77,9 @@ COST_FROM = Table("cost-from", Format(CostFrom))
 
 BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""
+
+BILL_SEEN = Table("bill-seen", Format(SeenBill), 2 * DAY_S)
+"""``<cluster>``: its bill as it was read last: the same is not read again."""
 
 PAID_IDLE = Table("paid-idle", Format(UnusedMonth), 800 * DAY_S)
 """``<cluster>/<yyyy-mm>``: what was paid for and ran nowhere."""

@@ -19,8 +19,8 @@ DAY_S = 24 * HOUR
 BILL_READ = Table("bill-read", MARK, HOUR)
 """``<cluster>``: its bill was read lately. One that could not be read is tried again sooner."""
 
-BILL_SEEN = Table("bill-seen", MARK, 2 * DAY_S)
-"""``<cluster>``: what lay where its bill is when it was read: the same is not read again."""
+BILL_READING = Table("bill-reading", MARK, 600.0)
+"""``<cluster>``: its bill is being read. A read that outlives its function is tried again once this is gone."""
 
 CHAT = Table("chat", MARK)
 """``<chat id>``: where Telegram says a chat has moved."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pilotlight.adapters.bills.exports import Files, local_files, version
-from pilotlight.adapters.bills.focus_query import NAMES, VERSION, query, quote_column, superseded_days
+from pilotlight.adapters.bills.focus_query import NAMES, VERSION, query, quote_name, superseded_days
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.errors import BadInput
@@ -126,11 +126,11 @@ def _view(
     asked = []
     for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
         own = NAMES.get(column.replace("_", "").lower(), column)
-        value = quote_column(column)
+        value = quote_name(column)
         if own == "Tags" and as_text and (kind.startswith("MAP") or kind.endswith("[]")):
             value = f"map_from_entries({value})" if kind.endswith("[]") else value
             value = f"CAST(to_json({value}) AS VARCHAR)"
-        asked.append(f"{value} AS {quote_column(own)}")
+        asked.append(f"{value} AS {quote_name(own)}")
     rows.project(", ".join(asked)).create_view(name)
 
 

@@ -125,7 +125,7 @@ def _moment(columns: Columns, name: str) -> str:
 
 def _tag(columns: Columns, keys: Sequence[str]) -> str:
     """The first of some tags that a row has, however its tags are written; or NULL."""
-    flat = [f"CAST({quote_column(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
+    flat = [f"CAST({quote_name(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
     kind = columns.get("Tags", "")
     names = [_quoted(f"{prefix}{key}") for key in keys for prefix in _PREFIXES]
     if kind.startswith("MAP"):
@@ -137,7 +137,7 @@ def _tag(columns: Columns, keys: Sequence[str]) -> str:
     return f"COALESCE({', '.join(flat)})" if flat else "NULL"
 
 
-def quote_column(name: str) -> str:
+def quote_name(name: str) -> str:
     """A column's name in a query."""
     return '"' + name.replace('"', '""') + '"'
 

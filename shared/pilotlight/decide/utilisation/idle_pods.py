@@ -33,9 +33,9 @@ class Silence(NamedTuple):
     @property
     def chance(self) -> float:
         """That a pod so silent is active again in the hours ahead."""
-        return self.chance_among(UNKNOWN)
+        return self.chance_given(UNKNOWN)
 
-    def chance_among(self, usual: float) -> float:
+    def chance_given(self, usual: float) -> float:
         """The same for one of a group of which a share ``usual`` came back."""
         return (self.back + usual * WEIGHT) / (self.windows + WEIGHT)
 
@@ -62,11 +62,11 @@ def idle_pods(
         pasts = _Pasts(series, silent_s, telemetry.step_s, under)
         for one in series:
             quiet_s = silence(one.activity, under) * telemetry.step_s
-            seen = pasts.longest(quiet_s, ENOUGH)
+            seen = pasts.seen_enough(quiet_s, ENOUGH)
             if seen is None or seen.chance > MOST_BACK:
                 continue
-            own = _Pasts([one], silent_s, telemetry.step_s, under).longest(quiet_s, 1) or Silence(0, 0)
-            if own.chance_among(seen.back / seen.windows) <= MOST_BACK:
+            own = _Pasts([one], silent_s, telemetry.step_s, under).seen_enough(quiet_s, 1) or Silence(0, 0)
+            if own.chance_given(seen.back / seen.windows) <= MOST_BACK:
                 found.append(IdlePod(one.pod, one.device, quiet_s, seen, own))
     return found
 
@@ -78,7 +78,7 @@ class _Pasts:
         self._series, self._silent_s, self._step_s, self._under = series, silent_s, step_s, under
         self._known: dict[int, Silence] = {}
 
-    def longest(self, quiet_s: Seconds, enough: int) -> Silence | None:
+    def seen_enough(self, quiet_s: Seconds, enough: int) -> Silence | None:
         """What became of the longest silence, up to one, that was seen so often."""
         for n in reversed(LENGTHS):
             if n * self._silent_s > quiet_s:

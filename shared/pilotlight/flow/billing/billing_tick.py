@@ -32,14 +32,12 @@ from pilotlight.flow.deps import Answer, Deps, HasBudgets
 from pilotlight.ports.clouds import Bills, ListedBills
 from pilotlight.ports.cluster import StoppableQueues
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.marks import BILL_READ, BILL_SEEN, NOTICED, Mark
+from pilotlight.state_schema.billing_records import BILL_SEEN, SeenBill
+from pilotlight.state_schema.marks import BILL_READ, BILL_READING, NOTICED, Mark
 from pilotlight.units import HOUR, cents, count_of
 
 READ_AGAIN_S = 600.0
 """After a bill could not be read it is read again in so long."""
-
-UNDER_WAY = "under way"
-"""The note of a bill's mark while it is read."""
 
 LOOK_BACK = timedelta(days=35)
 """Late corrections of a bill are taken in for so long: a month and its closing."""
@@ -138,36 +136,34 @@ def _import_bill(deps: Deps, bills: Bills, now: datetime, *, asked: bool = False
 
     The mark is written before: a read that outlives its function is tried again in ten minutes, not at every tick.
     """
-    mark = BILL_READ.get(deps.state, deps.name)
-    if mark is not None and not (asked and mark.value.note != UNDER_WAY):
-        return ("the bill is being read",)
-    version = mark.version if mark else ABSENT
     try:
-        BILL_READ.put(deps.state, deps.name, Mark(note=UNDER_WAY), if_version=version, ttl_s=READ_AGAIN_S)
+        BILL_READING.put(deps.state, deps.name, Mark(), if_version=ABSENT)
     except Conflict:
         return ("the bill is being read",)
-    return (_read_marked(deps, bills, now, asked=asked),)
+    said = _read_marked(deps, bills, now, asked=asked)
+    BILL_READING.delete(deps.state, deps.name)
+    return (said,)
 
 
 def _read_marked(deps: Deps, bills: Bills, now: datetime, *, asked: bool) -> str:
     seen = BILL_SEEN.get(deps.state, deps.name)
     try:
         listed = bills.version() if isinstance(bills, ListedBills) else ""
-        same = bool(listed) and seen is not None and seen.value.note == listed
+        same = bool(listed) and seen is not None and seen.value.version == listed
         read = None if same else bills.read(_bill_start(now), now)
     except PilotlightError as error:
         if asked:
-            BILL_READ.delete(deps.state, deps.name)
+            BILL_READING.delete(deps.state, deps.name)
             raise
         tell_once(deps, _alert(deps, "bill-unread", "the bill could not be read", str(error), now), DAILY_S)
         BILL_READ.put(deps.state, deps.name, Mark(note=str(error)), ttl_s=READ_AGAIN_S)
         return f"the bill could not be read: {error}"
     if read is None:
-        BILL_READ.put(deps.state, deps.name, Mark(note=listed))
+        BILL_READ.put(deps.state, deps.name, Mark())
         return "the bill is as it was read"
     said = _take_in(deps, read, now)
     if listed:
-        BILL_SEEN.put(deps.state, deps.name, Mark(note=listed))
+        BILL_SEEN.put(deps.state, deps.name, SeenBill(version=listed))
     return said
 
 
