@@ -25,6 +25,7 @@ LEFT_OUT = {
     "make tf": "asks Terraform's registry",
     "make setup": "this checkout's .venv stands in",
     "helm push": "publishes",
+    "gh release": "publishes",
     "cosign": "signs",
 }
 """Beginnings of commands that are not run, and why."""

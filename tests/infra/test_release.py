@@ -1,13 +1,16 @@
 """Workflows that GitHub takes, of what is in this repository; the release, and a bill of what the image holds."""
 
+import io
 import json
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import terraform_archive
 import yaml
 from helm import CHART, PYTHON, ROOT, needs_helm
 
@@ -44,9 +47,11 @@ def test_a_job_may_do_what_it_does_and_no_more() -> None:
         "wheel": {"contents": "read", "id-token": "write"},
         "image": signs,
         "chart": signs,
+        "modules": {"contents": "write", "id-token": "write"},
     }
     assert {name: job["needs"] for name, job in jobs().items() if "needs" in job} == {
         "wheel": ["check", "terraform"], "image": ["check", "terraform"], "chart": "image",
+        "modules": ["check", "terraform"],
     }  # fmt: skip
 
 
@@ -115,6 +120,19 @@ def test_the_image_is_built_anew_each_week() -> None:
     assert job["permissions"] == jobs()["image"]["permissions"]
     [build] = [step["with"] for step in job["steps"] if "build-push" in step.get("uses", "")]
     assert (build["pull"], build["no-cache"]) == (True, True)
+
+
+def test_the_modules_are_one_archive(tmp_path: Path) -> None:
+    """It is the same twice, and every module that a module of it names is in it; tests are not."""
+    assert terraform_archive.archive() == terraform_archive.archive()
+    with tarfile.open(fileobj=io.BytesIO(terraform_archive.archive())) as tar:
+        tar.extractall(tmp_path, filter="data")
+    found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {"LICENSE", "google/functions.tf", "aws/functions.tf", "modules/settings/main.tf"} <= found
+    assert not [path for path in found if "tests/" in path or ".terraform/" in path or path.endswith(".tfstate")]
+    for path in tmp_path.rglob("*.tf"):
+        for source in re.findall(r'^\s*source\s*=\s*"(\.[^"]*)"', path.read_text(), re.M):
+            assert [*(path.parent / source).glob("*.tf")], f"{path}: {source}"
 
 
 def test_steps_of_a_release_run_in_a_fresh_clone() -> None:

@@ -130,7 +130,8 @@ def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> An
 
 def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:
     if known.found.is_over or dry_run:
-        why = f"known since {known.found.received_at:%H:%M:%S}: {known.found.outcome or 'goes on'}"
+        stands = known.found.outcome.replace("unknown", "no node is known by this instance") or "goes on"
+        why = f"heard before, at {known.found.received_at:%H:%M:%S}: {stands}"
         return Answer(decision=known.found.decision, did=(), why=why)
     return _advance(deps, known, deps.observe())
 

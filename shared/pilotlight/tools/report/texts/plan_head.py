@@ -121,7 +121,8 @@ def _waits(plan: Plan) -> Iterator[str]:
 def _to_mend(plan: Plan) -> Iterator[str]:
     groups = [group for group in plan.pods if group.verdict == "finding"]
     if pods := sum(map(_size, groups)):
-        yield f"{count_of(pods, 'pod')} that no node would help ({names(group.pods[0] for group in groups)})"
+        named = names((group.pods[0] for group in groups), pods - len(groups))
+        yield f"{count_of(pods, 'pod')} that no node would help ({named})"
     if others := list(other_findings(plan)):
         yield f"{count_of(len(others), 'finding')} ({names(finding.subject for finding in others)})"
     if claims := [finding for finding in plan.findings if finding.code == CLAIM_REFUSED]:
