@@ -50,11 +50,28 @@ def send(
     Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
     """
     name = "stdin" if str(file) == "-" else str(file)
-    body, headers = _unpacked(sys.stdin.buffer.read() if name == "stdin" else read(name))
-    function = _function_of(name, body, headers)
+    body, headers = _unpacked(sys.stdin.buffer.read() if str(file) == "-" else read(str(file)))
+    try:
+        function = function_of(body, headers)
+    except BadEvent as error:
+        raise BadInput(f"{name}: {error}") from None
     if function is None:
         typer.echo("no function has anything to do for this event")
         return
+    answer = _answer(function, body, headers, url, dry_run, policy)
+    if as_json:
+        typer.echo(json.dumps(answer.body, indent=2))
+    else:
+        for line in _lines(function, answer.body):
+            typer.echo(line)
+    if "rejected" in answer.body:
+        raise BadInput(f"{name}: {answer.body['rejected']}")
+    if answer.status != 200:
+        raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
+
+
+def _answer(function: Function, body: bytes, headers: dict[str, str], url: str, dry_run: bool, policy: str) -> Response:
+    """The answer of functions that listen, or of the flow in this process."""
     found = serve_beside(deployed_settings())
     there = url or (found.url if found else DEFAULT_URL)
     if policy and (url or (found and not dry_run)):
@@ -62,19 +79,7 @@ def send(
     served = _served(there, function, body, headers, dry_run) if url or not (dry_run or policy) else None
     if served is None and url:
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
-    answer = served or _in_process(function, body, headers, dry_run, policy)
-    typer.echo(json.dumps(answer.body, indent=2) if as_json else "\n".join(_lines(function, answer.body)))
-    if "rejected" in answer.body:
-        raise BadInput(f"{name}: {answer.body['rejected']}")
-    if answer.status != 200:
-        raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
-
-
-def _function_of(name: str, body: bytes, headers: dict[str, str]) -> Function | None:
-    try:
-        return function_of(body, headers)
-    except BadEvent as error:
-        raise BadInput(f"{name}: {error}") from None
+    return served or _in_process(function, body, headers, dry_run, policy)
 
 
 def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
