@@ -23,6 +23,14 @@ TOLD = 1000
 """How many Events are kept."""
 
 
+def _around(pending: Sequence[PodDemand], there: Sequence[WorldNode]) -> dict[str, dict[str, int]]:
+    """Pods that each rule of waiting pods counts in each domain, and of one that minds homes at each home."""
+    rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
+    around = {key: count_by_domain(rule, there) for key, rule in rules.items()}
+    minding, kept = [rule for rule in rules.values() if rule.minds_homes], [n for n in there if n.home]
+    return around | {rule.key_at(n.id): count_by_domain(rule, [n], [n.home]) for rule in minding for n in kept}
+
+
 class WorldCluster:
     """Cluster of the world, as an API server would show it. An instance that still boots is no node yet."""
 
@@ -36,10 +44,7 @@ class WorldCluster:
             pending = tuple(d for job in self._world.pending.values() for d in job.demands)
             there = [n for n in self._world.nodes.values() if n.joined]
             nodes = tuple(self._value(n) for n in there)
-            rules = {rule.key: rule for pod in pending if pod.shape.near for rule in pod.shape.near.rules}
-            around = {key: count_by_domain(rule, there) for key, rule in rules.items()}
-            minding, kept = [rule for rule in rules.values() if rule.minds_homes], [n for n in there if n.home]
-            around |= {rule.key_at(n.id): count_by_domain(rule, [n], [n.home]) for rule in minding for n in kept}
+            around = _around(pending, there)
             refused = list(self._refused())
             findings = tuple(refusals(refused)) if refused else ()
         return ClusterView(pending=pending, nodes=nodes, around=around, findings=findings)
