@@ -23,7 +23,7 @@ NAMES = ("ada-0", "bob-0")
 
 
 class Site(Stage):
-    """Notebooks that work for five minutes and then hold a GPU each, three hours later."""
+    """Notebooks that work for five minutes and then hold a GPU each, sixteen hours later."""
 
     def __init__(self, names: tuple[str, ...] = NAMES, pools: dict[str, PoolPolicy] | None = None) -> None:
         either = ClassPolicy(gpu_models="any", capacity_types=("on-demand", "spot"))
@@ -36,7 +36,7 @@ class Site(Stage):
             job.busy_s = 300.0
         for pod in pods:
             self.event(pod)
-        self.wait(3 * HOUR)
+        self.wait(16 * HOUR)
 
     def bill(self) -> list[str]:
         """What one billing tick says of it."""
@@ -52,12 +52,12 @@ def test_waste_is_told_by_owner_and_dollars_with_its_evidence() -> None:
     """Two notebooks of $1 each that did nothing for hours."""
     site = Site()
     lines = site.bill()
-    evidence = r"1 of 1 GPUs, $1.00/h: 1 idle for 2.9 h or more (of 0 such silences 0 ended within 4 h)"
+    evidence = r"1 of 1 GPUs, $1.00/h: 1 idle for 15.8 h or more (of 2 such silences 0 ended within 4 h)"
     assert lines == [f"waste: ml/{owner}: {evidence}" for owner in ("ada", "bob")]
     [alert] = site.told
     assert alert.what == "2 GPUs of 2 owners are held and not used: $2.00/h"
     assert alert.why == f"by the world's activity: ml/ada: {evidence} | ml/bob: {evidence}"
-    assert (alert.usd_per_hour, alert.severity, alert.fingerprint) == ("2.00", "info", "waste/2026-11-20")
+    assert (alert.usd_per_hour, alert.severity, alert.fingerprint) == ("2.00", "info", "waste/2026-11-21")
 
 
 def test_it_is_told_once_a_day_however_often_the_tick_comes() -> None:
@@ -67,14 +67,14 @@ def test_it_is_told_once_a_day_however_often_the_tick_comes() -> None:
         site.bill()
         site.wait(4 * HOUR)
     assert len(site.told) == 1
-    site.wait(6 * HOUR)
+    site.wait(10 * HOUR)
     site.bill()
-    assert [alert.fingerprint for alert in site.told] == ["waste/2026-11-20", "waste/2026-11-21"]
+    assert [alert.fingerprint for alert in site.told] == ["waste/2026-11-21", "waste/2026-11-22"]
     again = Site()
-    for name in ("waste-looked", "waste/2026-11-20"):
+    for name in ("waste-looked", "waste/2026-11-21"):
         again.bill()
         NOTICED.delete(again.deps.state, f"c/{name}")
-    assert {alert.fingerprint for alert in again.told} == {"waste/2026-11-20"}
+    assert {alert.fingerprint for alert in again.told} == {"waste/2026-11-21"}
 
 
 def test_less_than_a_dollar_is_said_and_nobody_is_bothered() -> None:
