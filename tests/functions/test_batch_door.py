@@ -12,6 +12,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.doorway.batch import ENOUGH_S, take
+from pilotlight.doorway.functions import Request
 from pilotlight.errors import Failed, Unavailable
 from pilotlight.facts.messages import DeadLetter, Tick
 from pilotlight.ports.state import Stored
@@ -144,3 +145,14 @@ def test_one_event_by_itself_is_answered_or_raises(door: Door) -> None:
     door.state.down = frozenset({"lease"})
     with pytest.raises(Failed, match="store down"):
         take(door.app, "capacity_reconcile", event, lambda: 60.0)
+
+
+def test_a_tick_waits_for_joining_nodes_only_on_a_clock_that_runs(door: Door) -> None:
+    """With none of its time to spare it does not, nor where the clock is led by hand."""
+    running = App(Settings(state="memory:", outbox="memory:"))
+    asked = [(running, 58.0), (running, 0.0), (door.app, 58.0)]
+    requests = [
+        Request(house=house, function="capacity_reconcile", body=b"", headers={}, dryrun=False, watch_s=spare_s)
+        for house, spare_s in asked
+    ]
+    assert [request.watches for request in requests] == [True, False, False]

@@ -51,6 +51,11 @@ class House(Protocol):
         ...
 
     @property
+    def speed(self) -> float:
+        """Seconds of the clock in one of the wall's; 0 where it is led by hand."""
+        ...
+
+    @property
     def late(self) -> Deps:
         """The one cluster's ports and policy, opened as they are used; of many, only ``for_cluster`` has them."""
         ...
@@ -102,6 +107,11 @@ class Request:
     suspects: "Suspects | None" = None
 
     @property
+    def watches(self) -> bool:
+        """True where it may wait, on a clock that nobody leads by hand."""
+        return self.watch_s > 0 and self.house.speed > 0
+
+    @property
     def deps(self) -> Deps:
         """The ports and policy of the one cluster it is about, with what is set apart of it."""
         return self.house.late if self.suspects is None else self.suspects.deps(self.house.late)
@@ -147,7 +157,7 @@ def run(request: Request, message: Message) -> Answer:
             from pilotlight.flow.reconcile import reconcile
 
             answer = reconcile(request.deps, message, dry_run=request.dryrun)
-            if request.dryrun or request.watch_s <= 0 or not request.deps.policy.homed:
+            if request.dryrun or not request.watches or not request.deps.policy.homed:
                 return answer
             from pilotlight.flow.homes_watch import watch
 
