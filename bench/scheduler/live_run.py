@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
+from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from pilotlight.codec.events import encode
 from pilotlight.codec.kubernetes.nodes.nodes import NOT_READY
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings
+from pilotlight.doorway import receive
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.place.homes import BIRTH_TAINT
@@ -205,7 +207,7 @@ class Live:
         while not self.over.is_set():
             due = time.monotonic() + tick_s
             body = encode(Tick(cluster=self.mark, what="reconcile", identity=f"t{n}"), id=f"t{n}")
-            answer = app.receive("capacity_reconcile", body, {})
+            answer = receive(app, "capacity_reconcile", body, {}, spare_s=inf)
             if answer.status >= HTTPStatus.BAD_REQUEST:
                 self.errors.append(str(answer.body))
             n += 1

@@ -7,16 +7,23 @@ from typing import Any
 
 import msgspec
 import pytest
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
+from pilotlight.doorway import receive
 from pilotlight.doorway.batch import ENOUGH_S, take
-from pilotlight.doorway.functions import Request
 from pilotlight.errors import Failed, Unavailable
 from pilotlight.facts.messages import DeadLetter, Tick
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.flow import homes_watch
+from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports.state import Stored
 from pilotlight.settings import Settings
+from pilotlight.tools.serve.tick_schedule import tick_if_due
 from pilotlight.wiring import App
 from pilotlight.world.world_clock import VirtualClock
 
@@ -147,12 +154,50 @@ def test_one_event_by_itself_is_answered_or_raises(door: Door) -> None:
         take(door.app, "capacity_reconcile", event, lambda: 60.0)
 
 
-def test_a_tick_waits_for_joining_nodes_only_on_a_clock_that_runs(door: Door) -> None:
-    """With none of its time to spare it does not, nor where the clock is led by hand."""
-    running = App(Settings(state="memory:", outbox="memory:"))
-    asked = [(running, 58.0), (running, 0.0), (door.app, 58.0)]
-    requests = [
-        Request(house=house, function="capacity_reconcile", body=b"", headers={}, dryrun=False, watch_s=spare_s)
-        for house, spare_s in asked
-    ]
-    assert [request.watches for request in requests] == [True, False, False]
+WAITS = {
+    "a tick with time to spare": ((TICK,), 30.0, {}, [30.0]),
+    "more time than until the next tick": ((TICK,), 1e9, {}, [58.0]),
+    "no time to spare": ((TICK,), 0.0, {}, []),
+    "two ticks in a body": ((TICK, {**TICK, "cluster": "other"}), 30.0, {}, []),
+    "somebody waits for the answer": ((TICK,), 30.0, {"X-Pilotlight-At-Once": "true"}, []),
+    "a dry run": ((TICK,), 30.0, {"x-pilotlight-dryrun": "true"}, []),
+}
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that ticks were to wait for nodes."""
+    found = list[float]()
+
+    def watch(deps: Deps, tick: Tick, answer: Answer, for_s: float) -> Answer:
+        found.append(for_s)
+        return answer
+
+    monkeypatch.setattr(homes_watch, "watch", watch)
+    return found
+
+
+def homed() -> App:
+    """A deployment whose pool keeps its nodes for pods, on a clock that stands still."""
+    policy = Policy(version=1, pools={"t4": PoolPolicy(instance_type="g4dn.xlarge", taints=(BIRTH_TAINT,))})
+    clock = VirtualClock(NOW)
+    return App(Settings(), state=MemoryState(clock), outbox=MemoryOutbox(), clock=clock, policy=policy)
+
+
+@pytest.mark.parametrize(("ticks", "spare_s", "headers", "waits"), WAITS.values(), ids=WAITS)
+def test_a_tick_waits_for_joining_nodes_where_nobody_waits_for_it(
+    ticks: tuple[Any, ...], spare_s: float, headers: Mapping[str, str], waits: list[float], watched: list[float]
+) -> None:
+    """For as long as there is time, at most until the next tick; of several none does."""
+    body = json.dumps(list(ticks) if len(ticks) > 1 else ticks[0]).encode()
+    receive(homed(), "capacity_reconcile", body, headers, spare_s=spare_s)
+    assert watched == waits
+
+
+def test_ticks_of_schedules_wait_and_those_of_commands_do_not(watched: list[float]) -> None:
+    """One posted to the function, and one of serve's own; a command in its own process is answered at once."""
+    house, body = homed(), json.dumps(TICK).encode()
+    house.respond("capacity_reconcile", Request(EnvironBuilder(method="POST", data=body).get_environ()))
+    assert tick_if_due(house, 60)
+    house.receive("capacity_reconcile", body, {})
+    assert watched == [58.0, 58.0]

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 
 import msgspec
 
@@ -39,6 +38,9 @@ from pilotlight.units import Seconds
 
 NOT_SET_UP = "not set up: "
 
+AT_ONCE = "x-pilotlight-at-once"
+"""The header of a person's request: its tick waits for no node, as somebody waits for the answer."""
+
 NOT_PODS = "Kueue's Workloads are for kueue_admission; until they are sent there, the next tick looks at this one"
 """A source of all Events sends them to pod_pending, too: no mistake that a dead letter should tell of."""
 
@@ -58,9 +60,10 @@ def receive(
     headers: Mapping[str, str],
     *,
     dryrun: bool = False,
-    spare_s: Seconds = inf,
+    spare_s: Seconds = 0.0,
 ) -> Response:
-    """Answer one request to a function. Never raises. ``spare_s``: so long its answer may wait for what joins.
+    """Answer one request to a function. Never raises. ``spare_s``: so long a schedule's tick may wait for nodes that
+    join: nobody waits for its answer.
 
     ``dryrun`` decides and answers, and changes nothing, not even the state. The header
     ``x-pilotlight-dryrun: true`` and ``dryrun`` on the event ask for it too.
@@ -79,7 +82,7 @@ def receive(
         deliveries = _read(request)
     except Reject as error:
         return refuse(request, error)
-    if len(deliveries) == 1:
+    if len(deliveries) == 1 and AT_ONCE not in known:
         request = replace(request, watch_s=min(spare_s, house.settings.watch_s))
     answers = list(_each(request, deliveries))
     if len(answers) == 1:

@@ -51,11 +51,6 @@ class House(Protocol):
         ...
 
     @property
-    def speed(self) -> float:
-        """Seconds of the clock in one of the wall's; 0 where it is led by hand."""
-        ...
-
-    @property
     def late(self) -> Deps:
         """The one cluster's ports and policy, opened as they are used; of many, only ``for_cluster`` has them."""
         ...
@@ -95,7 +90,7 @@ class House(Protocol):
 class Request:
     """One request to a function: its body and headers, and the deployment that it came to.
 
-    ``watch_s``: so long a tick may wait for nodes that join; 0 where others wait for its answer.
+    ``watch_s``: so long a tick may wait for nodes that join; 0 where somebody waits for its answer.
     """
 
     house: House
@@ -105,11 +100,6 @@ class Request:
     dryrun: bool
     watch_s: Seconds = 0.0
     suspects: "Suspects | None" = None
-
-    @property
-    def watches(self) -> bool:
-        """True where it may wait, on a clock that nobody leads by hand."""
-        return self.watch_s > 0 and self.house.speed > 0
 
     @property
     def deps(self) -> Deps:
@@ -156,12 +146,13 @@ def run(request: Request, message: Message) -> Answer:
         case "capacity_reconcile", Tick(what="reconcile"):
             from pilotlight.flow.reconcile import reconcile
 
+            ran = request.house.clock.stopwatch()
             answer = reconcile(request.deps, message, dry_run=request.dryrun)
-            if request.dryrun or not request.watches or not request.deps.policy.homed:
+            if request.dryrun or request.watch_s <= 0 or not request.deps.policy.homed:
                 return answer
             from pilotlight.flow.homes_watch import watch
 
-            return watch(request.deps, message, answer, request.watch_s)
+            return watch(request.deps, message, answer, request.watch_s - ran())
         case "spot_interruption", InterruptionNotice():
             from pilotlight.flow.interruption.interrupt import interrupt
 

@@ -1,6 +1,7 @@
 """A function's HTTP: which requests it takes at all, and how much of a body is read."""
 
 from io import BytesIO
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,7 +38,7 @@ def respond(house: House, function: Function, request: "Request") -> Answered:
         unread(request)
         return _refused(*LATE)
     dryrun = request.args.get("dryrun") in YES
-    return receive(house, function, body, dict(request.headers), dryrun=dryrun).http()
+    return receive(house, function, body, dict(request.headers), dryrun=dryrun, spare_s=inf).http()
 
 
 def _refused(status: int, why: str, allow: str = "") -> Answered:

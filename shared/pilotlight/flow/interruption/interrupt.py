@@ -37,6 +37,10 @@ STAYS = {
 """Actions after which an instance is still there, and what is said of them."""
 
 
+STANDS = {"": "goes on", "unknown": "no node is known by this instance"}
+"""How an interruption that is heard again stands, by its outcome; others are said as they are."""
+
+
 def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
     """Answer one notice now; what is left is kept for the next look. A second notice decides nothing anew.
 
@@ -130,7 +134,7 @@ def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> An
 
 def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:
     if known.found.is_over or dry_run:
-        stands = known.found.outcome.replace("unknown", "no node is known by this instance") or "goes on"
+        stands = STANDS.get(known.found.outcome, known.found.outcome)
         why = f"heard before, at {known.found.received_at:%H:%M:%S}: {stands}"
         return Answer(decision=known.found.decision, did=(), why=why)
     return _advance(deps, known, deps.observe())

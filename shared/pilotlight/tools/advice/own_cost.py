@@ -9,6 +9,7 @@ from pilotlight.units import shorten_figure
 DAYS = Decimal("30.4375")
 """Days of a month: a year of 365.25 days by twelve."""
 HOURS = DAYS * 24
+MINUTES = HOURS * 60
 KIB_PER_GIB = Decimal(2**20)
 TICKS_PER_DAY = 2 * 24 * 60
 """Of one cluster: two a minute, one of them to count money (infra/terraform/modules/plan)."""
@@ -49,9 +50,6 @@ class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
     paid: Decimal
     usd: Decimal
     source: str
-
-
-MINUTES = HOURS * 60
 
 
 def own_cost(

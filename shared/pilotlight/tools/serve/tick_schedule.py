@@ -5,9 +5,10 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
-from pilotlight.doorway import Function
+from pilotlight.doorway import Function, receive
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.marks import TICK, Mark
@@ -100,7 +101,7 @@ def _tick(app: "App", what: Ticked) -> None:
     now = app.clock.now()
     identity = f"serve-{what}-{now:%Y%m%dT%H%M%S}"
     body = encode(Tick(cluster=app.deps.name, what=what, identity=identity, at=now), id=identity)
-    app.receive(TICKED[what], body, {})
+    receive(app, TICKED[what], body, {}, spare_s=inf)
 
 
 def _drain(app: "App") -> None:

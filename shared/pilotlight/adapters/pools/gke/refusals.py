@@ -31,6 +31,7 @@ RESERVED = ("No available resources in specified reservations", "does not have a
 RATE = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"))
 AT_WORK = frozenset(("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress"))
 THROTTLED_S = 10.0
+RIGHTS = "give its account the role of docs/guides/gke.md"
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -69,15 +70,16 @@ def error_of(what: str, found: Problems) -> PilotlightError:
     first = found.errors[0]
     code = (first.code or first.reason).upper()
     said = f"{what}: {first.code or first.reason} ({first.message[:200]})"
-    match reason_of(code, first.message):
+    return _not_launched(code, first.message, said, barred="PERMISSION" in code or "FORBIDDEN" in code)
+
+
+def _not_launched(code: str, message: str, said: str, *, barred: bool) -> PilotlightError:
+    match reason_of(code, message):
         case "no-capacity":
             return NoCapacity(said)
         case "quota":
             return QuotaExceeded(said)
-    return Forbidden(f"{said}; {RIGHTS}") if "PERMISSION" in code or "FORBIDDEN" in code else BadRequest(said)
-
-
-RIGHTS = "give its account the role of docs/guides/gke.md"
+    return Forbidden(f"{said}; {RIGHTS}") if barred else BadRequest(said)
 
 
 def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> PilotlightError:
@@ -92,12 +94,7 @@ def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> Pilotligh
         return lost(said)
     if status in (409, 412) or not AT_WORK.isdisjoint(codes):
         return Busy(said)
-    match reason_of(codes[0].upper(), told.message):
-        case "no-capacity":
-            return NoCapacity(said)
-        case "quota":
-            return QuotaExceeded(said)
-    return Forbidden(f"{said}; {RIGHTS}") if status in (401, 403) else BadRequest(said)
+    return _not_launched(codes[0].upper(), told.message, said, barred=status in (401, 403))
 
 
 def _told(body: bytes) -> _Told:

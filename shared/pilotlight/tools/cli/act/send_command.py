@@ -117,7 +117,7 @@ def _served(url: str, function: Function, body: bytes, headers: dict[str, str], 
         # 404: it serves a real cluster, whose pods are its own.
         if created.status >= 400 and created.status != 404:
             raise BadInput(f"the pod could not be created in the world: {created.body.get('error')}")
-    asked = {**headers, **({"x-pilotlight-dryrun": "true"} if dry_run else {})}
+    asked = {**headers, "x-pilotlight-at-once": "true", **({"x-pilotlight-dryrun": "true"} if dry_run else {})}
     return _settled(lambda: _post(url, f"/{function}", body, asked))
 
 

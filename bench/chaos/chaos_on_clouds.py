@@ -1,0 +1,60 @@
+"""The chaos harness with a cloud's adapter as its cloud: ``python bench/chaos/chaos_on_clouds.py gke --seeds 0..199``.
+
+``aws`` is the tests' stand-in over HTTP: every second seed grows groups by their size, the others launch at once; half
+of the former have warm pools that take nodes back, and one node of each pool is to stand by. ``gke`` is the tests'
+local project over HTTP, validated by Google's documents: groups take on what they are asked for, refuse it late, and
+try for ever. Prints what each seed broke, and the sum; exit code 1 where anything was.
+"""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("stand_ins", "stand_ins/gke", "world", "chaos")]
+
+from harness.asg_hazard import broken, on_asg  # noqa: E402
+from harness.gke_hazard import on_gke  # noqa: E402
+from harness.serial_run import run  # noqa: E402
+
+
+def opened(cloud: str, seed: int, patch: pytest.MonkeyPatch) -> Any:
+    """The clouds of a seed's deployments, while they are open."""
+    if cloud == "gke":
+        return on_gke(seed, patch=patch)
+    return on_asg(seed, at_once=seed % 2 == 0, stops=seed % 4 == 1, patch=patch)
+
+
+def main() -> None:
+    """Every seed in its turn."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cloud", choices=("aws", "gke"))
+    parser.add_argument("--seeds", default="0..199", help="A..B, both ends included")
+    parser.add_argument("--deliveries", type=int, default=16)
+    asked = parser.parse_args()
+    first, last = map(int, asked.seeds.split(".."))
+    logging.disable(logging.CRITICAL)
+    bad = launches = calls = off = 0
+    for seed in range(first, last + 1):
+        with pytest.MonkeyPatch.context() as patch, opened(asked.cloud, seed, patch) as clouds:
+            outcome = run(seed, asked.deliveries)
+        found = broken(outcome)
+        bad += bool(found)
+        launches += outcome.launches
+        calls += sum(len(cloud.changes()) for cloud in clouds)
+        off += sum(getattr(cloud, "called_off", 0) for cloud in clouds)
+        for line in found:
+            print(f"seed {seed}: {line}", flush=True)
+    print(
+        f"{last + 1 - first} seeds: {bad} broken, {launches} nodes launched, {off} called off, "
+        f"{asked.cloud} asked for {calls} changes"
+    )
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
