@@ -68,7 +68,6 @@ class Shell:
             (r"\bmake (?=[a-z])", f"make -s -o .venv/.installed PORT={self._serve} "),
             (r"pilotlight serve\b", f"pilotlight serve --port {self._serve}"),
             (r"pilotlight world\b", f"pilotlight world --port {self._world}"),
-            (r"pilotlight send (?!.*--dry-run)", f"pilotlight send --url http://127.0.0.1:{self._serve} "),
             (r"\b(localhost|127\.0\.0\.1):8080\b", rf"\1:{self._serve}"),
             (r"\b(localhost|127\.0\.0\.1):8090\b", rf"\1:{self._world}"),
         ):

@@ -19,7 +19,7 @@ from pilotlight.tools.cli.served import serve_beside
 from pilotlight.tools.cli.state_option import PolicyFile, is_there
 from pilotlight.units import Seconds
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+EXAMPLE_URL = "http://127.0.0.1:8080"
 
 AGAIN_S: Seconds = 0.5
 AGAIN_FOR_S: Seconds = 30.0
@@ -37,15 +37,15 @@ def send(
     file: Annotated[Path, typer.Argument(help="An event, as in events/samples/; - reads stdin.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and answer; change nothing.")] = False,
     url: Annotated[
-        str, typer.Option(help=f"Where functions listen; else the serve over this state, or {DEFAULT_URL}.")
+        str, typer.Option(help=f"Where functions listen, as {EXAMPLE_URL}; else the serve over this state.")
     ] = "",
     policy: PolicyFile = "",
     as_json: Annotated[bool, typer.Option("--json", help="The answer, as JSON.")] = False,
 ) -> None:
     """Send one event to the function that takes it. The pod it names is first created in the embedded world.
 
-    With no serve running, the flow runs in this process, on the same state and a fresh world. So does --dry-run,
-    which leaves a running serve alone unless --url names it.
+    With no serve over this state, the flow runs in this process, on the same state and a fresh world. So does
+    --dry-run, which leaves a running serve alone unless --url names it.
 
     Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
     """
@@ -73,10 +73,10 @@ def send(
 def _answer(function: Function, body: bytes, headers: dict[str, str], url: str, dry_run: bool, policy: str) -> Response:
     """The answer of functions that listen, or of the flow in this process."""
     found = serve_beside(deployed_settings())
-    there = url or (found.url if found else DEFAULT_URL)
-    if policy and (url or (found and not dry_run)):
+    there = url or (found.url if found and not dry_run else "")
+    if policy and there:
         raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")
-    served = _served(there, function, body, headers, dry_run) if url or not (dry_run or policy) else None
+    served = _served(there, function, body, headers, dry_run) if there else None
     if served is None and url:
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
     return served or _in_process(function, body, headers, dry_run, policy)
@@ -158,7 +158,7 @@ def _path(url: str) -> str:
             return where.path.rstrip("/")
     except ValueError:
         pass
-    raise BadInput(f"--url is {without_login(url)!r}: write it as {DEFAULT_URL}")
+    raise BadInput(f"--url is {without_login(url)!r}: write it as {EXAMPLE_URL}")
 
 
 def _object(text: bytes) -> dict[str, Any]:
