@@ -153,9 +153,9 @@ class Life(Live):
 
     def close(self, cloud: LiveCloud) -> None:
         """Take everything away."""
-        self.over.set()
         if self.asked.stall:
             os.kill(self.asked.stall, signal.SIGCONT)
+        self.end()
         with suppress(PilotlightError):
             self.api.ask("DELETE", self.space, NOTHING)
         cloud.close()

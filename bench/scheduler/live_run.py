@@ -125,6 +125,7 @@ class Live:
         self.last_bind_s = 0.0
         self.usable_s: dict[str, float] = {}
         self.events: SimpleQueue[bytes] = SimpleQueue()
+        self._workers: list[threading.Thread] = []
         self.errors: list[str] = []
         space = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": self.mark}}
         self.api.ask("POST", "/api/v1/namespaces", NOTHING, space, JSON)
@@ -196,9 +197,17 @@ class Live:
 
     def serve(self, app: App, tick_s: float) -> None:
         """Deliver ticks, and Events where they are, until it is over."""
-        threading.Thread(target=self._tick, args=(app, tick_s), daemon=True).start()
+        self._workers = [threading.Thread(target=self._tick, args=(app, tick_s), daemon=True)]
         for _ in range(DELIVERERS if self.one.events else 0):
-            threading.Thread(target=self._deliver, args=(app,), daemon=True).start()
+            self._workers.append(threading.Thread(target=self._deliver, args=(app,), daemon=True))
+        for worker in self._workers:
+            worker.start()
+
+    def end(self) -> None:
+        """No tick and no delivery goes on; one that waits for nodes would act on the pods of the next run."""
+        self.over.set()
+        for worker in self._workers:
+            worker.join()
 
     def _tick(self, app: App, tick_s: float) -> None:
         n = 0
@@ -250,10 +259,9 @@ def run(site: Site, one: Figures, pods: Sequence[Object], *, tick_s: float, arri
                 live.make(pods, arriving_s)
             live.all_bound.wait(WAITED_S)
             _measure(one, live, cloud, begun)
-            live.over.set()
         one.writes = dict(sorted(calls.items()))
     finally:
-        live.over.set()
+        live.end()
         eventually(lambda: api.ask("DELETE", live.space, NOTHING))
         cloud.close()
         api.ask("DELETE", f"/api/v1/namespaces/{live.mark}", NOTHING)
