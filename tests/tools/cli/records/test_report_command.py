@@ -59,6 +59,17 @@ def test_the_table_adds_up_and_is_held_against_the_bill() -> None:
     assert "billed $20.00 for 1 whole day on which the meter counted $18.02: $1.98 is unexplained" in shown
 
 
+def test_with_nothing_set_up_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cluster, a serve and a record it names the next command, and no table of zeros."""
+    assert run(*OCTOBER).stdout.startswith("cluster local; state ")
+    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "fresh"))
+    for words in ((), ("--by", "team"), ("--json",)):
+        with pytest.raises(BadInput, match=r"nothing is set up here: .*; next: pilotlight plan --sample"):
+            run(*words)
+    monkeypatch.setenv("PILOTLIGHT_CLUSTER", "prod")
+    assert "no node was lit" in run().stderr
+
+
 def test_odd_hours_egress_and_a_thousand_requests_are_told_beside_the_lines() -> None:
     """Two odd hours of a day and pool are one line with the worst one's cause; all of it is in --json."""
     state = SqliteState(Path(os.environ["PILOTLIGHT_HOME"]) / "state.db", SystemClock())

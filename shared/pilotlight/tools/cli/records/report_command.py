@@ -13,6 +13,7 @@ import typer
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.month_option import days_of
+from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def _print_whole(metered: "_Metered", found: "Month", team: str | None, html: Pa
         from pilotlight.tools.cli.printing import console
         from pilotlight.tools.report.tables.month_table import render
 
+        console().print(metered.head, markup=False)
         console().print(render(found))
 
 
@@ -106,17 +108,18 @@ def _check_form(
 
 
 class _Metered(NamedTuple):
-    """What was metered from the first to the last day, in which clusters of whose state."""
+    """Days that were metered, from the first to the last, in which clusters of whose state; ``head`` names them."""
 
     first: date
     last: date
     clusters: Sequence[str]
     state: "State"
     days: "Sequence[MeterDay]"
+    head: str
 
     @classmethod
     def read_days(cls, month: str, since: str, until: str, cluster: str) -> "_Metered":
-        """Of a month, or of the days that are named."""
+        """Of a month, or of the days that are named. Raises ``BadInput`` where nothing is set up and none were kept."""
         from pilotlight.flow.billing import meter_nodes
         from pilotlight.tools.cli.month_option import chosen_clusters, period_of
         from pilotlight.wiring import app
@@ -125,7 +128,8 @@ class _Metered(NamedTuple):
         first, last = period_of(month, since, until, wired.clock.now())
         names = chosen_clusters(cluster, wired.clusters)
         days = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
-        return cls(first, last, names, wired.state, days)
+        head = cluster_line(known=bool(wired.state.scan("", limit=1).items))
+        return cls(first, last, names, wired.state, days, head)
 
     def say_unlit(self) -> None:
         """Say where nothing was metered, which an error goes without."""
@@ -152,7 +156,7 @@ def _report(metered: _Metered, team: str | None) -> "Month":
     from pilotlight.flow.billing import billed_days
     from pilotlight.tools.advice.month import month
 
-    first, last, names, state, days = metered
+    first, last, names, state, days = metered[:5]
     billed = [day for name in names for day in billed_days.days(state, name, first, last)]
     teams = sorted({line.team for day in days for line in day.lines if line.kind == "used" and line.team})
     if team is not None and team not in teams and any(day.lines for day in days):
@@ -178,6 +182,7 @@ def _print_by(by: str, metered: _Metered, team: str | None, prometheus: str, aut
     else:
         from pilotlight.tools.cli.printing import console
 
+        console().print(metered.head, markup=False)
         console().print(table(spend))
         if unpriced := sorted({name for day in days for name in day.unpriced}):
             typer.echo(f"in no line, for their price is not known: {', '.join(unpriced)}")
