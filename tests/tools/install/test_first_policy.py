@@ -133,6 +133,41 @@ def test_a_guessed_pool_takes_the_pod_in() -> None:
     assert [taint.key for taint in pool.taints] == ["nvidia.com/gpu"]
 
 
+BIG = Taint(key="big", effect="NoSchedule")
+A_BIG_ONE = Toleration(key="big", operator="Exists")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "said"),
+    [
+        pytest.param(pod(8), ["ml/p8 lacks the toleration big:NoSchedule"], id="the one pool that would hold it"),
+        pytest.param(pod(8, tolerations=(A_BIG_ONE,)), [], id="a pod that may go there"),
+        pytest.param(pod(1), [], id="a pod that an open pool holds"),
+        pytest.param(pod(16), [], id="a pod that no pool holds"),
+        pytest.param(
+            pod(2), ["ml/p2 lacks the toleration big:NoSchedule or nvidia.com/gpu=present:NoSchedule"],
+            id="either of two pools",
+        ),
+        pytest.param(
+            pod(1, terms=((Requirement(key="disk", operator="In", values=("ssd",)),),)),
+            ["ml/p1 lacks the toleration nvidia.com/gpu=present:NoSchedule"], id="a pool that its selector names",
+        ),
+        pytest.param(
+            pod(1, terms=((Requirement(key="disk", operator="In", values=("tape",)),),)), [],
+            id="a selector that names none",
+        ),
+    ],
+)  # fmt: skip
+def test_whom_taints_keep_off_all_pools_that_would_hold_it_is_named(waiting: PodDemand, said: list[str]) -> None:
+    """Another pool that stands open helps a pod only where it would hold it."""
+    nodes = [
+        node("a", "open", taints=()),
+        node("b", "big", "p4", taints=(BIG,)),
+        node("c", "mid", "p3", labels={"disk": "ssd"}),
+    ]
+    assert [line.partition(": nothing")[0] for line in found(*nodes, pending=(waiting,)).kept_off] == said
+
+
 NAMES = st.text(min_size=1, max_size=12)
 
 

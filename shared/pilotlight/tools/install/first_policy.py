@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from typing import NamedTuple, get_args
 
@@ -45,7 +45,7 @@ class FoundPool(NamedTuple):
 
 class FirstPolicy(NamedTuple):
     """Facts behind a first policy. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed; ``kept_off``
-    are pods that wait and tolerate the taints of no pool.
+    are pods that wait and tolerate the taints of no pool that they could go to.
     """
 
     pools: tuple[FoundPool, ...]
@@ -83,22 +83,25 @@ def first_policy(view: ClusterView, catalog: Catalog) -> FirstPolicy:
         assumed.append("batch may use spot, for a pool of it is there; other classes stay off it")
     assumed += [f"pool {one.name}: no price of {one.pool.instance_type} is known" for one in found if _unpriced(one)]
     order: tuple[CapacityType, ...] = ("reserved", "spot", "on-demand")
-    kept_off = tuple(_kept_off(found, view.pending))
+    kept_off = tuple(_kept_off(found, catalog, view.pending))
     return FirstPolicy(tuple(found), tuple(kind for kind in order if kind in kinds), tuple(assumed), kept_off)
 
 
 NAMED = 3
 
 
-def _kept_off(found: Sequence[FoundPool], pending: Iterable[PodDemand]) -> Iterator[str]:
-    """A line a taint: the pods that wait, that no pool takes, and that lack its toleration."""
+def _kept_off(found: Sequence[FoundPool], catalog: Catalog, pending: Iterable[PodDemand]) -> Iterator[str]:
+    """A line for the same taints: the pods that wait, and that each pool which would hold them keeps off by one."""
     lacking: dict[str, list[str]] = {}
+    told = {*labels.NAMES_A_GPU, labels.INSTANCE_TYPE, *(key for one in found for key in one.pool.labels)}
     for pod in pending:
-        met = [untolerated_taint(but_home(one.pool.taints), pod.shape.tolerations) for one in found]
+        fit = [
+            one.pool for one in found if _holds(one.pool, catalog.instance_types.get(one.pool.instance_type), pod, told)
+        ]
+        met = [untolerated_taint(but_home(pool.taints), pod.shape.tolerations) for pool in fit]
         if met and all(met):
-            for taint in dict.fromkeys(taint for taint in met if taint is not None):
-                shown = f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
-                lacking.setdefault(shown, []).append(pod.full_name)
+            shown = [f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in met if t is not None]
+            lacking.setdefault(" or ".join(dict.fromkeys(shown)), []).append(pod.full_name)
     for missing, pods in lacking.items():
         more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
         lack = "lacks" if len(pods) == 1 else "lack"
@@ -182,7 +185,7 @@ def _of_pods(pending: Iterable[PodDemand], catalog: Catalog, assumed: list[str])
     fitting = [
         (price.usd_per_hour, name, machine)
         for name, machine in catalog.instance_types.items()
-        if (price := machine.prices.get("on-demand")) and _holds(name, machine, largest)
+        if (price := machine.prices.get("on-demand")) and _holds(_alone(name), machine, largest, _OF_TYPES)
     ]
     if not fitting:
         assumed.append(f"no type of catalogue {catalog.name} holds {largest.full_name}: the policy has no pool yet")
@@ -207,15 +210,29 @@ def _of_pods(pending: Iterable[PodDemand], catalog: Catalog, assumed: list[str])
     return [FoundPool(machine.gpu_model.lower(), pool, "none now", usd)]
 
 
-def _holds(name: str, machine: InstanceType, pod: PodDemand) -> bool:
-    shape = pod.shape
-    known = {labels.INSTANCE_TYPE: name, labels.GPU_PRODUCT: machine.gpu_product, labels.GPU_MODEL: machine.gpu_model}
-    named = [one for term in shape.terms[:1] for one in term if one.key in known]
+_OF_TYPES = frozenset((labels.INSTANCE_TYPE, labels.GPU_PRODUCT, labels.GPU_MODEL))
+"""Labels that a type of the catalogue tells."""
+
+
+def _alone(instance_type: str) -> PoolPolicy:
+    """A pool of which its type is known, and nothing else."""
+    return PoolPolicy(cloud="world", instance_type=instance_type, max=1)
+
+
+def _holds(pool: PoolPolicy, machine: InstanceType | None, pod: PodDemand, told: Container[str]) -> bool:
+    """Whether an empty node would hold a pod, by the labels that are ``told`` and, where it is known, by its type."""
+    shape, known = pod.shape, {**pool.labels, labels.INSTANCE_TYPE: pool.instance_type}
+    if machine is not None:
+        known |= {labels.GPU_PRODUCT: machine.gpu_product, labels.GPU_MODEL: machine.gpu_model}
+    named = [one for term in shape.terms[:1] for one in term if one.key in told]
     return all(holds(known, one) for one in named) and (
-        machine.gpus >= shape.gpu.count
-        and machine.gpu_resource == shape.gpu.resource
-        and (not shape.gpu_models or machine.gpu_model in shape.gpu_models)
-        and machine.gpu_memory_gib >= shape.min_gpu_memory_gib
-        and milli(machine.cpu) > shape.cpu_milli
-        and whole(machine.memory) > shape.memory
+        machine is None
+        or (
+            machine.gpus >= shape.gpu.count
+            and machine.gpu_resource == shape.gpu.resource
+            and (not shape.gpu_models or machine.gpu_model in shape.gpu_models)
+            and machine.gpu_memory_gib >= shape.min_gpu_memory_gib
+            and milli(machine.cpu) > shape.cpu_milli
+            and whole(machine.memory) > shape.memory
+        )
     )

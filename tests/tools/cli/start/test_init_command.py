@@ -33,13 +33,12 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_what_it_writes_is_fine_and_plans(tmp_path: Path) -> None:
-    """check finds nothing in it, and the commands that it prints are those that go on with it."""
+    """check, which it names as the next command, finds nothing in it, and plan goes by it."""
     said = run("init", *FILES).splitlines()
     assert said[0].startswith("wrote policy.yaml: 2 pools, from ")
     checks = said[-1].removeprefix("next: pilotlight ").split()
-    plans = said[-2].removeprefix("then: pilotlight ").split()
     assert run(*checks).startswith("policy.yaml: fine (2 pools")
-    plan = json.loads(run(*plans, "--at", "2026-11-21T01:00:00Z", "--json"))
+    plan = json.loads(run("plan", *FILES, "--policy", "policy.yaml", "--at", "2026-11-21T01:00:00Z", "--json"))
     assert {buy["offering"] for buy in plan["buys"]} >= {"t4/g4dn.xlarge/on-demand"}
     assert [finding for finding in plan["findings"] if finding["subject"].startswith("pool ")] == []
 
@@ -59,7 +58,7 @@ def test_it_says_the_same_as_json() -> None:
     told = json.loads(run("init", *FILES, "--json", "-o", "mine.yaml"))
     assert (told["policy"], [*told["pools"]]) == ("mine.yaml", ["a100", "t4"])
     assert "pool t4: at most 2 nodes, twice as many as there are now" in told["assumed"]
-    assert told["next"][0] == "pilotlight check mine.yaml"
+    assert told["next"] == "pilotlight check mine.yaml"
 
 
 def test_a_budget_and_a_mode_are_written() -> None:
@@ -79,6 +78,7 @@ def test_whom_taints_keep_off_is_said_and_the_last_line_is_the_next_command() ->
     said = run("init", *FILES).splitlines()
     (kept,) = [line for line in said if "lacks the toleration" in line]
     assert kept.startswith("ml-research/no-toleration lacks the toleration nvidia.com/gpu=present:NoSchedule:")
+    assert [line for line in said if line.startswith(("then:", "next:"))] == [said[-1]]
     assert said[-1] == "next: pilotlight check policy.yaml"
     assert any(line.startswith("no budget: ") for line in said)
 
@@ -90,12 +90,12 @@ def test_it_may_go_to_stdout(tmp_path: Path) -> None:
 
 
 def test_it_looks_at_a_cluster(tmp_path: Path) -> None:
-    """By a kubeconfig, as every other command; doctor is named among what comes next."""
+    """By a kubeconfig, as every other command."""
     with api_server() as cluster:
         cluster.add_samples()
         (tmp_path / "kubeconfig").write_text(cluster.kubeconfig())
         said = run("init", "--kubeconfig", "kubeconfig")
-    assert "pilotlight doctor --kubeconfig kubeconfig --policy policy.yaml" in said
+    assert said.endswith("next: pilotlight check policy.yaml\n")
     assert run("check", "policy.yaml").startswith("policy.yaml: fine (2 pools")
 
 

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -62,7 +61,7 @@ def init(
     found = first_policy(view, catalog)
     text = policy_text(found, source, usd, chosen)
     read_policy(text, output)
-    following = _next(output, pods, nodes, context, kubeconfig)
+    following = f"pilotlight check {shlex.quote(output)}"
     if output == "-":
         typer.echo(text, nl=False)
         return
@@ -73,9 +72,9 @@ def init(
     _tell(output, source, found, following, budgeted=usd is not None)
 
 
-def _as_json(output: str, found: "FirstPolicy", following: Sequence[str]) -> str:
+def _as_json(output: str, found: "FirstPolicy", following: str) -> str:
     pools = {one.name: one.pool for one in found.pools}
-    told = {"policy": output, "pools": pools, "assumed": found.assumed, "next": following, "kept_off": found.kept_off}
+    told = {"policy": output, "pools": pools, "assumed": found.assumed, "kept_off": found.kept_off, "next": following}
     return msgspec.json.format(msgspec.json.encode(told)).decode()
 
 
@@ -85,7 +84,7 @@ def _asked(budget: str, mode: str) -> tuple[Decimal | None, str]:
     return _usd(budget), _mode(mode or typer.prompt(f"What may it do ({', '.join(MODES)})", "advise"))
 
 
-def _tell(output: str, source: str, found: "FirstPolicy", following: Sequence[str], *, budgeted: bool) -> None:
+def _tell(output: str, source: str, found: "FirstPolicy", following: str, *, budgeted: bool) -> None:
     """What was written and assumed, and last the next command."""
     from pilotlight.tools.report.texts.first_policy_text import assumed_lines
 
@@ -94,7 +93,7 @@ def _tell(output: str, source: str, found: "FirstPolicy", following: Sequence[st
         typer.echo(line)
     if not budgeted:
         typer.echo("no budget: caps alone bound what is spent; write one by --budget USD, or under budgets")
-    typer.echo(f"then: {'; '.join(following[1:])}\nnext: {following[0]}")
+    typer.echo(f"next: {following}")
 
 
 MODES: tuple[str, ...] = get_args(Mode)
@@ -139,12 +138,3 @@ def _from_cluster(context: str, kubeconfig: str) -> "tuple[ClusterView, Catalog,
     site = App(msgspec.structs.replace(settings, policy="", catalog="", state="memory:"), policy=Policy(version=1))
     [name] = site.clusters or ("",)
     return site.for_cluster(name).deps.cluster.observe(), site.catalog, f"cluster {name}"
-
-
-def _next(output: str, pods: str, nodes: str, context: str, kubeconfig: str) -> Sequence[str]:
-    """The command to type next."""
-    policy = shlex.quote(output)
-    named = {"--pods": pods, "--nodes": nodes, "--context": context, "--kubeconfig": kubeconfig}
-    where = "".join(f" {option} {shlex.quote(value)}" for option, value in named.items() if value)
-    following = [f"pilotlight check {policy}", f"pilotlight plan{where} --policy {policy}"]
-    return following if pods or nodes else [*following, f"pilotlight doctor{where} --policy {policy}"]
