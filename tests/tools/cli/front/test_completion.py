@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -150,14 +152,24 @@ def test_other_asks_go_on(asks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer() is None
 
 
-@pytest.mark.skipif(not shutil.which("bash"), reason="bash is needed")
-def test_bash_completes_a_line_by_the_script_that_is_shown(tmp_path: Path) -> None:
-    """The script of `--show-completion`, sourced: its function fills COMPREPLY for a word and for an option's value."""
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """A folder with a policy and the command, which says with what words a shell runs it."""
+    (tmp_path / "mine.yaml").write_text("version: 1\n")
     name = tmp_path / "pilotlight"
-    name.write_text(f"#!{sys.executable}\nfrom pilotlight.tools.cli.entry import run\nrun()\n")
+    name.write_text(
+        f"#!{sys.executable}\nimport os, sys\nfrom pilotlight.tools.cli.entry import run\n"
+        "run() if '_PILOTLIGHT_COMPLETE' in os.environ else print('TYPED', *sys.argv[1:], sep='|')\n"
+    )
     name.chmod(0o700)
+    return tmp_path
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is needed")
+def test_bash_completes_a_line_by_the_script_that_is_shown(there: Path) -> None:
+    """The script of `--show-completion`, sourced: its function fills COMPREPLY for a word and for an option's value."""
     script = f"""
-    PATH={tmp_path}:$PATH
+    PATH={there}:$PATH
     source <(_PILOTLIGHT_COMPLETE=source_bash pilotlight)
     for line in "pilotlight rec" "pilotlight replay --scoring = most"; do
       IFS=' ' read -ra COMP_WORDS <<<"$line"
@@ -168,3 +180,49 @@ def test_bash_completes_a_line_by_the_script_that_is_shown(tmp_path: Path) -> No
     """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["reconcile reclaim", "most-allocated"]
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is needed")
+def test_fish_completes_a_line_by_the_script_that_is_shown(there: Path) -> None:
+    """A command with what it does, an option's value, and a file where nothing of ours may stand."""
+    lines = ("pilotlight reconc", "pilotlight replay --scoring mo", "pilotlight check min")
+    asks = [f"complete -C '{one}'" for one in lines]
+    script = "\n".join(["_PILOTLIGHT_COMPLETE=source_fish pilotlight | source", *asks])
+    ours = {**os.environ, "PATH": f"{there}:{os.environ['PATH']}", "HOME": str(there)}
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], cwd=there, env=ours, capture_output=True, text=True, check=True
+    )
+    told = "one tick on a real cluster now; --dry-run only says it"
+    assert done.stdout.splitlines() == [f"reconcile\t{told}", "most-allocated", "mine.yaml"]
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is needed")
+def test_zsh_completes_a_line_by_the_script_that_is_shown(there: Path) -> None:
+    """A tab at a terminal ends a command's name, an option, its value and a file's name; so the shell runs them."""
+    ours = {**os.environ, "PATH": f"{there}:{os.environ['PATH']}", "HOME": str(there), "TERM": "dumb"}
+    process, terminal = pty.fork()
+    if not process:
+        os.chdir(there)
+        os.execvpe("timeout", ["timeout", "--foreground", "60", "zsh", "-f", "-i"], ours)
+    try:
+        _type(terminal, "autoload -U compinit; compinit -u -D; source =(_PILOTLIGHT_COMPLETE=source_zsh pilotlight)\n")
+        for line in ("reconc\t", "replay --placem\thom\t", "check min\t"):
+            _type(terminal, f"pilotlight {line}\n")
+        _type(terminal, "exit\n")
+        said = b"".join(iter(lambda: _read(terminal), b"")).decode()
+    finally:
+        os.close(terminal)
+        os.waitpid(process, 0)
+    assert re.findall(r"^TYPED\|(.*?)\r?$", said, re.M) == ["reconcile", "replay|--placement|homes", "check|mine.yaml"]
+
+
+def _type(terminal: int, keys: str) -> None:
+    os.write(terminal, keys.encode())
+
+
+def _read(terminal: int) -> bytes:
+    """What a terminal shows; nothing once its shell is gone."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
