@@ -48,4 +48,4 @@ def test_nodes_without_an_instance_are_reported() -> None:
     assert nodes_without_instance(view.nodes, pools) == ()
     fewer = [msgspec.structs.replace(p, desired=min(p.desired, 1)) for p in pools]
     (found,) = nodes_without_instance(view.nodes, fewer)
-    assert found.message.startswith("2 nodes stand for 1 instances")
+    assert found.message.startswith("its cloud has 1 instance for 2 nodes: delete the node objects")

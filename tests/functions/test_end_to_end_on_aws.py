@@ -278,7 +278,7 @@ def test_a_price_list_that_refuses_is_named_by_the_right_that_is_missing(stand: 
     """The tick says so, status needs a person, and spot's prices are told all the same."""
     stand.aws.listed, stand.aws.spot = None, {"g4dn.xlarge": {"eu-west-1a": "0.2"}}
     answer = str(stand.post("billing_tick", Tick(cluster="prod", what="billing"), "b"))
-    assert "read prices of 1 of 1 types" in answer
+    assert "read prices of 1 of 1 type" in answer
     assert "pricing:GetProducts is refused" in answer
     seen = glance(stand.app.for_cluster("prod"))
     assert [one.code for one in seen.findings] == ["price-unread"]

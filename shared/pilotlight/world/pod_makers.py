@@ -7,7 +7,7 @@ from math import nan
 from pilotlight.errors import BadRequest, Conflict
 from pilotlight.facts.utilisation.reclaim_steps import OwnerKind, OwnerState, PodOwner
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import Binding, WorldJob
 
@@ -32,7 +32,7 @@ def rest(world: World, owner: PodOwner, count: int) -> None:
     if job.id in world.resting:
         return
     if len(job.demands) != count:
-        raise Conflict(f"{owner} has {len(job.demands)} pods, not {count}")
+        raise Conflict(f"{owner} has {count_of(len(job.demands), 'pod')}, not {count}")
     world.rest(job)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from pilotlight.errors import BadInput, BadRequest, Busy
 from pilotlight.facts.workload import PodDemand, PodShape
-from pilotlight.units import Seconds, Usd
+from pilotlight.units import Seconds, Usd, count_of
 from pilotlight.world.faults import Faults
 from pilotlight.world.scheduling.scheduler import Need
 from pilotlight.world.spot_zones import MICRO_S
@@ -68,7 +68,7 @@ class World(WorldEvents):
                 return
             node = self._node(node_id)
             if node.jobs and not evict:
-                raise Busy(f"node {node_id} runs {len(node.jobs)} jobs: let them end first")
+                raise Busy(f"node {node_id} runs {count_of(len(node.jobs), 'job')}: let them end first")
             self.fleet.desired[node.pool] -= 1
             self._end(node, "evicted", reason)
             self._workload.bind(self.now_s)
@@ -80,7 +80,7 @@ class World(WorldEvents):
             if not node.machine.stops:
                 raise BadRequest(f"node {node_id} cannot be stopped: its cloud can only give it back")
             if node.jobs:
-                raise Busy(f"node {node_id} runs {len(node.jobs)} jobs: let them end first")
+                raise Busy(f"node {node_id} runs {count_of(len(node.jobs), 'job')}: let them end first")
             self.fleet.desired[node.pool] -= 1
             self._workload.clear(node, "evicted", self.now_s)
             self.fleet.stop(node, self.now_s)

@@ -11,7 +11,7 @@ from pilotlight.facts.labels import CHECKPOINT_NOW, NEW_HOME
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 from pilotlight.world import pod_makers
 from pilotlight.world.scheduling.nearby import count_by_domain
 from pilotlight.world.simulation import World
@@ -98,7 +98,7 @@ class WorldCluster:
             if not found.cordoned:
                 raise BadRequest(f"node {node} is not cordoned: cordon it before the drain")
             if found.jobs:
-                raise Busy(f"node {node} has {len(found.jobs)} GPU pods bound: they are not evicted")
+                raise Busy(f"node {node} has {count_of(len(found.jobs), 'GPU pod')} bound: they are not evicted")
             self._world.residents.drain(found.id, self._world.now_s)
 
     def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:

@@ -168,7 +168,7 @@ def test_a_re_export_counts_once_whatever_else_of_its_lines_changes(tmp_path: Pa
     bill = _read(tmp_path / "*.csv")
     assert _usd(bill) == Decimal("7777.60")
     assert [one.message for one in bill.findings] == [
-        "two files tell 1 days apart: $786.40 in the older, $700.00 in the newer; the newer counts"
+        "two files tell 1 day apart: $786.40 in the older, $700.00 in the newer; the newer counts"
     ]
 
 
@@ -180,7 +180,7 @@ def test_lines_of_one_hour_that_two_files_share_in_part_are_told(tmp_path: Path)
     assert _usd(bill) == Decimal(103)
     (told,) = bill.findings
     assert told.message == (
-        "two files tell 1 days apart: $100.00 in the older, $3.00 in the newer; both count, for they share few lines"
+        "two files tell 1 day apart: $100.00 in the older, $3.00 in the newer; both count, for they share few lines"
     )
 
 

@@ -134,7 +134,7 @@ def test_a_drain_waits_for_gpu_pods(here: Ports) -> None:
     with pytest.raises(BadRequest, match="not cordoned"):
         here.cluster.drain("n1")
     here.cluster.cordon("n1")
-    with pytest.raises(Busy, match="1 GPU pods bound"):
+    with pytest.raises(Busy, match="1 GPU pod bound"):
         here.cluster.drain("n1")
     here.world.advance(160)
     here.cluster.drain("n1")

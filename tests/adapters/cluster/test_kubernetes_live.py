@@ -240,7 +240,7 @@ def test_a_drain(live: Live) -> None:
         live.cluster.drain(live.mark)
     live.cluster.cordon(live.mark)
     try:
-        with pytest.raises(Busy, match="1 GPU pods bound"):
+        with pytest.raises(Busy, match="1 GPU pod bound"):
             live.cluster.drain(live.mark)
         assert live.there("web")
         live.cluster.evict(live.mark, "gpu", gpu)

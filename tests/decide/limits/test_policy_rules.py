@@ -53,13 +53,13 @@ BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
 @pytest.mark.parametrize(
     ("asked", "nodes", "waiting", "spent", "figures"),
     [
-        (rule(waiting=RuleWaiting(pods=3)), (), 3, "0", "3 pods wait, the first for 0 s"),
+        (rule(waiting=RuleWaiting(pods=3)), (), 3, "0", "3 pods waiting, the first for 0 s"),
         (rule(waiting=RuleWaiting(pods=3)), (), 2, "0", None),
         (rule(waiting=RuleWaiting(since=60)), (), 1, "0", None),
         (rule(waiting=RuleWaiting(classes=("training",))), (), 3, "0", None),
-        (rule(use=use(below=0.6)), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
+        (rule(use=use(below=0.6)), (BUSY, IDLE), 0, "0", "50% of 2 GPUs held by pods (telemetry: absent)"),
         (rule(use=use(below=0.5)), (BUSY, IDLE), 0, "0", None),
-        (rule(use=use(above=0.4)), (BUSY, IDLE), 0, "0", "50% of 2 GPUs are held by pods (telemetry: absent)"),
+        (rule(use=use(above=0.4)), (BUSY, IDLE), 0, "0", "50% of 2 GPUs held by pods (telemetry: absent)"),
         (rule(use=use(above=0.5)), (BUSY, IDLE), 0, "0", None),
         (rule(use=use(below=0.9)), (), 0, "0", None),
         (rule(use=use("a100", below=0.9)), (BUSY,), 0, "0", None),
@@ -74,7 +74,7 @@ BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
             (),
             1,
             "0",
-            "1 pods wait, the first for 0 s, it is between 11:00 to 13:00 UTC",
+            "1 pod waiting, the first for 0 s, it is between 11:00 to 13:00 UTC",
         ),
     ],
 )
@@ -89,10 +89,10 @@ def test_a_rule_holds_when_all_that_it_names_does(
 @pytest.mark.parametrize(
     ("activity", "figures"),
     [
-        pytest.param([0.1] * 30, "5% of 2 GPUs are used by UTIL", id="measured"),
-        pytest.param([float("nan")] * 30, "50% of 2 GPUs are held by pods (telemetry: absent)", id="never measured"),
-        pytest.param([0.1] * 20 + [float("nan")] * 10, "50% of 2 GPUs are held by pods (telemetry: absent)", id="over"),
-        pytest.param([-3.0] * 30, "50% of 2 GPUs are held by pods (telemetry: absent)", id="negative"),
+        pytest.param([0.1] * 30, "5% of 2 GPUs used by UTIL", id="measured"),
+        pytest.param([float("nan")] * 30, "50% of 2 GPUs held by pods (telemetry: absent)", id="never measured"),
+        pytest.param([0.1] * 20 + [float("nan")] * 10, "50% of 2 GPUs held by pods (telemetry: absent)", id="over"),
+        pytest.param([-3.0] * 30, "50% of 2 GPUs held by pods (telemetry: absent)", id="negative"),
     ],
 )
 def test_utilisation_is_as_measured_else_what_pods_hold(activity: list[float], figures: str) -> None:
@@ -117,7 +117,7 @@ def test_release_puts_out_what_is_idle_and_names_rule_and_figures() -> None:
     assert verdict()[0] == "keep"
     what, why = verdict(rule(use=use(below=0.1)))
     assert what == "release"
-    assert why.endswith("; rule r: 0% of 1 GPUs are held by pods (telemetry: absent)")
+    assert why.endswith("; rule r: 0% of 1 GPU held by pods (telemetry: absent)")
 
 
 def test_release_leaves_work_and_the_pools_least_alone() -> None:
@@ -143,7 +143,7 @@ def test_grow_keeps_nodes_ready_for_those_who_wait() -> None:
     made = plan(pods(2), rules=ruled)
     assert sum(buy.count for buy in made.buys if buy.pool == "t4") == 4
     [warm] = [buy for buy in made.buys if not buy.demands]
-    assert warm.why.endswith("; rule r: 2 pods wait, the first for 0 s")
+    assert warm.why.endswith("; rule r: 2 pods waiting, the first for 0 s")
 
 
 def test_within_the_cooldown_a_pool_is_neither_grown_nor_released() -> None:

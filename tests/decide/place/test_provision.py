@@ -198,7 +198,7 @@ def test_members_that_run_count() -> None:
 
 
 CAPS = {
-    "nodes": (Caps(nodes=3), PoolPolicy(instance_type="T4x1", max=20), 3, "3 of 3 nodes are lit"),
+    "nodes": (Caps(nodes=3), PoolPolicy(instance_type="T4x1", max=20), 3, "3 of 3 nodes lit"),
     "GPUs": (Caps(gpus=2), PoolPolicy(instance_type="T4x1", max=20), 2, "3 of 2 GPUs would be lit"),
     "dollars": (Caps(usd_per_hour=Decimal("1.99")), PoolPolicy(instance_type="T4x1", max=20), 1, "$2.00 of $1.99"),
     "the pool's most nodes": (Caps(), PoolPolicy(instance_type="T4x1", max=4), 4, "pool t4 is at 4 of its 4 nodes"),
@@ -265,7 +265,7 @@ def test_a_cap_on_the_best_leaves_the_next_best() -> None:
     made = plan(pods(2), rules=policy(pools={"t4": PoolPolicy(instance_type="T4x1", max=1)}))
     assert bought(made) == {"t4": 1, "v100x4": 1}
     last = next(g for g in made.pods if g.where == V100X4.name)
-    assert any("pool t4 is at 1 of its 1 nodes" in r.why for r in last.rejected)
+    assert any("pool t4 is at 1 of its 1 node" in r.why for r in last.rejected)
 
 
 def test_priority_goes_first() -> None:

@@ -43,7 +43,7 @@ def test_a_refused_pod_is_told_why_with_figures_and_the_next_try() -> None:
     stage.minutes(60)
     assert _told(stage) == [("ml/a", "GpuNodeBought"), ("ml/b", "NoGpuNode")]
     [(_, message)] = _told(stage, "ml/b")
-    assert "1 of 1 nodes are lit" in message
+    assert "1 of 1 node lit" in message
     assert message.endswith(("UTC", "looked at again every minute"))
 
 

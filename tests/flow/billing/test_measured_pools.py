@@ -53,6 +53,6 @@ def test_a_rule_goes_by_what_was_measured_and_says_when_nothing_was() -> None:
     read.down = False
     billing(stage.deps, Tick(cluster="c"))
     [idle] = [n for n in preview(stage.deps, releases=True)[1].nodes if n.verdict == "release"]
-    assert idle.why.endswith("; rule quiet: 0% of 3 GPUs are used by the world's activity")
+    assert idle.why.endswith("; rule quiet: 0% of 3 GPUs used by the world's activity")
     stage.tick()
     assert stage.nodes("one") == 2

@@ -247,4 +247,4 @@ def test_the_owner_of_a_refused_pod_is_told_once() -> None:
     stage.pass_(300)
     told = stage.app.deps.cluster.told  # type: ignore[attr-defined]
     assert [(pod, reason) for _, pod, reason, _ in told] == [("default/a", "GpuNodeBought"), ("default/b", "NoGpuNode")]
-    assert "1 of 1 nodes are lit" in told[1][3]
+    assert "1 of 1 node lit" in told[1][3]

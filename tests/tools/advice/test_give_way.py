@@ -60,7 +60,7 @@ def test_a_long_run_could_give_way_to_a_short_one_that_waits_for_a_cap() -> None
     (found,) = pairs(waiting(), running(), known=ran(1, 12, 14))
     assert (found.pod, found.running, found.node) == ("ml/short", "ml/long", "n-long")
     assert (found.priority, found.running_priority) == (10, 0)
-    assert "1 of its 1 nodes" in found.waits
+    assert "1 of its 1 node" in found.waits
     assert found.left is not None
     assert (found.left.p50_s, found.left.p90_s) == (12 * 3600, 12 * 3600)
     assert found.left.by == "20 runs of team ml 1x1000 that ran longer"

@@ -273,11 +273,11 @@ CASES = [
             deployments=(SeenSet(namespace="ml", name="speech", gpus=1),),
             scaled_objects=(SeenScaledObject(namespace="ml", name="speech", target="ml/speech", least=1, most=3),),
         ),
-        POLICY, "replicas-min", "warning", "minReplicaCount 1 keeps 1 GPUs lit around the clock", id="never at zero",
+        POLICY, "replicas-min", "warning", "minReplicaCount 1 keeps 1 GPU lit around the clock", id="never at zero",
     ),
     pytest.param(
         seen(deployments=(SeenSet(namespace="ml", name="api", gpus=2, replicas=2),)), POLICY, "replicas", "fault",
-        "2 replicas want 4 GPUs; the pools hold 3 at most", id="replicas that cannot all run",
+        "spec.replicas 2 wants 4 GPUs; the pools hold 3 at most", id="replicas that cannot all run",
     ),
     pytest.param(
         seen(hidden={"apps/daemonsets": "cannot be read: 403"}), POLICY, "hidden", "unknown", "cannot be read: 403",

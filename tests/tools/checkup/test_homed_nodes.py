@@ -63,7 +63,7 @@ SAID = {
         [("ok", "is homed: 1 node is kept")],
     ),
     "homed, and named by nobody": (seen(node("a", BIRTH)), policy(), [("fault", "new for more than 10 minutes")]),
-    "homed, and born without it": (seen(node("a")), policy(), [("warning", "none of its 1 nodes carries")]),
+    "homed, and born without it": (seen(node("a")), policy(), [("warning", "is on 0 of 1 node: opened since")]),
     "homed, and at zero": (seen(), policy(), [("unknown", "no node of it is there")]),
     "not homed, as its nodes are": (seen(node("a")), policy(homed=False), []),
     "not homed, and its nodes are": (

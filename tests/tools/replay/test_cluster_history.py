@@ -93,7 +93,7 @@ def test_a_real_prometheus_yields_the_trace(server: tuple[str, float], tmp_path:
     """Every pod that ran, as the table says: gangs are one job, who ran before begins at 0, who never ran is told."""
     file = tmp_path / "ours.csv.gz"
     told = _run("--prometheus", server[0], "--since", "12h", "-o", str(file))
-    assert "1 pods never started" in told
+    assert "1 pod never started" in told
     found = {(job.team, round(job.submit_s / HOUR), round(job.duration_s / HOUR), job.gpus) for job in read_trace(file)}
     assert found == TRACE
     replayed = CliRunner().invoke(build(["replay"]), ["replay", str(file), "--json"], catch_exceptions=False)

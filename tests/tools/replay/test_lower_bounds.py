@@ -74,7 +74,7 @@ def test_spot_has_its_own_bounds() -> None:
 
 def test_a_job_that_no_type_holds_is_bad_input() -> None:
     """A model that the catalogue does not have is told by the job's name."""
-    with pytest.raises(BadInput, match="job j: 1 GPUs of H100: no priced type of catalogue replay"):
+    with pytest.raises(BadInput, match="job j: 1 GPU of H100: no priced type of catalogue replay"):
         bounds([job(1, "H100")], CATALOG)
 
 

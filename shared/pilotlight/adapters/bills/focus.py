@@ -19,7 +19,7 @@ from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents
+from pilotlight.units import cents, count_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -112,7 +112,7 @@ def _told_twice(db: "duckdb.DuckDBPyConnection") -> tuple[Finding, ...]:
     counts = {True: "the newer counts", False: "both count, for they share few lines"}
     return tuple(
         _finding(
-            f"two files tell {days} days apart: {cents(older)} in the older, {cents(newer)} in the newer; "
+            f"two files tell {count_of(days, 'day')} apart: {cents(older)} in the older, {cents(newer)} in the newer; "
             f"{counts[whole]}"
         )
         for whole, days, older, newer in found

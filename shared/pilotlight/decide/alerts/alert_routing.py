@@ -14,7 +14,7 @@ from pilotlight.decide.limits.policy_schedule import in_window
 from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
 from pilotlight.facts.alerts.delivery_records import Burst
 from pilotlight.facts.messages import Alert
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 
 RANK = {"info": 0, "warning": 1, "critical": 2}
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 600.0
@@ -67,7 +67,7 @@ def group_alerts(alerts: Sequence[Alert]) -> Alert:
     said = Counter(alert.what for alert in alerts)
     lines = [f"{what} ({times} times)" if times > 1 else what for what, times in said.most_common(MOST_NAMED)]
     if len(said) > MOST_NAMED:
-        lines.append(f"and {len(said) - MOST_NAMED} others")
+        lines.append(f"and {count_of(len(said) - MOST_NAMED, 'other')}")
     grouped = blake2b("\n".join(sorted(alert.fingerprint for alert in alerts)).encode(), digest_size=8)
     return Alert(
         cluster=first.cluster,

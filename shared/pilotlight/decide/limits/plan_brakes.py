@@ -18,7 +18,7 @@ from pilotlight.facts.memory import Memory, Turn
 from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy
-from pilotlight.units import cents
+from pilotlight.units import cents, count_of
 
 WINDOW = timedelta(minutes=10)
 
@@ -151,7 +151,7 @@ class _Hand:
         if not code and most is not None and not (node.failed or node.forced or node.capped):
             removed = sum(t.removed for t in self.turns)
             if removed >= most:
-                code, why = "limit", f"{removed + 1} of {most} nodes would be removed in 10 minutes"
+                code, why = "limit", f"{removed + 1} of {count_of(most, 'node')} would be removed in 10 minutes"
         if code:
             if node.capped and node.usd_per_hour:
                 why += f"; its hard budget is used up, and each day that it stays costs {cents(24 * node.usd_per_hour)}"
@@ -178,7 +178,7 @@ class _Hand:
         room: list[tuple[int, str]] = []
         if self.limits.nodes_added is not None:
             added = sum(t.added for t in self.turns)
-            figures = f"{added + buy.count} of {self.limits.nodes_added} nodes would be added in 10 minutes"
+            figures = f"{added + buy.count} of {count_of(self.limits.nodes_added, 'node')} would be added in 10 minutes"
             room.append((self.limits.nodes_added - added, figures))
         most = self.limits.usd_per_hour_added
         if most is not None and buy.usd_per_hour > 0:
@@ -192,7 +192,7 @@ class _Hand:
         """Why a person must allow it, or nothing: in the words, with what waits for that before it."""
         nodes, usd = self.nodes + count, self.usd_per_hour + count * buy.usd_per_hour
         if self.over.nodes is not None and nodes > self.over.nodes:
-            return f"{nodes + self.asked} nodes would be lit, over {self.over.nodes}"
+            return f"{count_of(nodes + self.asked, 'node')} would be lit, over {self.over.nodes}"
         if self.over.usd_per_hour is not None and usd > self.over.usd_per_hour:
             return f"{cents(usd + self.asked_usd)} an hour would be spent, over {cents(self.over.usd_per_hour)}"
         return ""

@@ -26,7 +26,7 @@ from pilotlight.facts.place.pod_verdicts import Rejected
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
-from pilotlight.units import MILLI_PER_GPU, Seconds, human
+from pilotlight.units import MILLI_PER_GPU, Seconds, count_of, human
 
 FOR_EVER: Seconds = 10 * 365 * 86_400.0
 """How long idle nodes of a pool stay that a rule keeps: as long as it holds."""
@@ -142,7 +142,11 @@ def _waiting(asked: RuleWaiting, view: ClusterView, now: datetime) -> str | None
     if len(pods) < asked.pods:
         return None
     oldest = max((now - pod.created_at).total_seconds() for pod in pods)
-    return f"{len(pods)} pods wait, the first for {human(max(0, oldest))}" if oldest >= asked.since else None
+    return (
+        f"{count_of(len(pods), 'pod')} waiting, the first for {human(max(0, oldest))}"
+        if oldest >= asked.since
+        else None
+    )
 
 
 def _utilisation(asked: RuleUse, lit: Sequence[Node], use: PoolUse | None) -> str | None:
@@ -155,7 +159,7 @@ def _utilisation(asked: RuleUse, lit: Sequence[Node], use: PoolUse | None) -> st
     below, above = asked.below, asked.above
     if (below is not None and used / whole >= below) or (above is not None and used / whole <= above):
         return None
-    return f"{used / whole:.0%} of {whole} GPUs are {by}"
+    return f"{used / whole:.0%} of {count_of(whole, 'GPU')} {by}"
 
 
 def _used(nodes: Sequence[Node], use: PoolUse | None) -> tuple[float, str]:

@@ -22,6 +22,7 @@ from pilotlight.facts.money.gates import GateState
 from pilotlight.facts.money.money_policy import LitCaps
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import WorkloadClass
+from pilotlight.units import count_of
 
 AHEAD = timedelta(minutes=5)
 """A claim that expires within so long counts as gone: Karpenter frees its GPUs at once, we look once a minute."""
@@ -163,8 +164,8 @@ def refusal(state: GateState, rules: PoolPolicy, offering: Offering, nodes: Sequ
     for node in nodes:
         if node.labels.get(INITIALIZED) == "true" and (not node.gpus or node.gpus > offering.gpus):
             return (
-                f"node {node.name} shows {node.gpus} GPUs and has {offering.gpus}: Karpenter counts what it shows; "
-                f"no limit holds where MIG, time-slicing or DRA share GPUs"
+                f"node {node.name} shows {count_of(node.gpus, 'GPU')} and has {offering.gpus}: Karpenter counts what "
+                f"it shows; no limit holds where MIG, time-slicing or DRA share GPUs"
             )
     return ""
 

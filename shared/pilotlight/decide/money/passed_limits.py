@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pilotlight.decide.money.budget_limits import amount
 from pilotlight.decide.money.holds import NAMED
 from pilotlight.facts.money.budgets import Meter
+from pilotlight.units import count_of
 
 
 class HeldNode(NamedTuple):
@@ -25,7 +26,7 @@ def comes_to(meter: Meter, total: Decimal, shares: Sequence[HeldNode]) -> str:
         return ""
     spent = total - sum((s.held for s in own), Decimal(0))
     each = [f"{s.node} {amount(meter, s.held)} until {min(s.until, meter.end):%Y-%m-%d %H:%M}" for s in own[:NAMED]]
-    more = [f"{len(own) - NAMED} nodes more"] if len(own) > NAMED else []
+    more = [f"{count_of(len(own) - NAMED, 'node')} more"] if len(own) > NAMED else []
     settled = [f"{amount(meter, spent)} settled"] if spent > 0 else []
     said = f"it comes to {amount(meter, total)} at most, by {min(own[-1].until, meter.end):%Y-%m-%d %H:%M} UTC"
     return f"{said}: {', '.join([*settled, *each, *more])}; nothing new is held"

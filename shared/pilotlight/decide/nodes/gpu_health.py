@@ -16,7 +16,7 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.nodes.gpu_faults import MANY_SICK, NODE_LOST, SHORT_OF_GPUS, SICK_GPU
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents
+from pilotlight.units import cents, count_of
 
 YOUNG = timedelta(hours=1)
 """A node that is sick so soon says more of its offering than of itself: that rests, and what replaces it is another."""
@@ -79,7 +79,9 @@ def _why(node: Node, others: Sequence[Node], offering: Offering) -> str:
     if not _short(node, offering):
         return ""
     most = max((n.gpus for n in others if n.ready and n.instance_type == node.instance_type), default=0)
-    return f"it shows {node.gpus} GPUs, and others of {node.instance_type} {most}" if most > node.gpus else ""
+    return (
+        f"it shows {count_of(node.gpus, 'GPU')}, and others of {node.instance_type} {most}" if most > node.gpus else ""
+    )
 
 
 def _short(node: Node, offering: Offering | None) -> bool:
@@ -115,8 +117,9 @@ def _short_of(nodes: Sequence[Node], whys: Mapping[str, str], offering: Offering
         Finding(
             subject=f"node {node.name}",
             code=SHORT_OF_GPUS,
-            message=f"it shows {node.gpus} of the {len(offering.devices)} GPUs of {offering.instance_type}, and no "
-            "other node has more: nothing is done; look at the driver's log, or mend the type in the catalogue",
+            message=f"it shows {node.gpus} of the {count_of(len(offering.devices), 'GPU')} of "
+            f"{offering.instance_type}, and no other node has more: nothing is done; look at the driver's log, or mend "
+            "the type in the catalogue",
         )
         for node in nodes
         if node.name not in whys and _short(node, offering)

@@ -13,7 +13,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents
+from pilotlight.units import cents, count_of
 
 
 def paid_capacity(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
@@ -93,8 +93,8 @@ def more_than_paid(
                 Finding(
                     subject=f"pool {state.name}",
                     code="not-paid",
-                    message=f"has {state.desired} nodes, and {count} are paid for now: its cloud may bill {worth} on "
-                    f"demand that no budget counts; renew what it runs on, or release them",
+                    message=f"has {count_of(state.desired, 'node')}, and {count} are paid for now: its cloud may bill "
+                    f"{worth} on demand that no budget counts; renew what it runs on, or release them",
                 )
             )
     return tuple(found)

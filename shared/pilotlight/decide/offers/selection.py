@@ -20,7 +20,7 @@ from pilotlight.facts.money.budgets import StepInForce
 from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape, clash, unlisted_amount
-from pilotlight.units import MILLI_PER_GPU, cents, human
+from pilotlight.units import MILLI_PER_GPU, cents, count_of, human
 
 T = TypeVar("T")
 
@@ -297,7 +297,13 @@ def held_back(eligible_: Eligible, shape: PodShape, count: int, policy: Policy) 
     for candidate in eligible_.candidates if most is not None else ():
         left = stranded_gpus(candidate, shape, count)
         if left > most:  # type: ignore[operator]
-            held.append((candidate, "stranded", f"would strand {left} GPUs of a node, over max_stranded_gpus {most}"))
+            held.append(
+                (
+                    candidate,
+                    "stranded",
+                    f"would strand {count_of(left, 'GPU')} of a node, over max_stranded_gpus {most}",
+                )
+            )
     return [
         Rejected(offering=c.offering.name, code=code, why=why, usd_per_useful_hour=cost(c, shape, count, policy))
         for c, code, why in held

@@ -19,7 +19,7 @@ from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodDemand, PodShape
-from pilotlight.units import Seconds, UsdPerHour, cents
+from pilotlight.units import Seconds, UsdPerHour, cents, count_of
 
 if TYPE_CHECKING:
     from pilotlight.decide.offers.spot_share import SpotShares
@@ -90,12 +90,14 @@ class Headroom:
         limits: list[tuple[int, str, Code]] = []
         if pool is not None:
             have = self.by_pool[offering.pool]
-            limits.append((pool.max - have, f"pool {offering.pool} is at {have} of its {pool.max} nodes", "cap"))
+            limits.append(
+                (pool.max - have, f"pool {offering.pool} is at {have} of its {count_of(pool.max, 'node')}", "cap")
+            )
         if caps.nodes is not None:
-            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {caps.nodes} nodes are lit", "cap"))
+            limits.append((caps.nodes - self.nodes, f"{self.nodes} of {count_of(caps.nodes, 'node')} lit", "cap"))
         if caps.gpus is not None and offering.gpus:
             left = (caps.gpus - self.gpus) // offering.gpus
-            limits.append((left, f"{self.gpus + offering.gpus} of {caps.gpus} GPUs would be lit", "cap"))
+            limits.append((left, f"{self.gpus + offering.gpus} of {count_of(caps.gpus, 'GPU')} would be lit", "cap"))
         if caps.usd_per_hour is not None and offering.usd_per_hour > 0:
             after = self.usd_per_hour + offering.usd_per_hour
             left = int((caps.usd_per_hour - self.usd_per_hour) // offering.usd_per_hour)

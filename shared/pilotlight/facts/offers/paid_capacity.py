@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.units import Usd, UsdPerHour, cents
+from pilotlight.units import Usd, UsdPerHour, cents, count_of
 
 
 class Paid(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,9 +48,8 @@ class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
         """As people read it: "3 of 4 x p5.48xlarge in pool h100: 24 GPUs, $165.12/h on demand"."""
         worth = f", {cents(self.worth)}/h on demand" if self.worth is not None else ""
         until = f", until {self.until:%Y-%m-%d %H:%M}" if self.until else ""
-        return (
-            f"{self.nodes} of {self.count} x {self.instance_type} in pool {self.pool}: {self.gpus} GPUs{worth}{until}"
-        )
+        which = f"{self.nodes} of {self.count} x {self.instance_type} in pool {self.pool}"
+        return f"{which}: {count_of(self.gpus, 'GPU')}{worth}{until}"
 
 
 class UnusedPool(msgspec.Struct, frozen=True, kw_only=True):

@@ -178,7 +178,7 @@ def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
         tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
     node_costs.file_billed(deps, read, now)
     BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
-    return "; ".join([f"read {covered} whole days of {read.source}", *read.notes])
+    return "; ".join([f"read {count_of(covered, 'whole day')} of {read.source}", *read.notes])
 
 
 def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: datetime) -> Alert:
@@ -206,7 +206,7 @@ def _tell_learnt(deps: Deps, learnt: Sequence[Correction], now: datetime) -> Non
         name = f"pool {one.pool}" if one.pool else "the cluster"
         what = f"{name} is billed at {one.factor:.2f} of what is metered"
         why = (
-            f"{one.days} days up to {one.through}: {cents(one.billed)} billed, {cents(one.metered)} metered"
+            f"{count_of(one.days, 'day')} up to {one.through}: {cents(one.billed)} billed, {cents(one.metered)} metered"
             f"{'; the days say more than is believed' if one.bounded else ''}"
         )
         step = (one.factor / DRIFT_SHARE).to_integral_value() * DRIFT_SHARE

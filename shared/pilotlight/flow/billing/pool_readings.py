@@ -14,7 +14,7 @@ from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import PAID_IDLE, POOL_USE, PRICES
 from pilotlight.state_schema.marks import PRICES_READ, Mark
-from pilotlight.units import HOUR
+from pilotlight.units import HOUR, count_of
 
 EVERY_S, OVER_S, STEP_S = 240.0, 1800.0, 60.0
 
@@ -64,7 +64,7 @@ def refresh_prices(deps: Deps) -> tuple[str, ...]:
     PRICES.put(deps.state, deps.name, LivePrices(at=deps.now(), prices=told, zones=zones))
     note = "; ".join(answer.refused)
     PRICES_READ.put(deps.state, deps.name, Mark(note=note), ttl_s=AGAIN_S if note else ASK_EVERY_S)
-    return (f"read prices of {len(told)} of {len(names)} types" + (f"; {note}" if note else ""),)
+    return (f"read prices of {len(told)} of {count_of(len(names), 'type')}" + (f"; {note}" if note else ""),)
 
 
 def _zones(deps: Deps) -> dict[str, SpotLearnt]:

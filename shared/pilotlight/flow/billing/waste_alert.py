@@ -57,7 +57,7 @@ def node_prices(deps: Deps, nodes: tuple[Node, ...]) -> dict[str, UsdPerHour]:
 def _said(found: Found) -> tuple[str, ...]:
     lines = [f"waste: {_line(one)}" for one in found.owners[:NAMED]]
     if found.unseen:
-        lines.append(f"waste: telemetry: absent of {found.unseen} GPU pods: nothing is claimed of them")
+        lines.append(f"waste: telemetry: absent of {count_of(found.unseen, 'GPU pod')}: nothing is claimed of them")
     return tuple(lines)
 
 
@@ -69,7 +69,7 @@ def _line(one: Wasted) -> str:
 def _alert(deps: Deps, found: Found, metric: str, fingerprint: str, now: datetime) -> Alert:
     more = len(found.owners) - NAMED
     listed = " | ".join(_line(one) for one in found.owners[:NAMED])
-    unseen = f"; telemetry: absent of {found.unseen} GPU pods" if found.unseen else ""
+    unseen = f"; telemetry: absent of {count_of(found.unseen, 'GPU pod')}" if found.unseen else ""
     gpus, owners = sum(one.gpus for one in found.owners), count_of(len(found.owners), "owner")
     return Alert(
         cluster=deps.name,

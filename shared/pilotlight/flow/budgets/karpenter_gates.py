@@ -38,7 +38,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.cluster import GatedCluster
-from pilotlight.units import Usd, per_hour
+from pilotlight.units import Usd, count_of, per_hour
 
 _log = logging.getLogger("pilotlight.gates")
 
@@ -159,7 +159,11 @@ class _Keeper:
     def _limited(self, gate: _Gate, nodes: int) -> GateState:
         """The NodePool as it stands after its limit was written, or was not."""
         state = gate.state
-        why = gate.closed or gate.held or f"{gate.seen.gpus} are there, and budgets have room for {nodes} more nodes"
+        why = (
+            gate.closed
+            or gate.held
+            or f"{gate.seen.gpus} are there, and budgets have room for {count_of(nodes, 'more node')}"
+        )
         kept = GateLimit(pool=gate.pool, nodepool=state.nodepool, now=state.written, usd_a_node=gate.usd, why=why)
         if gate.closed:
             self.findings.append(_refused(f"NodePool {state.nodepool}", gate.closed))

@@ -30,7 +30,7 @@ from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
-from pilotlight.units import Seconds, clock_seconds
+from pilotlight.units import Seconds, clock_seconds, count_of
 
 BIND_GRACE_S = 120.0
 """The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
@@ -164,7 +164,8 @@ def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[
         Finding(
             subject=f"pool {name}",
             code="pool-resized",
-            message=f"another hand raised it from {memory.sizes[name]} to {size} nodes: let one autoscaler own a pool",
+            message=f"another hand raised it from {memory.sizes[name]} to {count_of(size, 'node')}: let one autoscaler "
+            "own a pool",
         )
         for name, size in sorted(sizes.items())
         if size > memory.sizes.get(name, size)
@@ -179,7 +180,8 @@ def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) ->
         Finding(
             subject=f"pool {p.name}",
             code="node-without-instance",
-            message=f"{shown[p.name]} nodes stand for {p.desired} instances: delete the node objects left behind",
+            message=f"its cloud has {count_of(p.desired, 'instance')} for {count_of(shown[p.name], 'node')}: delete "
+            "the node objects left behind",
         )
         for p in pools
         if shown[p.name] > p.desired
@@ -336,8 +338,9 @@ def _owed(pool: PoolState) -> str:
     since = f" since {late.at:%H:%M}" if late and late.at else ""
     off = f"; to call it off, lower the size of {rules.group} to {pool.desired - pool.owed}" if _spares(rules) else ""
     return (
-        f"{pool.owed} of {pool.desired} nodes could not be launched{since} ({late.message if late else ''}); what "
-        f"waits goes elsewhere, the cloud may still launch them, and what comes late is used, or goes when idle{off}"
+        f"{pool.owed} of {count_of(pool.desired, 'node')} could not be launched{since} ({late.message if late else ''}"
+        "); what waits goes elsewhere, the cloud may still launch them, and what comes late is used, or goes when "
+        f"idle{off}"
     )
 
 

@@ -28,7 +28,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, WorkloadC
 from pilotlight.tools.advice.preemption import Work, should_preempt
 from pilotlight.tools.advice.run_groups import ALL
 from pilotlight.tools.advice.run_quantiles import RunLengths
-from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour
+from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour, count_of
 
 SHORT: tuple[Code, ...] = ("cap", "budget", "step", "quota", "backoff", "zone", "paid", "spot-share")
 """Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
@@ -132,7 +132,7 @@ class _Lengths:
         if found is not None:
             half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)
             longer = " that ran longer" if ran_s else ""
-            return TimeLeft(p50_s=half, p90_s=long, by=f"{found.runs} runs of {found.group}{longer}")
+            return TimeLeft(p50_s=half, p90_s=long, by=f"{count_of(found.runs, 'run')} of {found.group}{longer}")
         mean = min(most, expected_run_s(self._memory, kind, self.now))
         by = "the mean of its kind" if self._memory.ran else "what is typical: no runs are known"
         return TimeLeft(p50_s=mean, p90_s=mean, by=by)

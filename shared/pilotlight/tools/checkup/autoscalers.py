@@ -13,6 +13,7 @@ from pilotlight.facts.nodes.instance_groups import autoscaled_groups, pool_of_gr
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.gated_pools import gate_checks
 from pilotlight.tools.checkup.survey_facts import SeenScaledObject, SeenSet, Survey
+from pilotlight.units import count_of
 
 _AUTOSCALER = "cluster-autoscaler"
 _SPOT, _ON_DEMAND = re.compile(r"spot|preempt", re.IGNORECASE), re.compile(r"on.?demand|\bod\b", re.IGNORECASE)
@@ -169,7 +170,7 @@ def _scaled(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iter
                 "replicas",
                 "fault",
                 f"deployment {deployment.full_name}",
-                f"{deployment.replicas} replicas want {wants} GPUs; the pools hold {room} at most",
+                f"spec.replicas {deployment.replicas} wants {count_of(wants, 'GPU')}; the pools hold {room} at most",
                 "lower spec.replicas, or raise a pool's max",
             )
 
@@ -181,7 +182,7 @@ def _replicas(scaled: SeenScaledObject, gpus: int, room: int) -> Iterator[Check]
             "replicas",
             "fault",
             subject,
-            f"maxReplicaCount {scaled.most} wants {scaled.most * gpus} GPUs; the pools hold {room} at most",
+            f"maxReplicaCount {scaled.most} wants {count_of(scaled.most * gpus, 'GPU')}; the pools hold {room} at most",
             f"set maxReplicaCount to {room // gpus} or less, or raise a pool's max",
         )
     if scaled.least:
@@ -189,7 +190,7 @@ def _replicas(scaled: SeenScaledObject, gpus: int, room: int) -> Iterator[Check]
             "replicas-min",
             "warning",
             subject,
-            f"minReplicaCount {scaled.least} keeps {scaled.least * gpus} GPUs lit around the clock",
+            f"minReplicaCount {scaled.least} keeps {count_of(scaled.least * gpus, 'GPU')} lit around the clock",
             "set minReplicaCount to 0 where the first request may wait",
         )
 

@@ -9,6 +9,7 @@ from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.cloud_shop import Assortment, Size
 from pilotlight.facts.policy import Policy
+from pilotlight.units import count_of
 
 
 def shop_checks(
@@ -38,7 +39,7 @@ def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Ch
 
 def _size(name: str, size: Size, gpus: int | None) -> Check:
     if gpus is not None and size.gpus != gpus:
-        what = f"{size.name} has {size.gpus} GPUs at the cloud, {gpus} in the catalogue"
+        what = f"{size.name} has {count_of(size.gpus, 'GPU')} at the cloud, {gpus} in the catalogue"
         return _check("size", name, "fault", what, "mend the catalogue file that names it (prices.files)")
     if not size.sold:
         return _check("size", name, "warning", f"{size.name} cannot be chosen now", "ask the cloud, or another size")

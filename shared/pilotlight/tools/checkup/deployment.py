@@ -198,7 +198,7 @@ def _pods_ready(plugin: SeenSet) -> Check:
         code="device-plugin",
         subject=f"daemonset {plugin.full_name}",
         verdict="warning" if short else "ok",
-        what=f"{plugin.ready} of {plugin.replicas} pods ready",
+        what=f"{plugin.ready} of {count_of(plugin.replicas, 'pod')} ready",
         fix="kubectl describe its pods that are not" if short else "",
     )
 

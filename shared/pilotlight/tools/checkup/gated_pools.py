@@ -12,6 +12,7 @@ from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.rights import GATES
 from pilotlight.tools.checkup.survey_facts import SeenNodePool, Survey
+from pilotlight.units import count_of
 
 PINNED = 'write disruption.budgets: [{nodes: "0", reasons: [Drifted, Underutilized]}], with its owner\'s consent'
 GITOPS = ("argocd", "kustomize-controller", "helm", "fluxcd")
@@ -61,7 +62,8 @@ def _shared_gpus(subject: str, survey: Survey, offer: Offering) -> Iterator[Chec
     """The first node of a pool that shows other GPUs than it has."""
     for node in survey.nodes:
         if node.pool == offer.pool and node.ready and (not node.gpus or node.gpus > offer.gpus):
-            what = f"node {node.name} shows {node.gpus} GPUs and has {offer.gpus}: Karpenter counts what it shows"
+            shown = f"node {node.name} shows {count_of(node.gpus, 'GPU')} and has {offer.gpus}"
+            what = f"{shown}: Karpenter counts what it shows"
             fix = "no limit holds where MIG, time-slicing or DRA share GPUs: take the pool out of the gate"
             yield _says(subject, "fault", what, fix)
             return

@@ -10,7 +10,7 @@ from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.place.homes import BIRTH_TAINT, has_home_taint
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
-from pilotlight.units import cents
+from pilotlight.units import cents, count_of
 
 NAMED = timedelta(minutes=10)
 """A home that is new for longer is named by nobody."""
@@ -87,7 +87,7 @@ def _of_pool(
             name, "fault", f"{_nodes(new)} new for more than {NAMED.seconds // 60} minutes: no pod runs there", fix
         )
     elif nodes and not kept:
-        what = f"is homed, and none of its {len(nodes)} nodes carries {HOME}: they were opened, or are born without it"
+        what = f"is homed, and {HOME} is on 0 of {count_of(len(nodes), 'node')}: opened since, or born without it"
         yield _check(name, "warning", what, f"see that new nodes get it: {where}")
     elif nodes:
         yield _check(name, "ok", f"is homed: {_nodes(kept)} kept for pods that were given them, of {len(nodes)}")

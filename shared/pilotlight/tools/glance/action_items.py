@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pilotlight.tools.glance.glance import Glance, Ticked
-from pilotlight.units import Seconds, human
+from pilotlight.units import Seconds, count_of, human
 
 LATE_S: Seconds = 300.0
 """A function that ticks every minute and has not for so long is not at work."""
@@ -43,10 +43,10 @@ def action_items(seen: Glance) -> Iterator[ActionItem]:
     for finding in seen.findings:
         yield ActionItem(f"{finding.subject}: {finding.message}", "")
     if seen.letters:
-        what = f"{seen.letters} events were refused and lie in dead letters"
+        what = f"dead letters hold {count_of(seen.letters, 'refused event')}"
         yield ActionItem(what, ": see the outbox, and mend or drop them")
     if seen.alerts_given_up:
-        yield _see(f"{seen.alerts_given_up} alerts reached nobody", "alerts", "list")
+        yield _see(f"{count_of(seen.alerts_given_up, 'alert')} reached nobody", "alerts", "list")
     if seen.prices_stale and seen.prices_age_s is not None:
         age = human(seen.prices_age_s)
         yield ActionItem(f"prices are {age} old, more than prices.max_age_days", ": see pilotlight prices")

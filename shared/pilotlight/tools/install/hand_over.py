@@ -14,6 +14,7 @@ from pilotlight.facts.limits.pool_handover import Taken
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.tools.install import handover_steps as rules
 from pilotlight.tools.install.handover import Change, GroupState, Handover
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
@@ -94,9 +95,8 @@ def take_over(
     yield from _change(pool, state, changes, cloud.handover, dry)
     most = rule.max
     if state.nodes > most:
-        why = (
-            f"{state.nodes} nodes run: its max is set to that, and not to {most}; take it over again when they are gone"
-        )
+        why = f"it has {count_of(state.nodes, 'node')}: its max is set to that, and not to {most}; take it over again "
+        why += "when there are fewer"
         yield Told(pool=pool, verb="kept", setting="max", now=str(state.nodes), why=why, passes=True)
     if stands and state.managed and "warm" not in {one.name for one in taken.settings}:
         yield Told(pool=pool, verb="nothing to do", why=f"its nodes are ended, not stopped: {rules.WARM_BY_EKS}")

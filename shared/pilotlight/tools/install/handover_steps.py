@@ -13,7 +13,7 @@ from pilotlight.facts.labels import HANDED_BACK
 from pilotlight.facts.limits.pool_handover import Setting, Taken
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.tools.install.handover import KEPT, Change, GroupState, Kept
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 
 AUTOSCALER = "k8s.io/cluster-autoscaler/"
 """So begin the tags by which cluster-autoscaler finds its groups, where no further "/" comes."""
@@ -129,11 +129,11 @@ def back(taken: Taken, state: GroupState, now: datetime) -> tuple[Sequence[Chang
 def _stays(setting: Setting, state: GroupState) -> str:
     """Why giving a setting back would end a node now; empty where it would not."""
     if setting.name == "max" and int(setting.was) < state.nodes:
-        return f"{state.nodes} nodes run, and a max of {setting.was} would end some of them"
+        return f"it has {count_of(state.nodes, 'node')}, and a max of {setting.was} would end some"
     if setting.name == "rebalances" and setting.was == "true" and state.nodes:
-        return f"{state.nodes} nodes run, and spreading them over zones would end some"
+        return f"it has {count_of(state.nodes, 'node')}, and spreading them over zones would end some"
     if setting.name == "max-lifetime" and setting.was != "0" and state.nodes:
-        return f"{state.nodes} nodes run, and a longest life of {setting.was} s would end some"
+        return f"it has {count_of(state.nodes, 'node')}, and a longest life of {setting.was} s would end some"
     if setting.name == "hook" and state.waiting:
         return f"{state.waiting} nodes wait for its answer, and would end at once"
     return ""

@@ -15,7 +15,8 @@ def _when(when: RuleWhen) -> Iterator[str]:
     if when.waiting is not None:
         of = f" of {', '.join(when.waiting.classes)}" if when.waiting.classes else ""
         since = f", the first for {human(when.waiting.since)}" if when.waiting.since else ""
-        yield f"{when.waiting.pods} pods{of} wait{since}"
+        pods = count_of(when.waiting.pods, "pod")
+        yield f"{pods}{of} wait{'s' * (when.waiting.pods == 1)}{since}"
     if when.use is not None:
         bounds = [("under", when.use.below), ("over", when.use.above)]
         share = " and ".join(f"{word} {bound:.0%}" for word, bound in bounds if bound is not None)
@@ -28,7 +29,9 @@ def _when(when: RuleWhen) -> Iterator[str]:
 
 
 def _set(does: RuleSet) -> Iterator[str]:
-    yield from (f"{nodes} idle nodes of {pool} stay warm" for pool, nodes in does.warm.items())
+    yield from (
+        f"{count_of(nodes, 'idle node')} of {pool} stay{'s' * (nodes == 1)} warm" for pool, nodes in does.warm.items()
+    )
     yield from (f"{pool} has {count_of(nodes, 'node')} at most" for pool, nodes in does.max.items())
     for pool, idle in does.idle.items():
         yield f"idle nodes of {pool} {'stay' if idle == 'keep' else 'go at once'}"
@@ -40,8 +43,8 @@ def _set(does: RuleSet) -> Iterator[str]:
     if does.caps is not None:
         caps = does.caps
         limits = [
-            f"{caps.nodes} nodes" if caps.nodes is not None else "",
-            f"{caps.gpus} GPUs" if caps.gpus is not None else "",
+            f"{count_of(caps.nodes, 'node')}" if caps.nodes is not None else "",
+            f"{count_of(caps.gpus, 'GPU')}" if caps.gpus is not None else "",
         ]
         limits += [f"{cents(caps.usd_per_hour)} an hour"] if caps.usd_per_hour is not None else []
         yield f"at most {', '.join(filter(None, limits))} are lit"

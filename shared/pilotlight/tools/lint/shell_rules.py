@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pilotlight.tools.lint.fault import Lint
+from pilotlight.units import count_of
 
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-f]")
 _TOOLS = {"gcloud": ("container",), "civo": ("kubernetes", "k8s", "k3s"), "eksctl": ("create", "scale")}
@@ -50,7 +51,7 @@ def _minimum(command: _Command) -> Iterator[Lint]:
     for name in ("min-nodes", "nodes-min", "num-nodes", "nodes", "count", "n"):
         least = command.options.get(name, "")
         if least.isdigit() and int(least) > 0:
-            what = f"a GPU pool that begins with or keeps {least} nodes is paid for from its first day"
+            what = f"a GPU pool that begins with or keeps {count_of(int(least), 'node')} is paid for from its first day"
             fix = f"set it to 0 ({name})"
             yield Lint(rule="pool-minimum", level="warning", where=command.where, what=what, fix=fix)
 

@@ -13,7 +13,7 @@ from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.tools.replay.cover import Cover, Machine
 from pilotlight.tools.replay.traces.trace_file import types_for
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job
-from pilotlight.units import MILLI_PER_GPU, Seconds, Usd
+from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, count_of
 
 _MICROS_PER_HOUR = 3_600_000_000
 
@@ -62,7 +62,9 @@ def _groups(jobs: Iterable[Job], catalog: Catalog, priced: Sequence[str]) -> Gro
             masks[kind] = sum(bits.get(name, 0) for name in types_for(job, catalog))
         if not masks[kind]:
             wanted = "|".join(job.models) or "any model"
-            raise BadInput(f"job {job.job_id}: {job.gpus} GPUs of {wanted}: no priced type of catalogue {catalog.name}")
+            raise BadInput(
+                f"job {job.job_id}: {count_of(job.gpus, 'GPU')} of {wanted}: no priced type of catalogue {catalog.name}"
+            )
         groups[masks[kind]].append(job)
     return groups
 

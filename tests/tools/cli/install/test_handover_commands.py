@@ -257,7 +257,7 @@ def test_nodes_that_run_stay(site: Site) -> None:
     site.run("takeover")
     site.client.set_desired_capacity(AutoScalingGroupName=site.group, DesiredCapacity=4)
     said = site.run("handback")
-    assert "max is left at 4: 4 nodes run, and a max of 3 would end some of them" in said
+    assert "max is left at 4: it has 4 nodes, and a max of 3 would end some" in said
     assert "rebalances is left at false" in said
     assert (site.now["MaxSize"], len(site.now["Instances"])) == (4, 4)
     assert [tag["Key"] for tag in site.now["Tags"] if tag["Key"] == CLAIM] == [CLAIM]
@@ -311,7 +311,7 @@ def test_what_was_cut_off_is_gone_on_with(site: Site, monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(AsgHandover, "put", cut)
-        with pytest.raises(Failed, match="1 pools are not given back whole"):
+        with pytest.raises(Failed, match="not given back whole: 1 pool"):
             site.run("handback")
     assert site.settings != before
     site.run("handback")
@@ -447,7 +447,7 @@ def test_uninstall_ends_no_node(site: Site) -> None:
     before = site.settings
     site.run("takeover")
     site.client.set_desired_capacity(AutoScalingGroupName=site.group, DesiredCapacity=1)
-    with pytest.raises(Failed, match="rebalances is left at false: 1 nodes run"):
+    with pytest.raises(Failed, match="rebalances is left at false: it has 1 node, "):
         site.run("uninstall")
     (one,) = site.now["Instances"]
     assert site.marked

@@ -349,6 +349,6 @@ def test_where_a_pod_waits_nothing_is_tried(tmp_path: Path, monkeypatch: pytest.
     """It might land on the node that is given back."""
     with deployed("aws", tmp_path, monkeypatch) as (here, account):
         here.submit(pod("a"), 60)
-        with pytest.raises(BadInput, match="1 GPU pods wait in the cluster: use a sandbox"):
+        with pytest.raises(BadInput, match="the cluster has 1 waiting GPU pod: use a sandbox"):
             run("--cloud", "aws", *AT_ONCE)
         assert account.changes() == []

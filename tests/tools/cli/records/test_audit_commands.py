@@ -58,7 +58,7 @@ def test_verify_says_that_the_chain_is_whole_and_its_anchor(state: State) -> Non
     assert done.exit_code == 0
     assert "20 records, from 1 to 20," in done.stdout
     told = done.stdout.split("anchor ")[-1].strip()
-    assert run("verify", "--anchor", told).stdout.count("1 anchors hold") == 1
+    assert run("verify", "--anchor", told).stdout.count("1 anchor holds") == 1
     with pytest.raises(BadInput, match="COUNT:HEAD"):
         run("verify", "--anchor", "20")
 

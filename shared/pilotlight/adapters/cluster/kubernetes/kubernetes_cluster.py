@@ -27,7 +27,7 @@ from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CheckAnswer, QueuedWork
 from pilotlight.ports.state import Clock
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 
 if TYPE_CHECKING:
     from pilotlight.facts.limits.checks import Token
@@ -125,7 +125,7 @@ class KubernetesCluster:
         live = [asked for asked in self._live(node) if not _stays(asked.pod)]
         working = [asked for asked in live if asked.holds_gpu]
         if working:
-            raise Busy(f"node {node} has {len(working)} GPU pods bound: they are not evicted")
+            raise Busy(f"node {node} has {count_of(len(working), 'GPU pod')} bound: they are not evicted")
         going = [asked.pod.metadata for asked in live if asked.pod.metadata.deletion_timestamp is None]
         for only_ask in (True, False):
             for pod in going:

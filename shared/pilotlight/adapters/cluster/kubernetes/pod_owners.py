@@ -23,6 +23,7 @@ from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict
 from pilotlight.facts.labels import COUNT_BEFORE, RECLAIM, SNOOZE_UNTIL
 from pilotlight.facts.utilisation.reclaim_steps import OwnerKind, OwnerState, PodOwner
+from pilotlight.units import count_of
 
 STOPPED = "kubeflow-resource-stopped"
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -113,7 +114,7 @@ def _brought(api: Api, owner: PodOwner, count: int, to: int, at: datetime) -> bo
         if not has:
             return False
         if has != count:
-            raise Conflict(f"{owner} asks for {has} pods now, not {count}: it is left as it is")
+            raise Conflict(f"{owner} asks for {count_of(has, 'pod')} now, not {count}: it is left as it is")
         if _written(api, owner, found, to, {COUNT_BEFORE: str(count)}, at):
             return True
     raise Conflict(f"{owner} is changed by others all the time: tried {TRIES} times")

@@ -6,6 +6,7 @@ import msgspec
 
 from pilotlight.adapters.aws_api import refusals
 from pilotlight.errors import BadRequest, Denied, NoCapacity
+from pilotlight.units import count_of
 
 TOKEN = 64
 """Letters of a ClientToken at most."""
@@ -48,7 +49,7 @@ def missing(launch: Launch, wanted: int, group: str) -> Denied | None:
     first = launch.Errors[0] if launch.Errors else _Refused()
     where = f" in {first.AvailabilityZone}" if first.AvailabilityZone else ""
     why = f": {first.ErrorCode} ({first.ErrorMessage[:160]})" if first.ErrorCode else ""
-    said = f"{group}: {came} of {wanted} instances could be launched{where}{why}"
+    said = f"{group}: {came} of {count_of(wanted, 'instance')} could be launched{where}{why}"
     known = [no for error in launch.Errors if (no := refusals.shortage(error.ErrorCode, said))]
     if known:
         return known[0]

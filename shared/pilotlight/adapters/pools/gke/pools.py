@@ -24,7 +24,7 @@ from pilotlight.errors import BadRequest, Busy, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate
 from pilotlight.ports.state import Clock
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 
 WRITE_S: Seconds = CALL_S
 LOOKS = 5
@@ -174,7 +174,8 @@ def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
     """Raises where a list lags behind its group's size: what it does not name may be there all the same."""
     for seen in every:
         if len(seen.instances) < seen.size:
-            raise Busy(f"{seen.group.name} has size {seen.size} and lists {len(seen.instances)} instances: look again")
+            listed = count_of(len(seen.instances), "instance")
+            raise Busy(f"{seen.group.name} has size {seen.size} and lists {listed}: look again")
 
 
 def _state_of(one: Managed, seen: Seen) -> InstanceState:

@@ -9,6 +9,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, default_file, read
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
@@ -66,7 +67,7 @@ def connect(
         return
     path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
     if dry_run:
-        _say(f"would make a token of {days} days, in {path or 'the output'}; nothing was changed")
+        _say(f"would make a token of {count_of(days, 'day')}, in {path or 'the output'}; nothing was changed")
         return
     minted = connect_account.mint(api, days * DAY_S, connect_account.READER if read_only else connect_account.ACCOUNT)
     _hand_out(connect_account.kubeconfig(source.access(), minted.token, settings.cluster_name), path)

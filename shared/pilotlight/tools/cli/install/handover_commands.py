@@ -12,6 +12,7 @@ from pilotlight.errors import BadInput, Denied, Failed, Retry
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.install.hand_over import Book, Cloud, Told, hand_back, take_over
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.adapters.cluster.kubernetes.transport import Api
@@ -150,7 +151,7 @@ def handback(
         told += (*_opened(api, chosen, dry_run), *_ungated(api, gates, now, dry_run))
     _say(told, as_json, dry_run)
     if failed:
-        raise Failed(f"{failed} pools are not given back whole; run it again, it goes on where it stopped")
+        raise Failed(f"not given back whole: {count_of(failed, 'pool')}; run it again, it goes on where it stopped")
 
 
 def _given(api: "Api", taken: "Taken", now: datetime, role_arn: str | None, dry: bool) -> Iterator[Told]:

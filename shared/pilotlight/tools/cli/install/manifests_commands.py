@@ -9,6 +9,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.install.placement_commands import affinity
 from pilotlight.tools.cli.install.sharing_command import sharing
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.tools.manifests.pools_on_sale import Sold, Team
@@ -183,7 +184,9 @@ def _most(policy: str, least: int, most: int) -> int:
     """Never more replicas than GPUs. Raises ``BadInput`` for more than there may be."""
     gpus = sum(each.gpus for each in _sold(_app(policy)))
     if max(most, least) > gpus:
-        raise BadInput(f"{max(most, least)} replicas are more than the {gpus} GPUs that the policy's pools may have")
+        raise BadInput(
+            f"{max(most, least)} replicas are more than the {count_of(gpus, 'GPU')} that the policy's pools may have"
+        )
     return most or gpus
 
 

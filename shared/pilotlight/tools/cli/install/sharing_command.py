@@ -10,6 +10,7 @@ import typer
 
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput, Failed
+from pilotlight.units import count_of
 
 if TYPE_CHECKING:
     from pilotlight.decide.utilisation.gpu_waste import Slice
@@ -132,12 +133,13 @@ def _lines(plans: list[dict[str, Any]], objects: list[dict[str, Any]]) -> Iterat
     import yaml
 
     for plan in plans:
-        yield f"# {plan['owner']}: {plan['pods']} pods on {plan['devices']} devices by {plan['way']}; "
+        who, what = count_of(plan["pods"], "pod"), count_of(plan["devices"], "device")
+        yield f"# {plan['owner']}: {who} on {what} by {plan['way']}; "
         yield f"# saves ${plan['saved_usd_per_hour']:,.2f}/h. {plan['why'][:1].upper()}{plan['why'][1:]}."
         if plan["risk"]:
             yield f"# Risk: {plan['risk']}."
         for layout in plan["cut"]:
-            yield f"# {layout['devices']} devices are cut as {layout['config']}: {', '.join(layout['slices'])}"
+            yield f"# Cut {count_of(layout['devices'], 'device')} as {layout['config']}: {', '.join(layout['slices'])}"
     for made in objects:
         yield "---"
         yield yaml.safe_dump(msgspec.to_builtins(made), sort_keys=False).rstrip()

@@ -10,7 +10,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed_settings, environment
-from pilotlight.units import Usd, cents
+from pilotlight.units import Usd, cents, count_of
 
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import Offering
@@ -120,7 +120,9 @@ def _see_that_it_may(site: "App", pool: str) -> None:
         raise BadInput(f"{why}: run pilotlight resume first")
     view = site.deps.cluster.observe()
     if view.pending:
-        raise BadInput(f"{len(view.pending)} GPU pods wait in the cluster: use a sandbox, where none does")
+        raise BadInput(
+            f"the cluster has {count_of(len(view.pending), 'waiting GPU pod')}: use a sandbox, where none waits"
+        )
     working = [node.name for node in view.nodes if node.pool == pool and node.gpu_pods]
     if working:
         raise BadInput(f"node {working[0]} of {pool} works: use a pool without work on it")

@@ -114,7 +114,12 @@ def replay(
     jobs, name = read_trace(trace), Path(trace).name
     types, rules = _loaded(catalog, policy, value_of_wait)
     outcomes = compare(jobs, types, rules, scenario, trace=name, against=against or [], log=log)
-    _end(outcomes, scenario, report, f"{name}: {len(jobs):,} jobs", as_json=as_json, single=not against)
+    _end(outcomes, scenario, report, f"{name}: {count_jobs(jobs)}", as_json=as_json, single=not against)
+
+
+def count_jobs(jobs: Sequence[Job]) -> str:
+    """As people read it: "1 job", "10,374 jobs"."""
+    return f"{len(jobs):,} job{'s' * (len(jobs) != 1)}"
 
 
 def _loaded(catalog: str | None, policy: str | None, value_of_wait: float | None) -> tuple[Catalog, Policy]:

@@ -21,7 +21,7 @@ from pilotlight.tools.replay.traces.trace_file import DAY, read_text, read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.traces.trace_stats import Stats, measure, read_stats, write_stats
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import HOUR, human
+from pilotlight.units import HOUR, count_of, human
 
 NOT_GIVEN = "not given"
 
@@ -137,7 +137,9 @@ def _past(url: str, since: str, token_env: str) -> tuple[Job, ...]:
     now = time.time()
     found = history(prometheus(url, token), now - int(number) * units[unit], now)
     if found.never_started:
-        typer.echo(f"{found.never_started} pods never started: how long they would have run is not known", err=True)
+        typer.echo(
+            f"{count_of(found.never_started, 'pod')} never started: how long they would have run is not known", err=True
+        )
     if not found.jobs:
         raise BadInput(f"no GPU pod ran in the last {since}: there is nothing to replay")
     return found.jobs

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.tools.advice.frontier import Run, cheapest_within, efficient_runs, knee
-from pilotlight.tools.cli.lab.replay_command import check_types, load_catalog, load_policy
+from pilotlight.tools.cli.lab.replay_command import check_types, count_jobs, load_catalog, load_policy
 from pilotlight.tools.cli.lab.replay_options import (
     MOST_S,
     AsJson,
@@ -96,7 +96,7 @@ def tune(
     else:
         _print(done, chosen)
     if report:
-        _write(report, done, chosen, f"{name}: {len(jobs):,} jobs, placement {placement.value}")
+        _write(report, done, chosen, f"{name}: {count_jobs(jobs)}, placement {placement.value}")
 
 
 def advise(ours: Sequence[Setting], within: float | None) -> Advice:

@@ -150,7 +150,8 @@ def _said(found: ChainProof) -> Iterator[str]:
         yield f"{found.costs} of them say what a node came to: `pilotlight why DECISION` shows them"
     if found.expired:
         yield f"{found.expired} of them are older than the store keeps them: their links hold; an export has them"
-    yield f"{found.anchors} anchors hold" if found.anchors else "no anchor was given: a cut tail would not show"
+    held = f"{count_of(found.anchors, 'anchor')} hold{'s' * (found.anchors == 1)}"
+    yield held if found.anchors else "no anchor was given: a cut tail would not show"
     yield f"anchor {found.last}:{found.head}"
 
 

@@ -128,7 +128,7 @@ def import_(
         return
     typer.echo(f"{'would write' if dry_run else 'wrote'} {count_of(written, 'record')}")
     if kept:
-        typer.echo(f"{kept} are there already and stay as they are; --replace writes over them")
+        typer.echo(f"{count_of(kept, 'record')} there already, left as before; --replace writes over what is there")
 
 
 def init(

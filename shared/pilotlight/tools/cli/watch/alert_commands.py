@@ -240,5 +240,5 @@ def _status(telling: Telling) -> str:
     more += [f"until {telling.due:%H:%M:%S}, {telling.why}"] if telling.status == "waits" and telling.due else []
     more += [telling.why] if telling.status == "gave up" else []
     more += [f"{telling.attempts} failed"] if telling.attempts else []
-    more += [f"perhaps shown {telling.unsure} times more"] if telling.unsure else []
+    more += [f"perhaps shown {count_of(telling.unsure, 'time')} more"] if telling.unsure else []
     return telling.status + (f" ({'; '.join(more)})" if more else "")

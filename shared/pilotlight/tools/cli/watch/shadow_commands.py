@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotlight.settings import deployed_settings
-from pilotlight.units import human
+from pilotlight.units import count_of, human
 
 if TYPE_CHECKING:
     from pilotlight.decide.limits.canary import Side
@@ -56,8 +56,8 @@ def report(
         return
     if not advice:
         typer.echo(
-            f"no advice of cluster {name} in the last {days} days: its pools are not in mode advise, nothing was to be "
-            "done in them, or nobody ticks",
+            f"no advice of cluster {name} in the last {count_of(days, 'day')}: its pools are not in mode advise, "
+            "nothing was to be done in them, or nobody ticks",
             err=True,
         )
     _show(rows, f"{since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC")

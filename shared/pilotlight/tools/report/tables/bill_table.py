@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pilotlight.decide.money.reconciliation import Compared, Correction
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import Usd, cents
+from pilotlight.units import Usd, cents, count_of
 
 NO_POOL = "(no pool)"
 GUARDS = "budgets, holds and caps are not moved by it: prices.overrides of the policy are what they count with"
@@ -69,8 +69,9 @@ def correction_sentence(one: Correction) -> str:
     """A correction in a sentence."""
     limit = "; the days say more than is believed: look for a wrong price or scope" if one.bounded else ""
     return (
-        f"{_pool(one.pool)} is billed at {one.factor:.3f} of what is metered, learnt on {one.through} from {one.days} "
-        f"days ({cents(one.billed)} billed, {cents(one.metered)} metered, spread {one.spread:.3f}){limit}"
+        f"{_pool(one.pool)} is billed at {one.factor:.3f} of what is metered, learnt on {one.through} from "
+        f"{count_of(one.days, 'day')} ({cents(one.billed)} billed, {cents(one.metered)} metered, spread "
+        f"{one.spread:.3f}){limit}"
     )
 
 

@@ -36,7 +36,7 @@ def table(cluster: str, rows: Sequence[GpuRow]) -> Sheet:
 def summary(rows: Sequence[GpuRow]) -> str:
     """What is free now, and where a further GPU is cheapest."""
     free, lit = sum(row.free for row in rows), sum(row.lit for row in rows)
-    said = f"{free:,} of {lit:,} lit GPUs free"
+    said = f"{free:,} of {lit:,} lit GPU{'s' * (lit != 1)} free"
     buyable = [row for row in rows if row.could_buy and row.usd_per_gpu_hour is not None]
     if not buyable:
         return f"{said}; none can be bought now"

@@ -15,7 +15,7 @@ from pilotlight.tools.advice.month import Amount, Month, cents
 from pilotlight.tools.cli.terminal import visible_text
 from pilotlight.tools.report.tables.bill_table import correction_sentence
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import Usd
+from pilotlight.units import Usd, count_of
 
 NOBODY = "(no team)"
 OTHERS = "others"
@@ -79,7 +79,7 @@ def notes(month: Month) -> list[str]:
     ]
     if month.billed is not None:
         billed, metered = round(month.billed, 2), round(month.metered, 2)
-        days = "1 whole day" if month.billed_days == 1 else f"{month.billed_days} whole days"
+        days = count_of(month.billed_days, "whole day")
         out.append(
             f"billed ${billed:,.2f} for {days} on which the meter counted "
             f"${metered:,.2f}: {_signed(billed - metered)} is unexplained"
@@ -115,8 +115,7 @@ def _odd(month: Month) -> Iterator[str]:
     for (name, day, _), odd in ordered[:ODD]:
         worst = max(odd, key=lambda one: one.more)
         more, where = sum((one.more for one in odd), Decimal(0)), f" ({name})" if name else ""
-        hours = "1 hour" if len(odd) == 1 else f"{len(odd)} hours"
-        yield f"odd: {hours} of {day} cost ${more:,.2f} above what is usual{where}: {cause(worst)}"
+        yield f"odd: {count_of(len(odd), 'hour')} of {day} cost ${more:,.2f} above what is usual{where}: {cause(worst)}"
     if len(ordered) > ODD:
         yield f"odd: {len(ordered) - ODD} more days and pools; --json has all"
 

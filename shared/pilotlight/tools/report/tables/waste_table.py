@@ -13,7 +13,7 @@ from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.advice.fragmentation import Fragments
 from pilotlight.tools.advice.weeks_of_use import CENT, Hours, MeteredWeeks, total
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import human
+from pilotlight.units import count_of, human
 
 PARTS = ("idle", "beyond", "spare", "rest")
 """They add up to what is held."""
@@ -162,8 +162,8 @@ def evidence(found: Found) -> Iterator[str]:
         if row.shareable:
             most = max(device.over for device in row.devices)
             yield (
-                f"sharing: {len(row.devices)} devices hold {len(row.devices) + row.shareable} pods of {row.owner} "
-                f"(activity passed one whole in {most:.2%} of the samples at most)"
+                f"sharing: {count_of(len(row.devices), 'device')} for {len(row.devices) + row.shareable} pods of "
+                f"{row.owner} (activity passed one whole in {most:.2%} of the samples at most)"
             )
     yield _fragments_line(found)
     if found.books:
@@ -180,8 +180,12 @@ def _fragments_line(found: Found) -> str:
     if told is None:
         return "fragmentation: not known; the Prometheus has no nodes with GPUs of kube-state-metrics"
     usd = (found.price * told.stranded).quantize(CENT)
-    waits = f"{len(told.waiting)} pods wait, for {told.waiting[0]} GPUs or more" if told.waiting else "no pod waits"
+    waits = (
+        f"waiting: {count_of(len(told.waiting), 'pod')} for {count_of(told.waiting[0], 'GPU')} or more"
+        if told.waiting
+        else "no pod waits"
+    )
     return (
-        f"fragmentation: {told.all_free} GPUs are free on {len(told.free)} nodes, {told.stranded} of them (${usd:,}/h) "
-        f"can be taken by nothing that waits ({waits}; score {told.score:.2f})"
+        f"fragmentation: {count_of(told.all_free, 'free GPU')} on {count_of(len(told.free), 'node')}, "
+        f"{told.stranded} of them (${usd:,}/h) can be taken by nothing that waits ({waits}; score {told.score:.2f})"
     )

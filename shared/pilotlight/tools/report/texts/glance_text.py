@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pilotlight.tools.glance.glance import Glance, Ticked
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import an_hour, cents, human
+from pilotlight.units import an_hour, cents, count_of, human
 
 
 def lines(seen: Glance) -> Iterator[RenderableType]:
@@ -41,8 +41,7 @@ def _lit(seen: Glance) -> str:
     if seen.unseen:
         return "not known"
     lit = sum(node.verdict != "boots" for node in seen.nodes)
-    nodes = "1 node" if lit == 1 else f"{lit} nodes"
-    return f"{nodes}, {cents(seen.usd_per_hour)}/h with what boots"
+    return f"{count_of(lit, 'node')}, {cents(seen.usd_per_hour)}/h with what boots"
 
 
 def _tick(tick: Ticked) -> str:
@@ -51,9 +50,10 @@ def _tick(tick: Ticked) -> str:
 
 
 def _counts(seen: Glance) -> str:
-    letters = "dead letters are kept elsewhere" if seen.letters is None else f"{seen.letters} dead letters"
+    letters = "dead letters are kept elsewhere" if seen.letters is None else count_of(seen.letters, "dead letter")
     prices = "" if seen.prices_age_s is None else f", oldest price {human(seen.prices_age_s)}"
-    return f"{seen.held} holds, {seen.alerts_waiting} alerts on their way, {letters}{prices}"
+    alerts = "1 alert on its way" if seen.alerts_waiting == 1 else f"{seen.alerts_waiting} alerts on their way"
+    return f"{count_of(seen.held, 'hold')}, {alerts}, {letters}{prices}"
 
 
 def _nodes(seen: Glance) -> Sheet:
