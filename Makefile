@@ -69,7 +69,7 @@ chaos: $(STAMP) ## Deaths, doubles, drops, faults and forgeries by seed (ARGS="-
 interruptions: $(STAMP) ## Nodes taken from under their work, by seed (ARGS="--seeds 0..499")
 	$(BIN)/python tests/chaos/run_interruptions.py $(ARGS)
 
-docs-test: $(STAMP) ## Every block of commands of README and the guides: run, or parsed where it needs a cloud
+docs-test: $(STAMP) ## Every block of commands of README and the guides: walked, or parsed where it needs a cloud
 	$(BIN)/pytest tests/docs --all-blocks $(ARGS)
 
 rooms: $(STAMP) ## docs/rooms.md from the modules' first sentences

@@ -1,7 +1,14 @@
-"""Slow blocks are for `make docs-test`, which asks for all; the count of blocks is printed at the end."""
+"""Slow blocks are for `make docs-test`, which asks for all; the count of blocks by kind is printed at the end.
+
+``python tests/docs/block_count.py`` prints the count alone, with why each block that is not walked cannot be.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
-from pages import NEEDS, PAGES, SHELL, blocks, typed
+from pages import CANNOT, PAGES, SHELL, Block, blocks, typed
 
 OURS = pytest.StashKey[int]()
 """How many tests of the docs were collected."""
@@ -26,23 +33,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many blocks there are, and what became of them."""
-    if not terminalreporter.config.stash.get(OURS, 0):
-        return
+    if terminalreporter.config.stash.get(OURS, 0):
+        for line in counts():
+            terminalreporter.write_line(f"docs: {line}")
+
+
+def counts() -> Iterator[str]:
+    """Blocks by kind, in lines."""
     found = [block for page in PAGES for block in blocks(page)]
     shell = [block for block in found if block.kind in SHELL]
-    needs: dict[str, int] = {}
-    for block in shell:
-        if block.needs:
-            needs[block.needs] = needs.get(block.needs, 0) + 1
-    run = [block for block in shell if not block.needs and not block.ran_by]
-    said = [said for block in run for said in typed(block)]
-    shown = [lines for _, lines in said if lines is not None]
-    elsewhere = [f"{block.where} by {block.ran_by}" for block in shell if block.ran_by]
-    terminalreporter.write_line(
-        f"docs: {len(found)} blocks of {len(PAGES)} pages; {len(shell)} with commands: {len(run)} run "
-        f"({len(said)} commands, of {len(shown)} all that they print compared with {sum(map(len, shown))} lines), "
-        f"{sum(needs.values())} parsed alone, {len(elsewhere)} run elsewhere ({', '.join(elsewhere)}); "
-        f"{len(found) - len(shell)} of data read"
-    )
-    for what, count in sorted(needs.items()):
-        terminalreporter.write_line(f"docs: {count} parsed alone, for they need {what}: {NEEDS.get(what, '?')}")
+    yield f"{len(found)} blocks of {len(PAGES)} pages, {len(shell)} of them commands"
+    for way in ("here", "behind KUBECONFIG"):
+        yield _walked(way, [block for block in shell if block.way == way])
+    left = [block for block in shell if block.way == "not"]
+    yield f"not walked: {len(left)} blocks of {sum(len(list(typed(block))) for block in left)} commands"
+    for need, count in sorted(Counter(block.needs for block in left if block.needs).items()):
+        yield f"  {count} for want of {need}: {CANNOT[need]}"
+    for by, count in sorted(Counter(block.ran_by for block in left if block.ran_by).items()):
+        yield f"  {count} by {by}, for they take as long as all checks together"
+
+
+def _walked(way: str, walked: list[Block]) -> str:
+    said = [said for block in walked for said in typed(block)]
+    shown = [each.lines for each in said if each.lines is not None]
+    compared = f"{len(shown)} of {len(said)} commands compared with {sum(map(len, shown))} lines"
+    return f"walked {way}: {len(walked)} blocks, {compared}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join([*counts(), ""]))

@@ -6,9 +6,6 @@ ids, addresses) is not compared. Another block has commands alone, of which noth
 """
 
 import re
-import subprocess
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 _VARIES = (
@@ -18,10 +15,10 @@ _VARIES = (
     (re.compile(r"\b\d+:[0-9a-f]{64}\b"), "<anchor>"),
     (re.compile(r"\btest/\d{8}T\d{6}\b"), "<alert>"),
     (re.compile(r"command-\d+T\d+"), "<tick>"),
+    (re.compile(r"\b\d+ records\b"), "<records>"),
     (re.compile(r"gpu-test-[a-z0-9]{5}\b"), "<pod>"),
     (re.compile(r"https://[\w.:]+: answers, Kubernetes v\S+"), "<server>"),
 )
-_EXPORT = re.compile(r"export ((\w+=\S+ ?)+)")
 
 
 class Said(NamedTuple):
@@ -29,29 +26,6 @@ class Said(NamedTuple):
 
     command: str
     lines: tuple[str, ...] | None
-
-
-def blocks(guide: Path, kind: str) -> list[str]:
-    """The fenced blocks of a kind."""
-    return re.findall(rf"^```{kind}\n(.*?)^```$", guide.read_text("utf-8"), re.M | re.S)
-
-
-def commands(guide: Path) -> Iterator[Said]:
-    """What is typed, with what is shown, in order."""
-    for block in blocks(guide, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, *lines = part.rstrip("\n").split("\n")
-            yield Said(command, tuple(lines))
-
-
-def follow(said: Said, folder: Path, environ: dict[str, str]) -> str:
-    """What a command prints, with its errors; ``export`` changes ``environ``."""
-    if found := _EXPORT.fullmatch(said.command):
-        environ |= {name: value for name, _, value in (pair.partition("=") for pair in found[1].split())}
-        return ""
-    command = ["bash", "-c", said.command]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
-    return done.stderr + done.stdout
 
 
 def differs(said: Said, printed: str) -> str:
@@ -79,10 +53,3 @@ def _plain(line: str) -> str:
     for pattern, name in _VARIES:
         line = pattern.sub(name, line)
     return line.rstrip()
-
-
-def fresh(folder: Path, root: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """A checkout as a new user has it: what commands name is there, and of the environment only what finds programs."""
-    for name in (".venv", "infra", "examples"):
-        (folder / name).symlink_to(root / name)
-    return {"PATH": environ["PATH"], "HOME": str(folder), "COLUMNS": "200"}

@@ -2,7 +2,7 @@
 
 A fence's information says its kind and, after ``needs:``, what a reader must have that is not on every machine; an
 HTML comment on the line above (``<!-- needs: a cluster -->``) says the same. ``<!-- run by: .ci/run -->`` names who
-runs a block that takes long.
+runs a block that takes long. A block of commands is walked here, behind KUBECONFIG, or named with why it cannot be.
 """
 
 import re
@@ -19,22 +19,24 @@ PAGES = [page for pattern in _GUIDES for page in sorted(ROOT.glob(pattern)) if p
 """All that a reader may type from: not the changelog, decisions (docs/adr) and what commands write (docs/reference)."""
 
 SHELL = ("", "sh", "console")
-NEEDS = {
-    "a cluster": "an API server; the steps of docs/guides/kubernetes.md are run where KUBECONFIG names one",
-    "a bill": "an export of a cloud's bill in FOCUS",
+PROGRAMS = {"prometheus": ("prometheus", "promtool"), "gcloud's emulators": ("gcloud", "java")}
+"""Programs that a block may need: it is walked here where they are found."""
+CLUSTERS = {
+    "a cluster": "an API server",
+    "a cluster with Karpenter": "an API server with the CRDs of karpenter.sh/v1",
+}
+"""What is walked behind KUBECONFIG (test_guide_live.py)."""
+CANNOT = {
     "a bucket": "a bucket of Amazon S3 or Cloud Storage, with the right to write there",
-    "a cluster with Karpenter": "an API server with the CRDs of karpenter.sh/v1 and a controller that buys by them",
-    "a cluster to break": "an API server whose nodes may be written and deleted",
-    "a home": "Pilotlight served inside a cluster, by an image that Docker builds",
     "aws": "an account of Amazon Web Services",
     "civo": "an account of Civo",
     "docker": "a daemon of Docker, and a registry",
     "gcloud": "an account of Google Cloud",
-    "helm": "Helm, and an image in a registry that the cluster reaches",
-    "prometheus": "a Prometheus with the series of DCGM's exporter",
+    "helm": "Helm, and an image that Docker builds in a registry which the cluster reaches",
+    "hours": "a control plane for hours, of which bench/ says the commands and docs/agreement.md the outcome",
     "a trace": "a recorded trace that lies beside the repository, not in it",
 }
-"""What a block may need that is not on every machine, and why it is not run there."""
+"""What a block may need that no machine of ours has: it is parsed alone, and this says why."""
 _FENCE = re.compile(
     r"(?:^<!-- (needs|run by): ([^\n]+?) -->\n)?^```([a-z]*)(?: needs: ([^\n]+))?\n(.*?)^```$", re.M | re.S
 )
@@ -54,6 +56,15 @@ class Block(NamedTuple):
     needs: str
     ran_by: str
     text: str
+
+    @property
+    def way(self) -> str:
+        """How it is walked: "here", "behind KUBECONFIG" or "not"; empty where nobody has said."""
+        if self.needs in CANNOT or self.ran_by:
+            return "not"
+        if self.needs in CLUSTERS:
+            return "behind KUBECONFIG"
+        return "here" if not self.needs or self.needs in PROGRAMS else ""
 
     @property
     def where(self) -> str:

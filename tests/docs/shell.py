@@ -18,6 +18,8 @@ from pages import ROOT
 MADE = (".git", "build", "dist", ".pilotlight", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "docs")
 LONGEST_S = 300.0
 """A command that takes longer hangs."""
+USUAL = (8080, 8090, 9090, 5005, 8085)
+"""Ports of the pages, in whose place a shell has its own."""
 TICK = '"function": "capacity_reconcile"'
 _END = "<<end of this command>>"
 
@@ -25,14 +27,16 @@ _END = "<<end of this command>>"
 class Shell:
     """One bash, with its processes; its words and theirs (those in the background go to a file)."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._serve, self._world = folder, free_port(), free_port()
+    def __init__(self, folder: Path, **more: str) -> None:
+        self.folder, self.ports = folder, {usual: free_port() for usual in USUAL}
         for path in ROOT.iterdir():
             if path.name not in MADE:
                 (folder / path.name).symlink_to(path)
         home = folder.with_name(f"{folder.name}-home")
         home.mkdir()
-        environ = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "160", "LANG": "C.UTF-8"}
+        programs = f"{folder}/.venv/bin:{os.environ['PATH']}"
+        environ = {"PATH": programs, "HOME": str(home), "COLUMNS": "160", "LANG": "C.UTF-8"}
+        environ |= {"PYTHONPATH": f"{ROOT}/shared", **more}
         self._bash = subprocess.Popen(
             ["bash", "--norc"], cwd=folder, env=environ, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -56,20 +60,20 @@ class Shell:
         else:
             raise AssertionError(f"the shell ended at {command}")
         if background:
-            self._answers(self._world if re.search(r"pilotlight world", line) else self._serve)
+            self.answers(next(port for port in self.ports.values() if re.search(rf"\b{port}\b", line)))
             until = time.monotonic() + LONGEST_S
-            while "serve" in line and self._ticks() == ticked and time.monotonic() < until:
+            while re.search(r"\bserve\b", line) and self._ticks() == ticked and time.monotonic() < until:
                 time.sleep(0.05)
         return int(text.split()[-1]), "".join(said)[:-1]
 
     def _own(self, command: str) -> str:
         """The command with ports of this shell's own in place of the usual ones, and without any set-up."""
         for pattern, ours in (
-            (r"\bmake (?=[a-z])", f"make -s -o .venv/.installed PORT={self._serve} "),
-            (r"pilotlight serve\b", f"pilotlight serve --port {self._serve}"),
-            (r"pilotlight world\b", f"pilotlight world --port {self._world}"),
-            (r"\b(localhost|127\.0\.0\.1):8080\b", rf"\1:{self._serve}"),
-            (r"\b(localhost|127\.0\.0\.1):8090\b", rf"\1:{self._world}"),
+            (r"\bmake (?=[a-z])", "make -s -o .venv/.installed PORT=8080 "),
+            (r"pilotlight serve\b", "pilotlight serve --port 8080"),
+            (r"pilotlight world\b", "pilotlight world --port 8090"),
+            (r"\bprometheus:9090\b", "127.0.0.1:9090"),
+            *((rf"\b{usual}\b", str(port)) for usual, port in self.ports.items()),
         ):
             command = re.sub(pattern, ours, command)
         return command
@@ -79,14 +83,16 @@ class Shell:
         log = self.folder / "background.log"
         return log.read_text().count(TICK) if log.exists() else 0
 
-    def _answers(self, port: int) -> None:
+    def answers(self, port: int) -> None:
+        """Wait until somebody listens there."""
         until = time.monotonic() + LONGEST_S
         while time.monotonic() < until:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return
             time.sleep(0.05)
-        raise AssertionError((self.folder / "background.log").read_text())
+        log = self.folder / "background.log"
+        raise AssertionError(log.read_text() if log.exists() else f"nobody listens at {port}")
 
     def end(self) -> None:
         """End the shell and all that it began."""

@@ -53,7 +53,7 @@ def test_every_figure_is_there_as_json() -> None:
 def test_what_is_older_is_not_in_it() -> None:
     """Nothing was advised in one day: that is said, with what it may be for."""
     out = run("report", "--days", "1")
-    assert "no advice of cluster local in the last 1 day:" in out.stderr
+    assert "no advice of cluster local ended in the last 1 day:" in out.stderr
     assert "gpu-node" not in out.stdout
 
 

@@ -56,7 +56,7 @@ def report(
         return
     if not advice:
         typer.echo(
-            f"no advice of cluster {name} in the last {count_of(days, 'day')}: its pools are not in mode advise, "
+            f"no advice of cluster {name} ended in the last {count_of(days, 'day')}: its pools are not in mode advise, "
             "nothing was to be done in them, or nobody ticks",
             err=True,
         )
