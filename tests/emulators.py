@@ -35,7 +35,7 @@ run_simple("127.0.0.1", int(sys.argv[1]), DomainDispatcherApplication(create_bac
 @pytest.fixture(scope="session")
 def firestore_emulator() -> Iterator[str]:
     """Host and port of an emulator, for this run; the test is skipped where there is none to start."""
-    java, jar = shutil.which("java"), _of_the_sdk(EMULATOR)
+    java, jar = shutil.which("java"), of_the_sdk(EMULATOR)
     if jar is None or java is None:
         pytest.skip("no Firestore emulator: install google-cloud-cli-firestore-emulator and Java 17")
     port = free_port()
@@ -47,7 +47,7 @@ def firestore_emulator() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def pubsub_emulator() -> Iterator[str]:
     """Host and port of an emulator, for this run; the test is skipped where there is none to start."""
-    java, folder = shutil.which("java"), _of_the_sdk(PUBSUB)
+    java, folder = shutil.which("java"), of_the_sdk(PUBSUB)
     jars = sorted(folder.glob("*.jar")) if folder is not None else []
     if not jars or java is None:
         pytest.skip("no Pub/Sub emulator: install google-cloud-cli-pubsub-emulator and Java 17")
@@ -56,7 +56,7 @@ def pubsub_emulator() -> Iterator[str]:
     yield from _served([java, *flags, "-jar", str(jars[0]), "--host=127.0.0.1", f"--port={port}"], port)
 
 
-def _of_the_sdk(path: Path) -> Path | None:
+def of_the_sdk(path: Path) -> Path | None:
     """A file or folder of the Google Cloud SDK, wherever that is; None where it is not."""
     gcloud = shutil.which("gcloud")
     found = Path(gcloud).resolve().parents[1] / path if gcloud else path

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from pages import ROOT
@@ -95,13 +96,25 @@ class Shell:
         raise AssertionError(log.read_text() if log.exists() else f"nobody listens at {port}")
 
     def end(self) -> None:
-        """End the shell and all that it began."""
-        os.killpg(self._bash.pid, signal.SIGTERM)
+        """End the shell and all that it began, those in sessions of their own too."""
+        for group in self._groups():
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGTERM)
         try:
             self._bash.wait(10)
         except subprocess.TimeoutExpired:
             os.killpg(self._bash.pid, signal.SIGKILL)
             self._bash.wait()
+
+    def _groups(self) -> set[int]:
+        """The process groups of the shell and of its children's children."""
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid=,pgid="], capture_output=True, text=True, check=True).stdout
+        rows = [tuple(map(int, line.split())) for line in listed.splitlines()]
+        ours, groups = {self._bash.pid}, {self._bash.pid}
+        while new := {(pid, group) for pid, parent, group in rows if parent in ours and pid not in ours}:
+            ours |= {pid for pid, _ in new}
+            groups |= {group for _, group in new}
+        return groups
 
 
 def free_port() -> int:

@@ -14,13 +14,17 @@ from had import give, prometheus
 from pages import CANNOT, CLUSTERS, PAGES, PROGRAMS, ROOT, SHELL, Block, blocks, calls, told, typed
 from shell import Shell, has
 
+from emulators import EMULATOR, of_the_sdk
 from pilotlight.codec.policy_file import read_policy
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 COMMANDS = [block for block in BLOCKS if block.kind in SHELL]
 SLOW = ("spot",)
 """Pages whose commands wait for nodes of a world."""
-HERE = [block for block in COMMANDS if block.way == "here" and all(map(has, PROGRAMS.get(block.needs, ())))]
+FOUND = {need for need, programs in PROGRAMS.items() if all(map(has, programs))}
+if of_the_sdk(EMULATOR) is None:
+    FOUND.discard("gcloud's emulators")
+HERE = [block for block in COMMANDS if block.way == "here" and block.needs in ("", *FOUND)]
 RUN = [page for page in PAGES if any(block.page == page for block in HERE)]
 
 TICKED = ("another delivery is at work", "is on its way", "shown '  decision <decision>; see")

@@ -1,6 +1,7 @@
 """pilotlight bill: the bill beside the meter, as a person reads it."""
 
 import json
+import os
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -58,8 +59,12 @@ def test_json_has_every_figure_as_text() -> None:
 
 
 def test_a_month_of_nothing_says_what_to_look_at() -> None:
-    """It is no error."""
-    assert "is PILOTLIGHT_BILLS set" in run("--month", "2026-01")
+    """It is no error, and neither is a day that is billed alone."""
+    state = SqliteState(Path(os.environ["PILOTLIGHT_HOME"]) / "state.db", SystemClock())
+    row = BilledDay(day=date(2026, 2, 3), usd=Decimal(11), pool="t4")
+    BILL.write(state, "local/2026-02-03/s", BillDay(day=row.day, source="s", rows=(row,)))
+    for month in ("2026-01", "2026-02"):
+        assert f"no day of {month} is both metered and billed: is PILOTLIGHT_BILLS set" in run("--month", month)
 
 
 def test_a_wrong_month_or_cluster_is_said() -> None:

@@ -49,7 +49,8 @@ def bill(
     elif any(one.days or one.awaited for one in held):
         console().print(render(held))
     else:
-        typer.echo(f"nothing was metered or billed in {first:%Y-%m}: is PILOTLIGHT_BILLS set, and billing_tick called?")
+        why = "is PILOTLIGHT_BILLS set, and billing_tick called?"
+        typer.echo(f"no day of {first:%Y-%m} is both metered and billed: {why}")
 
 
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
