@@ -180,7 +180,7 @@ def test_a_node_with_a_job_is_not_given_back() -> None:
     here = world()
     (node,) = ready(here, "one")
     here.submit(pod("a"), 60)
-    with pytest.raises(Busy, match="runs 1 jobs"):
+    with pytest.raises(Busy, match="runs 1 job:"):
         here.terminate(node, "idle")
     assert list(here.running) == ["a"]
 

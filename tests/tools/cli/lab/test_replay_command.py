@@ -101,7 +101,7 @@ def test_an_impossible_option_is_refused_by_name(trace: str, option: str, value:
     ("rows", "refusal"),
     [
         pytest.param("", "holds no jobs", id="no job"),
-        pytest.param("a,0,60,1,1000,NOSUCH,t,,\n", "job a: 1 GPUs of NOSUCH", id="a job that fits no type"),
+        pytest.param("a,0,60,1,1000,NOSUCH,t,,\n", "job a: 1 GPU of NOSUCH", id="a job that fits no type"),
         pytest.param("a,0,60,1,1000,,t,,\nb,1,60,x,1000,,t,,\n", "line 3: gpus is 'x'", id="a row that is wrong"),
     ],
 )
