@@ -12,7 +12,7 @@ from state_tables import differing, line, minutes, states
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import Interruption
-from pilotlight.flow.budgets import hold_moves
+from pilotlight.flow.budgets import budget_stops
 from pilotlight.state_schema.cluster_records import INTERRUPTION, RESCUE
 
 CHOICES: dict[str, Any] = {
@@ -59,13 +59,13 @@ def test_which_stops_are_begun_at_a_cap_is_that_of_the_table() -> None:
         elif state["known"] == "filed":
             INTERRUPTION.put(store, f"c/{real.name}/{now:%Y%m%dT%H%M%S}", known)
         end = Ending(now + timedelta(minutes=state["ends"]), True, state["why"], state["stop"], state["least"])
-        begun = hold_moves.begin_stop(stage.deps, node, end, Decimal(2), "no room", now, state["calls"])
+        begun = budget_stops.begin_stop(stage.deps, node, end, Decimal(2), "no room", now, state["calls"])
         told = [
             f"{one.kind} to {minutes(one.deadline, now)} asked {sorted(one.asked)} evicted {sorted(one.evicted)} "
             f"{one.cordoned} {one.replaced} {len(one.messages)} lost {one.lost_usd:.2f} {one.why}"
             for one in (entry.value for entry in RESCUE.scan(store, "c/"))
         ]
         filed = [f"{entry.value.kind} {entry.value.outcome}" for entry in INTERRUPTION.scan(store, "c/")]
-        again = hold_moves.begin_stop(stage.deps, node, end, Decimal(2), "no room", now, 0)
+        again = budget_stops.begin_stop(stage.deps, node, end, Decimal(2), "no room", now, 0)
         found.append(line(CHOICES, state, f"{begun} {told} filed {filed} again {again}"))
     assert differing(Path(__file__).with_name("hard_stops.txt"), found) == []

@@ -84,11 +84,11 @@ def _get(deps: HasBudgets, name: str) -> Entry[Account]:
     return Entry(name, found.version, found.value) if found else Entry(name, ABSENT, NONE)
 
 
-def ahead(deps: HasBudgets, meter: Meter) -> dict[str, Account]:
+def ahead(deps: HasBudgets, meter: Meter) -> dict[str, Entry[Account]]:
     """The accounts of a limit in its window and in those after it, part by part: one scan."""
     within = f"{deps.name}/{meter.key.rpartition('/')[0]}/"
     entries = CAP.scan(deps.state, within, after=f"{deps.name}/{meter.key}"[:-1])
-    return {entry.name.removeprefix(f"{deps.name}/"): entry.value for entry in entries}
+    return {name: entry._replace(name=name) for entry in entries if (name := entry.name.removeprefix(f"{deps.name}/"))}
 
 
 def total(deps: HasBudgets, meter: Meter) -> Decimal:
@@ -96,7 +96,7 @@ def total(deps: HasBudgets, meter: Meter) -> Decimal:
     return read(deps, meter).total
 
 
-def balances_of(meter: Meter, known: dict[str, Account]) -> list[Balance]:
+def balances_of(meter: Meter, known: Mapping[str, Account]) -> list[Balance]:
     """The balance of a meter, and of every later window of its limit in which something is held."""
     sums: dict[str, Decimal] = {meter.key: Decimal(0)}
     for name, account in known.items():
@@ -223,13 +223,21 @@ def write_hold(deps: Deps, found: Entry[Hold], **fields: object) -> Entry[Hold]:
 
 def list_in_accounts(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Hold]:
     """The hold with an account listed for each of these meters."""
-    fresh = [meter for meter in touched if not is_listed(found.value, meter.key)]
+    fresh = {m.key: (m, [found.value]) for m in touched if not is_listed(found.value, m.key)}
     if not fresh:
         return found
-    names = [read(deps, meter).names(1)[0] for meter in fresh]
-    for meter, name in zip(fresh, names, strict=True):
-        make_part_known(deps, meter, name)
-    return write_hold(deps, found, accounts=(*found.value.accounts, *names))
+    return write_hold(deps, found, accounts=found.value.accounts + names_for(deps, fresh)[found.value.id])
+
+
+def names_for(deps: HasBudgets, by_meter: ByMeter) -> dict[str, tuple[str, ...]]:
+    """The parts that each hold (by id) is to be in, one of each meter that counts it; they are known from then on."""
+    named: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for meter, own in by_meter.values():
+        names = read(deps, meter).names(len(own))
+        make_part_known(deps, meter, names[-1])
+        for hold, name in zip(own, names, strict=True):
+            named[hold.id] += (name,)
+    return named
 
 
 def is_listed(hold: Hold, key: str) -> bool:
@@ -263,15 +271,10 @@ def account_of(hold: Hold, meter: Meter) -> str:
 
 def write_holds(deps: Deps, fresh: Sequence[Hold], by_meter: ByMeter) -> list[Hold]:
     """The holds as they are in the state, each with its accounts. What an earlier attempt wrote stays as it is."""
-    named: defaultdict[str, list[str]] = defaultdict(list)
-    for meter, own in by_meter.values():
-        names = read(deps, meter).names(len(own))
-        make_part_known(deps, meter, names[-1])
-        for hold, name in zip(own, names, strict=True):
-            named[hold.id].append(name)
+    named = names_for(deps, by_meter)
     out: list[Hold] = []
     for hold in fresh:
-        listed = msgspec.structs.replace(hold, accounts=tuple(named[hold.id]))
+        listed = msgspec.structs.replace(hold, accounts=named.get(hold.id, ()))
         try:
             HOLD.put(deps.state, f"{deps.name}/{hold.id}", listed, if_version=ABSENT)
             out.append(listed)

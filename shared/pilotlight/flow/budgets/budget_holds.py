@@ -45,7 +45,11 @@ def balances(deps: Deps, now: datetime, memory: Memory = NOTHING_KNOWN) -> Money
     """Balances of each budget, now and in windows ahead, with the median runs that are remembered."""
     found = meters(deps.policy.budgets, now)
     totals = tuple(
-        each for meter in found for each in budget_accounts.balances_of(meter, budget_accounts.ahead(deps, meter))
+        each
+        for meter in found
+        for each in budget_accounts.balances_of(
+            meter, {name: entry.value for name, entry in budget_accounts.ahead(deps, meter).items()}
+        )
     )
     return Money(balances=totals, typical=typical_runs(deps, memory), steps=steps_in_force(deps.state, deps.name))
 

@@ -18,22 +18,32 @@ from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_limits import amount, budget_owner, held_amount, latest, limit, refusal, used_amount
 from pilotlight.decide.money.holds import Short, report
+from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.state_schema.billing_records import HOLD
+from pilotlight.ports.state import ABSENT
+from pilotlight.state_schema.billing_records import CAP, HOLD
 
 
 class BudgetRoom:
-    """The accounts of these meters' limits, from their windows on. ``known`` has the accounts by limit and by name."""
+    """The accounts of these meters' limits, from their windows on. ``known`` has the accounts by limit and by name.
 
-    def __init__(self, deps: Deps, meters: Sequence[Meter], now: datetime) -> None:
-        self._deps, self.meters, self._now = deps, meters, now
-        self.known = {_limit_of(m): budget_accounts.ahead(deps, m) for m in meters}
+    What holds claim is counted here, until ``write`` writes each account that it changed, once; ``singly`` each claim
+    is written by itself.
+    """
+
+    def __init__(self, deps: Deps, meters: Sequence[Meter], now: datetime, *, singly: bool = False) -> None:
+        self._deps, self.meters, self._now, self._singly = deps, meters, now, singly
+        read = {_limit_of(m): budget_accounts.ahead(deps, m) for m in meters}
+        self.known = {of: {name: entry.value for name, entry in found.items()} for of, found in read.items()}
+        self._read = {name: entry for found in read.values() for name, entry in found.items()}
         self._sums: dict[str, tuple[Account, Decimal]] = {}
+        self._changed: dict[str, Meter] = {}
+        self._claimed: set[str] = set()
 
     def total(self, meter: Meter) -> Decimal:
         """Settled and held against a meter."""
@@ -57,7 +67,7 @@ class BudgetRoom:
     def claim(self, meter: Meter, has: Hold, wants: Hold, node: str) -> Short | None:
         """Hold what a node ``wants`` beyond what it ``has``; what it is short of, None where it was granted.
 
-        Judged by what was read already; the account is only written where that would change it.
+        Judged by what was read already; the account is only changed where that would change it.
         """
         spent, commitment = used_amount(meter, has, self._now), held_amount(meter, has)
         wanted = max(spent, held_amount(meter, wants))
@@ -66,8 +76,12 @@ class BudgetRoom:
         name, known = budget_accounts.account_of(has, meter), self.known[_limit_of(meter)]
         account = known.get(name, budget_accounts.NONE)
         most = self._sum(name, account) + room - self.own(meter, has)
-        if moves.extend_hold(account, has.id, wanted, most, least) is not account:
+        changed = moves.extend_hold(account, has.id, wanted, most, least)
+        if changed is not account and self._singly:
             known[name] = budget_accounts.extend(self._deps, has, meter, wanted, least)
+        elif changed is not account:
+            self._change(meter, name, changed)
+            self._claimed.add(has.id)
         got = self.own(meter, has)
         if got >= wanted:
             return None
@@ -86,9 +100,63 @@ class BudgetRoom:
         for meter in concerned:
             needs = max(used_amount(meter, has, self._now), held_amount(meter, has))
             if self.own(meter, has) > needs:
-                name = budget_accounts.account_of(has, meter)
+                name, known = budget_accounts.account_of(has, meter), self.known[_limit_of(meter)]
                 update = partial(moves.lower_hold, id=hold.id, to=needs)
-                self.known[_limit_of(meter)][name] = budget_accounts.change(self._deps, name, update)
+                if self._singly:
+                    known[name] = budget_accounts.change(self._deps, name, update)
+                else:
+                    self._change(meter, name, update(known[name]))
+
+    def write(self) -> bool:
+        """Write each changed account once. False where another was faster, or a hold is over: nothing is granted then,
+        and whoever asks claims singly. Claims that were written stay: to claim them again changes nothing.
+
+        The order is that of every claim: accounts were read before, holds are looked at now, and each account is
+        written over the version that was read.
+        """
+        lacking = [name for name in self._changed if not self._has_room(name)]
+        plain = [name for name in self._changed if name not in lacking]
+        return self._write(plain) and all(self._gathers(name) and self._write([name]) for name in lacking)
+
+    def _write(self, names: Sequence[str]) -> bool:
+        holds = budget_accounts.every_hold(self._deps) if names else ()
+        if not names or not self._claimed.issubset([e.value.id for e in holds if e.value.ended_at is None]):
+            return not names
+        try:
+            for name in names:
+                version = self._read[name].version if name in self._read else ABSENT
+                CAP.put(self._deps.state, f"{self._deps.name}/{name}", self._account(name), if_version=version)
+        except Conflict:
+            return False
+        return True
+
+    def _has_room(self, name: str) -> bool:
+        """True where a part needs nothing of the others' room."""
+        meter, after = self._changed[name], self._account(name)
+        if not budget_accounts.number(name) and after.parts < 2:
+            return True
+        every = [entry for key, entry in self._read.items() if budget_accounts.meter_key(key) == meter.key]
+        return after.total <= max(self._before(name).total, budget_accounts.Parts(meter, every).limit(name, after))
+
+    def _gathers(self, name: str) -> bool:
+        """Move the others' room to a part that needs it. False where they have none, or another changed the part."""
+        was, after, meter = self._before(name), self._account(name), self._changed[name]
+        if not budget_accounts.gather(self._deps, meter, name, after.total - was.total):
+            return False
+        self._read[name] = entry = next(e for e in budget_accounts.read(self._deps, meter) if e.name == name)
+        moved = {field: getattr(entry.value, field) for field in ("moved", "giving", "taken")}
+        self._change(meter, name, msgspec.structs.replace(after, **moved))
+        return msgspec.structs.replace(was, **moved) == entry.value
+
+    def _change(self, meter: Meter, name: str, account: Account) -> None:
+        self._changed[name] = meter
+        self.known[_limit_of(meter)][name] = account
+
+    def _account(self, name: str) -> Account:
+        return self.known[_limit_of(self._changed[name])][name]
+
+    def _before(self, name: str) -> Account:
+        return self._read[name].value if name in self._read else budget_accounts.NONE
 
     def balances(self) -> tuple[Balance, ...]:
         """The balance of each limit, in its window and in those ahead."""

@@ -1,28 +1,25 @@
-"""Holds of lit nodes moved on, one after another: what each is to cover, what its budgets grant, what becomes of it.
+"""Holds of lit nodes moved on, all together: what each is to cover, what its budgets grant, what becomes of it.
 
-A node that its budgets hold no further is stopped in order: an interruption of our own making, begun here.
+A node that its budgets hold no further is stopped in order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.interruption.drain_plan import unsaved_work
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget_limits import applies, held_amount, latest, paid_until, windows
-from pilotlight.decide.money.economics import LATE_S, calls_s, queues
+from pilotlight.decide.money.economics import calls_s, queues
 from pilotlight.decide.money.holds import TICK, Lit, Short
-from pilotlight.decide.money.node_end import AHEAD_S, Ending, empty_node_end, ending, stop_within
+from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, stop_within
 from pilotlight.errors import Conflict, Denied
-from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
+from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import Hold, Meter
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.budgets import budget_accounts, interruption_records
+from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -30,13 +27,10 @@ from pilotlight.flow.records import node_marks
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Entry
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.units import Seconds
 
 Live = tuple[Hold, Lit | None]
 """A hold with its instance; None where that is on its way."""
-
-NAMED = 5
-"""An alert names so many pods."""
 
 
 @dataclass(slots=True)
@@ -56,51 +50,132 @@ class Gathered:
 
 class Cover(NamedTuple):
     """A hold by what it covers: its ``own`` with its pods, what it ``has`` in any case, what it ``wants``; up to
-    ``held_to`` something is held for it."""
+    ``held_to`` something is held for it. ``as_seen`` is the hold itself."""
 
     own: Hold
     has: Hold
     wants: Hold
     held_to: datetime
+    as_seen: Hold
+
+
+class Asked(NamedTuple):
+    """A hold that asked for what it wants: as it was read, with its node; ``cut`` is what the limits leave room for."""
+
+    found: Entry[Hold]
+    cover: Cover
+    one: Lit | None
+    concerned: list[Meter]
+    cut: Hold
+    short: Sequence[tuple[Meter, Short]]
+    late: bool
 
 
 class HoldMoves:
-    """The moves of one pass: of these ``live`` holds, within the ``room`` that the accounts leave."""
+    """The moves of one pass: of these ``live`` holds, within the ``room`` that the accounts leave.
 
-    def __init__(self, deps: Deps, snapshot: Snapshot, room: BudgetRoom, live: Sequence[Live], got: Gathered) -> None:
-        self.deps, self.snapshot, self.now, self.room, self.got = deps, snapshot, snapshot.now, room, got
+    First every hold lists the accounts that it needs. Then all ask, and each account is written once with what it holds
+    for all of them. Only then do holds become what they asked for, each a record that says no more than its accounts
+    hold. A crash in between leaves accounts that hold more than the records say: the next look asks for the same again.
+    """
+
+    def __init__(
+        self,
+        deps: Deps,
+        snapshot: Snapshot,
+        limits: Sequence[Meter],
+        live: Sequence[Live],
+        got: Gathered,
+        still_ours: Callable[[], None],
+    ) -> None:
+        self.deps, self.snapshot, self.now, self.limits, self.got = deps, snapshot, snapshot.now, limits, got
+        self.still_ours, self.live = still_ours, sorted(live, key=working_first)
         self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
         self._queues = queues([(hold.id, hold.until, bool(one and one.pods)) for hold, one in live])
         self._calls_s = calls_s(len(live) - 1)
 
-    def let_go(self, live: Iterable[Live]) -> None:
+    def move_on(self, before: Mapping[str, Entry[Hold]]) -> BudgetRoom:
+        """Hold for what each node needs from here on; freeze it, or stop it, where that is not granted. The room that
+        is left. A hold that another worker has moved on stays as that one has it."""
+        bound = [rules.as_bound(hold, one) for hold, one in self.live]
+        covers = {hold.id: self._cover(hold, one) for hold, one in bound}
+        self.still_ours()
+        found = self._listed(before, covers)
+        for asked in self._ask_all(found, [(covers[hold.id], one) for hold, one in bound if hold.id in found]):
+            self.still_ours()
+            try:
+                self._become(before.get(asked.found.value.id), asked)
+            except Conflict:
+                continue  # Another worker has moved it on.
+        return self.room
+
+    def _listed(self, before: Mapping[str, Entry[Hold]], covers: Mapping[str, Cover]) -> dict[str, Entry[Hold]]:
+        """The holds with every account listed in which something is to be held, but those that another has changed."""
+        fresh: dict[str, tuple[Meter, list[Hold]]] = {}
+        for cover in covers.values():
+            for meter in self._concerned(cover.wants):
+                if not budget_accounts.is_listed(cover.own, meter.key):
+                    fresh.setdefault(meter.key, (meter, []))[1].append(cover.own)
+        named = budget_accounts.names_for(self.deps, fresh)
+        out: dict[str, Entry[Hold]] = {}
+        for id, cover in covers.items():
+            entry = before.get(id) or Entry(f"{self.deps.name}/{id}", ABSENT, cover.as_seen)
+            try:
+                more = named.get(id, ())
+                listed = id in before and not more
+                out[id] = (
+                    entry
+                    if listed
+                    else budget_accounts.write_hold(self.deps, entry, accounts=entry.value.accounts + more)
+                )
+            except Conflict:
+                continue
+        return out
+
+    def _ask_all(self, found: Mapping[str, Entry[Hold]], covers: Sequence[tuple[Cover, Lit | None]]) -> list[Asked]:
+        """All of them, in one write an account; where another changed one meanwhile, one after another."""
+        for singly in (False, True):
+            self.room = BudgetRoom(self.deps, self.limits, self.now, singly=singly)
+            self._let_go()
+            asked = [self._ask(found[cover.own.id], cover, one) for cover, one in covers]
+            if self.room.write():
+                break
+            self.still_ours()
+        return asked
+
+    def _let_go(self) -> None:
         """What empty nodes that take nothing new were held for is free for the others: they may then serve."""
-        for hold, one in live:
+        for hold, one in self.live:
             if is_frozen(hold, one):
                 has = rules.put_out(hold, self.now, _others(one), self._calls_s)
                 self.room.let_go(hold, has, self._concerned(hold))
 
-    def move_on(self, before: Entry[Hold] | None, hold: Hold, one: Lit | None) -> None:
-        """Hold for what a node needs from here on; freeze it, or stop it, where that is not granted. Raises
-        ``Conflict`` where another worker has moved it on."""
-        hold, one = rules.as_bound(hold, one)
+    def _ask(self, found: Entry[Hold], cover: Cover, one: Lit | None) -> Asked:
+        own, has, wants = (replace(h, accounts=found.value.accounts) for h in cover[:3])
+        cover, concerned, name = (
+            Cover(own, has, wants, cover.held_to, cover.as_seen),
+            self._concerned(wants),
+            _named(has, one),
+        )
+        cut = self._cut(cover, concerned)
+        short = [(m, lack) for m in concerned if (lack := self.room.claim(m, has, cut, name))]
+        late = self._is_late(cut, wants, own, one.pods if one else ())
+        if late:
+            short += [(m, lack) for m in concerned if (lack := self.room.lacks(m, cut, wants, name))]
+        return Asked(found, cover, one, concerned, cut, short, late)
+
+    def _become(self, before: Entry[Hold] | None, asked: Asked) -> None:
+        found, cover, one, concerned, cut, short, late = asked
+        own, hold = cover.own, cover.as_seen
         pods = one.pods if one else ()
         self.got.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
-        cover = self._cover(hold, one)
-        concerned = self._concerned(cover.wants)
-        found = self._listed(before, hold, concerned)
-        own, has, wants = (replace(h, accounts=found.value.accounts) for h in cover[:3])
-        name = _named(has, one)
-        cut = self._cut(Cover(own, has, wants, cover.held_to), concerned)
-        refused = [m for m in concerned if self._told(m, self.room.claim(m, has, cut, name))]
-        late = self._is_late(cut, wants, own, pods)
-        if late:
-            refused += [m for m in concerned if self._told(m, self.room.lacks(m, cut, wants, name))]
-        after = replace(own if refused and not late else cut, frozen=bool(refused) or own.stopping)
-        if refused and not own.stopping:
-            after = self._stopped(after, one, [meter for meter in refused if meter.budget.hard and meter.end])
-        self.got.kept.append((name, after))
-        self._look_again(after, pods, concerned, bool(refused))
+        for meter, lack in short:
+            self.got.told.setdefault(meter.key, (meter, []))[1].append(lack)
+        after = replace(own if short and not late else cut, frozen=bool(short) or own.stopping)
+        if short and not own.stopping:
+            after = self._stopped(after, one, [meter for meter, _ in short if meter.budget.hard and meter.end])
+        self.got.kept.append((_named(cover.has, one), after))
+        self._look_again(after, pods, concerned, bool(short))
         self._cordon(hold, after, one)
         self._note_cold(after, one, concerned)
         if before is None or after != before.value:
@@ -116,10 +191,10 @@ class HoldMoves:
             has = rules.promised_hold(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self._calls_s)
         held_to = max(own.until, has.until, self.now)
-        if not any(applies(meter, own.terms) for meter in self.room.meters):
+        if not any(applies(meter, own.terms) for meter in self.limits):
             held_to = self.now  # No budget holds it.
         price = self._prices.get(own.terms.pool, own.terms.usd_per_hour)
-        return Cover(own, has, rules.reprice_hold(wants, held_to, price), held_to)
+        return Cover(own, has, rules.reprice_hold(wants, held_to, price), held_to, hold)
 
     def _cut(self, cover: Cover, concerned: Sequence[Meter]) -> Hold:
         """As much of what is wanted as every limit leaves room for; at the old price where that is nothing more."""
@@ -141,20 +216,8 @@ class HoldMoves:
     def _concerned(self, wants: Hold) -> list[Meter]:
         """The windows, from now on, in which something is to be held."""
         last = paid_until(wants, max(wants.until, wants.binds_until, self.now))
-        own = (meter for meter in self.room.meters if applies(meter, wants.terms))
+        own = (meter for meter in self.limits if applies(meter, wants.terms))
         return [m for meter in own for m in windows(meter, last) if m is meter or held_amount(m, wants)]
-
-    def _listed(self, before: Entry[Hold] | None, hold: Hold, concerned: list[Meter]) -> Entry[Hold]:
-        if before is None:
-            name = f"{self.deps.name}/{hold.id}"
-            before = Entry(name, HOLD.put(self.deps.state, name, hold, if_version=ABSENT), hold)
-        return budget_accounts.list_in_accounts(self.deps, before, concerned)
-
-    def _told(self, meter: Meter, short: Short | None) -> bool:
-        """True where a node is short of something, which people are told then."""
-        if short is not None:
-            self.got.told.setdefault(meter.key, (meter, []))[1].append(short)
-        return short is not None
 
     def _stopped(self, hold: Hold, one: Lit | None, refused: list[Meter]) -> Hold:
         """A node that hard budgets hold no further is stopped in order, to be gone before what is held is used up."""
@@ -174,7 +237,9 @@ class HoldMoves:
             return hold
         why = self.got.told[refused[0].key][1][-1].why
         price = hold.terms.usd_per_hour
-        begun = begin_stop(self.deps, one.node, end, price, why, self.now, calls_s)
+        from pilotlight.flow.budgets import budget_stops
+
+        begun = budget_stops.begin_stop(self.deps, one.node, end, price, why, self.now, calls_s)
         return replace(hold, stopping=begun)
 
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
@@ -232,60 +297,3 @@ def working_first(pair: Live) -> tuple[bool, bool, datetime, str]:
 def is_frozen(hold: Hold, one: Lit | None) -> bool:
     """True where a node takes nothing new and is empty, as this look shows it."""
     return hold.frozen and one is not None and one.node is not None and not (one.node.schedulable or one.pods)
-
-
-def begin_stop(
-    deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now: datetime, calls_s: Seconds
-) -> bool:
-    """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
-
-    A stop that begins late is orderly still, in the time of a plain one; a longer grace has what is left of what is
-    held. What a cloud is said to do later, or may not do at all, gives way to it. ``price`` is what the node is held
-    for, ``calls_s`` what the calls take that come after its own.
-    """
-    earliest = now + timedelta(seconds=max(0.0, end.least_s - LATE_S))
-    deadline = max(end.at - timedelta(seconds=LATE_S + calls_s), earliest)
-    instance = node.instance or node.name
-    known = interruption_records.find(deps, instance)
-    former = known.found if known and not known.found.is_over else None
-    if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
-        return former.kind in STOP_KINDS
-    found = Interruption(
-        cluster=deps.name,
-        instance=instance,
-        kind=end.kind,
-        received_at=now,
-        begin=now,
-        deadline=deadline,
-        pool=node.pool,
-        node=deps.known_as(node.name),
-        ours=True,
-        why=why + _in_the_way(node),
-        replaced=True,
-        asked=former.asked if former else {},
-        evicted=former.evicted if former else {},
-        cordoned=former.cordoned if former else False,
-        lost={pod.uid: unsaved_work(pod, node, price, deadline) for pod in node.gpu_pods},
-    )
-    told = interruption_records.given_way(deps, former, price, now) if former else ()
-    opening = interruption_records.opening(found, len(node.gpu_pods), price, now)
-    found = msgspec.structs.replace(found, messages=(*told, opening))
-    try:
-        interruption_records.write(
-            deps, interruption_records.Versioned(found, known.version if known and former else ABSENT)
-        )
-    except Conflict:
-        return False  # Another look carries on what was there: it is looked at again.
-    return True
-
-
-def _in_the_way(node: Node) -> str:
-    """The pods that would keep the node from being emptied, by name, each with its reason."""
-    blocking = [f"{pod.namespace}/{pod.name} ({pod.blocks})" for pod in node.pods if pod.blocks]
-    more = f" and {len(blocking) - NAMED} more" if len(blocking) > NAMED else ""
-    return f"; in the way, and made to leave: {', '.join(blocking[:NAMED])}{more}" if blocking else ""
-
-
-def _goes(former: Interruption, by: datetime) -> bool:
-    """True where a cloud takes it for certain, no later than that."""
-    return former.truth == "verified" and former.deadline is not None and former.deadline <= by

@@ -15,7 +15,7 @@ from pilotlight.decide.money.node_end import Ending, empty_node_end
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.flow.budgets import budget_accounts, hold_moves
+from pilotlight.flow.budgets import budget_accounts, budget_stops
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -49,7 +49,7 @@ def keep(
         cold[node.name] = not (one.pods or stopped)
         end = _ending(deps, held, one, snapshot.now)
         if stopped and end.at - timedelta(seconds=stop_s + queue_s) - 2 * TICK <= snapshot.now:
-            hold_moves.begin_stop(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now, queue_s)
+            budget_stops.begin_stop(deps, node, end, held.terms.usd_per_hour, WHY, snapshot.now, queue_s)
     return [one for one in lit if one.instance not in apart], cold
 
 

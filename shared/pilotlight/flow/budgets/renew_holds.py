@@ -9,13 +9,12 @@ from msgspec.structs import replace
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.holds import Lit
-from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Money
 from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.budgets.budget_room import BudgetRoom, hold_findings, settle_lost
-from pilotlight.flow.budgets.hold_moves import Gathered, HoldMoves, Live, working_first
+from pilotlight.flow.budgets.hold_moves import Gathered, HoldMoves, Live
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CHARGED
@@ -106,10 +105,13 @@ class _Keeper:
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.unresolved, unsold)
         self._end(found.over, before)
         every = self._of_their_owners([*found.live, *self._adopted(found.strange, holds)], before)
-        self.room = BudgetRoom(self.deps, self.meters, self.now)
         live = self._own(every, before)
+        self.lit = len(live)
         if live:
-            self._move_on(live, before)
+            moves = HoldMoves(self.deps, self.snapshot, self.meters, live, self.got, self.still_ours)
+            self.room = moves.move_on(before)
+        else:
+            self.room = BudgetRoom(self.deps, self.meters, self.now)
         known = before.keys() | {hold.id for hold, _ in live}  # A Workload's has no node: it stays as it is.
         self.got.findings += settle_lost(self.deps, self.snapshot, self.meters, self.room.known, known)
 
@@ -174,17 +176,6 @@ class _Keeper:
         known = [before[hold.id].value for hold, _ in own if hold.id in before]
         told = budget_holds.tell_prices(self.deps, known) if known else set()
         return [(replace(hold, told=hold.told or hold.id in told), one) for hold, one in own]
-
-    def _move_on(self, live: list[Live], before: Mapping[str, Entry[Hold]]) -> None:
-        self.lit = len(live)
-        moves = HoldMoves(self.deps, self.snapshot, self.room, live, self.got)
-        moves.let_go(live)
-        for hold, one in sorted(live, key=working_first):
-            self.still_ours()
-            try:
-                moves.move_on(before.get(hold.id), hold, one)
-            except Conflict:
-                continue  # Another worker has moved it on.
 
     def _still_lit(self, lit: Sequence[Lit], holds: Iterable[Hold]) -> list[Lit]:
         """Without those that another look charged to their end after this one was taken: nothing is held for them."""

@@ -248,8 +248,8 @@ class StrangersBooks:
     def spare(self, id: str, now_s: Seconds) -> str:
         """The hard budgets of a node that surely have room for all that is lit and held now; none where one has not."""
         with self._lock:
-            entry = self._nodes[id]
-            budgets = [b for b in self.budgets if b.hard and b.period != "hour" and _counts(b, entry)]
+            owners = (self._nodes[id], *self._beside.get(id, ()))
+            budgets = [b for b in self.budgets if b.hard and b.period != "hour" and any(_counts(b, e) for e in owners)]
             full = any(self._full(b, day, now_s) for b in budgets for day in days(b, now_s, now_s + STRETCH_S))
             return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
 

@@ -1,0 +1,76 @@
+"""A stop in order of a node that its budgets hold no further: an interruption of our own making, begun here."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from pilotlight.decide.interruption.drain_plan import unsaved_work
+from pilotlight.decide.money.economics import LATE_S
+from pilotlight.decide.money.node_end import Ending
+from pilotlight.errors import Conflict
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
+from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.deps import Deps
+from pilotlight.ports.state import ABSENT
+from pilotlight.units import Seconds, UsdPerHour
+
+NAMED = 5
+"""An alert names so many pods."""
+
+
+def begin_stop(
+    deps: Deps, node: Node, end: Ending, price: UsdPerHour, why: str, now: datetime, calls_s: Seconds
+) -> bool:
+    """Record it, with an alert: the next look carries it on. Whether a stop of ours is at work on the node now.
+
+    A stop that begins late is orderly still, in the time of a plain one; a longer grace has what is left of what is
+    held. What a cloud is said to do later, or may not do at all, gives way to it. ``price`` is what the node is held
+    for, ``calls_s`` what the calls take that come after its own.
+    """
+    earliest = now + timedelta(seconds=max(0.0, end.least_s - LATE_S))
+    deadline = max(end.at - timedelta(seconds=LATE_S + calls_s), earliest)
+    instance = node.instance or node.name
+    known = interruption_records.find(deps, instance)
+    former = known.found if known and not known.found.is_over else None
+    if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
+        return former.kind in STOP_KINDS
+    found = Interruption(
+        cluster=deps.name,
+        instance=instance,
+        kind=end.kind,
+        received_at=now,
+        begin=now,
+        deadline=deadline,
+        pool=node.pool,
+        node=deps.known_as(node.name),
+        ours=True,
+        why=why + _in_the_way(node),
+        replaced=True,
+        asked=former.asked if former else {},
+        evicted=former.evicted if former else {},
+        cordoned=former.cordoned if former else False,
+        lost={pod.uid: unsaved_work(pod, node, price, deadline) for pod in node.gpu_pods},
+    )
+    told = interruption_records.given_way(deps, former, price, now) if former else ()
+    opening = interruption_records.opening(found, len(node.gpu_pods), price, now)
+    found = msgspec.structs.replace(found, messages=(*told, opening))
+    try:
+        interruption_records.write(
+            deps, interruption_records.Versioned(found, known.version if known and former else ABSENT)
+        )
+    except Conflict:
+        return False  # Another look carries on what was there: it is looked at again.
+    return True
+
+
+def _in_the_way(node: Node) -> str:
+    """The pods that would keep the node from being emptied, by name, each with its reason."""
+    blocking = [f"{pod.namespace}/{pod.name} ({pod.blocks})" for pod in node.pods if pod.blocks]
+    more = f" and {len(blocking) - NAMED} more" if len(blocking) > NAMED else ""
+    return f"; in the way, and made to leave: {', '.join(blocking[:NAMED])}{more}" if blocking else ""
+
+
+def _goes(former: Interruption, by: datetime) -> bool:
+    """True where a cloud takes it for certain, no later than that."""
+    return former.truth == "verified" and former.deadline is not None and former.deadline <= by
