@@ -163,7 +163,7 @@ def test_from_a_pod_on_pubsub_to_a_node_on_civo_and_back(stand: Stand) -> None:
     until(lambda: stand.changes() == ["PUT t4-pool-id"])
     until(lambda: stand.slack)
     assert "asked for 1 node of pool t4" in json.dumps(stand.slack)
-    (hold,) = stand.state("hold/").values()
+    (hold,) = [hold for place in stand.state("hold/").values() for hold in place["items"].values()]
     (account,) = stand.state("cap/").values()
     # $2 an hour until the last moment at which a pod may bind, for the class's longest run, and what a stop then takes
     # beyond the idle time that is in it already.

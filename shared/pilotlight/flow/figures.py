@@ -18,10 +18,11 @@ from pilotlight.state_schema.billing_records import HOLD, METERED
 from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE, RESCUE
 from pilotlight.state_schema.decision_records import IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import SILENT
+from pilotlight.state_schema.packed import Packed
 from pilotlight.state_schema.table import Table
 from pilotlight.units import clock_seconds
 
-COUNTED: Mapping[str, Table[Any]] = {
+COUNTED: Mapping[str, Table[Any] | Packed[Any]] = {
     "pilotlight_holds_open": HOLD,
     "pilotlight_purchases_in_flight": IN_FLIGHT,
     "pilotlight_decisions_open": OPEN,

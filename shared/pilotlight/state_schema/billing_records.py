@@ -9,6 +9,7 @@ from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, La
 from pilotlight.facts.offers.catalog import LivePrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
+from pilotlight.state_schema.packed import Packed
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Format, Part, Parted, Table
 from pilotlight.units import HOUR as HOUR_S
@@ -50,7 +51,11 @@ class PricePart(Part[HeldPrice], frozen=True, kw_only=True):
     """Prices that nodes are held at, by instance."""
 
 
-METERING = Table("metering", Format(MeterPart), 40 * DAY_S)
+class HoldPart(Part[Hold], frozen=True, kw_only=True):
+    """Holds by id."""
+
+
+METERING = Table("metering", Format(MeterPart, squeezed=True), 40 * DAY_S)
 """``<cluster>/<day>/<part>``: the nodes of a day as far as they are counted. A node that is new on a day is in the
 first part on its way that is not full: ``07``, ``07a``, ``07a3``, ..."""
 
@@ -103,11 +108,11 @@ POOL_USE = Table("pool-use", Format(PoolUse), 600.0)
 """``<cluster>``: what the GPUs of its pools did lately."""
 
 
-CAP = Table("cap", Format(Account), 400 * DAY_S)
+CAP = Table("cap", Format(Account, squeezed=True), 400 * DAY_S)
 """``<cluster>/<budget>/<measure>/<window>``: an account; ``.../<number>`` is a further part of it."""
 
-HOLD = Table("hold", Format(Hold, 2))
-"""``<cluster>/<decision>.<call>.<node>``: what is held for one node."""
+HOLD = Packed(Table("hold", Format(HoldPart, 3, squeezed=True)), HoldPart)
+"""``<cluster>/<place>``: what is held for each node, by ``<decision>.<call>.<node>``."""
 
 CHARGED = Table("charged", Format(Charged), 48 * HOUR_S)
 """``<cluster>/<instance>``: until when an instance was charged whose hold is closed."""

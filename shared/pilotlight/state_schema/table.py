@@ -9,12 +9,13 @@
 A name is a key without its family: ``decision/c/17`` is the name ``c/17`` in ``decision``. A record is one JSON object
 with the schema it was written under: ``{"schema": 1, "fence": 7}``. A field that is added with a default needs no new
 schema: older code refuses the record for its unknown field, rather than dropping the field when it writes. A field that
-is renamed, removed or means something else needs a new one.
+is renamed, removed or means something else needs a new one. Long records of a squeezed family are zlib streams of that
+JSON.
 """
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
-from zlib import crc32
 
 import msgspec
 
@@ -31,6 +32,9 @@ FULL = 32 * 1024
 
 ROOT = "x"
 
+PLAIN = 1024
+"""Bytes up to which a record is stored as it reads. A longer one of a squeezed format is a zlib stream."""
+
 MOST_KEPT = 1024
 """Of so many records of a kind what they hold is kept, in a process that lives on."""
 
@@ -40,9 +44,10 @@ _fields = typed_json.decoder(dict[str, msgspec.Raw])
 class Format(Generic[T]):
     """The way one kind of record is written. A record of another schema is refused, and left as it is."""
 
-    def __init__(self, kind: type[T], schema: int = 1) -> None:
+    def __init__(self, kind: type[T], schema: int = 1, *, squeezed: bool = False) -> None:
         self.kind = kind
         self.schema = schema
+        self._squeezed = squeezed
         self._decoder = typed_json.decoder(kind)
         self._head = b'{"schema":%d' % schema
         self._known = {*kind.__struct_encode_fields__, "schema"}
@@ -60,6 +65,8 @@ class Format(Generic[T]):
         else:
             fields = msgspec.json.encode(value)
             record = self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
+            if self._squeezed and len(record) > PLAIN:
+                record = zlib.compress(record, 1)
             self._written = value, record
         if key in self._last:
             self._last[key] = record, value
@@ -81,6 +88,7 @@ class Format(Generic[T]):
 
     def _decoded(self, key: str, record: bytes) -> T:
         try:
+            record = plain(record)
             fields = _fields.decode(record)
             schema = bytes(fields.get("schema", b"")).decode()
             if schema != str(self.schema):
@@ -91,8 +99,13 @@ class Format(Generic[T]):
             if unknown := sorted(fields.keys() - self._known):
                 raise _unreadable(key, f"has the field {unknown[0]!r}, which no {self.kind.__name__.strip('_')} has")
             return self._decoder.decode(record)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, zlib.error) as error:
             raise _unreadable(key, str(error)) from None
+
+
+def plain(record: bytes) -> bytes:
+    """The JSON of a record, squeezed or not. Raises ``zlib.error``."""
+    return zlib.decompress(record) if record[:1] == b"x" else record
 
 
 def _unreadable(key: str, why: str) -> Corrupt:
@@ -291,5 +304,5 @@ def _home(name: str, was: ReadParts[V]) -> str:
 
 def way(name: str, root: str = ROOT) -> Iterable[str]:
     """The parts in which a name may lie, from the root downwards."""
-    digits = f"{crc32(name.encode()):08x}"
+    digits = f"{zlib.crc32(name.encode()):08x}"
     return (root + digits[:depth] for depth in range(len(digits) + 1))

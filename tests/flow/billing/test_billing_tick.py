@@ -25,7 +25,7 @@ from pilotlight.flow.billing import billed_days, meter_nodes
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
-from pilotlight.state_schema.billing_records import BILL, METER, METERING
+from pilotlight.state_schema.billing_records import BILL, HOLD, METER, METERING
 from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.cli.records import state_families
@@ -170,7 +170,7 @@ def test_a_purchase_decided_before_a_step_is_refused_by_the_holds() -> None:
     hours(on, 5)
     own = terms(on.deps.offerings[0], on.deps.policy, workload_class="batch", team="")
     assert "nothing more is bought" in holds.reserve(on.deps, "d", 0, [own], on.world.clock.now())
-    assert not on.deps.state.scan("hold/c/d").items
+    assert not list(HOLD.scan(on.deps.state, "c/d"))
 
 
 def test_ticks_twice_and_crashed_tell_once() -> None:

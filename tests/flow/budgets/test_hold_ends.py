@@ -44,7 +44,7 @@ def test_only_what_was_given_back_or_never_bought_is_settled() -> None:
     on.minutes(5)
     lit = {entry.value.instance: entry.value for entry in HOLD.scan(on.deps.state, "c/")}
     fresh = replace(lit["n1"], id="d.0.0", instance="", accounts=())
-    HOLD.put(on.deps.state, "c/d.0.0", fresh)
+    HOLD.put(on.deps.state, "c/d.0.0", fresh, over=None)
     budget_holds.settle(on.deps, ["n1"], ["d.0.0", lit["n2"].id])
     assert {entry.value.instance for entry in HOLD.scan(on.deps.state, "c/")} == {"n2"}
     assert sum(cap.value.settled for cap in CAP.scan(on.deps.state)) > 0

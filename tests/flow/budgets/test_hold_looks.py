@@ -1,21 +1,28 @@
 """When holds are looked at again, and what a decision settles by itself."""
 
+from collections import Counter
+from dataclasses import replace as with_fields
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
 from msgspec.structs import replace
 from stage import Stage
 
+from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, open_hold
 from pilotlight.decide.money.holds import TICK, put_out
 from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record
 from pilotlight.facts.money.budgets import Hold, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Reserving
 from pilotlight.flow.budgets import budget_holds, renew_holds, workload_holds
 from pilotlight.flow.observe.snapshot import look
+from pilotlight.ports.state import Clock
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.units import HOUR
+from pilotlight.state_schema.packed import PLACES
+from pilotlight.units import HOUR, Seconds
 
 BUDGET = Budget(name="all", usd=Decimal(50), period="day")
 TERMS = Terms(
@@ -42,7 +49,7 @@ def test_a_decision_settles_the_node_that_it_gave_back_by_its_instance() -> None
     """The cloud's name of a node is not the cluster's: what it cost is settled with the release, not looks later."""
     on = Stage(budgets=(BUDGET,))
     now = on.deps.now()
-    HOLD.put(on.deps.state, "c/h.0", replace(open_hold("h.0", "h", TERMS, now), instance="i-7"))
+    HOLD.put(on.deps.state, "c/h.0", replace(open_hold("h.0", "h", TERMS, now), instance="i-7"), over=None)
     gone = NodeVerdict(node="n7", pool="one", instance="i-7", verdict="release", why="idle", usd_per_hour=None)
     step = CallStep(n=0, call="release", pool="one", target="n7", instance="i-7", state="done")
     plan = Plan(nodes=(gone,))
@@ -67,3 +74,37 @@ def test_room_lasts_less_long_where_a_price_rose() -> None:
     hold = replace(open_hold("h.0", "h", dear, now), earlier=(rose,))
     (meter,) = meters((BUDGET,), now)
     assert latest(meter, hold, Decimal(5)) == now + timedelta(hours=3)
+
+
+class Writes(MemoryState):
+    """A store that counts the writes of each family."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.counts: Counter[str] = Counter()
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """Count, and put."""
+        self.counts[key.partition("/")[0]] += 1
+        return super().put(key, value, if_version=if_version, ttl_s=ttl_s)
+
+
+@pytest.mark.parametrize("nodes", [8, 80])
+def test_a_look_writes_an_account_once_however_many_holds_move_on(nodes: int) -> None:
+    """Each of its holds is held for as far as it needs, and together they are one write of each limit's account."""
+    limits = Budget(name="all", usd=Decimal(10**6), period="day"), Budget(name="now", usd=Decimal(500), period="hour")
+    on = Stage(budgets=limits, pools={"one": PoolPolicy(instance_type="one", max=nodes)})
+    state = Writes(on.world.clock)
+    on.deps = with_fields(on.deps, state=state)
+    for n in range(nodes):
+        on.submit(f"a{n}", run_s=5 * HOUR)
+    on.minutes(8)
+    holds = [entry.value for entry in HOLD.scan(state, "c/")]
+    assert len(holds) == nodes
+    later = replace(look(on.deps), now=max(hold.binds_until for hold in holds))
+    state.counts.clear()
+    assert renew_holds.keep(on.deps, later).money.lit == nodes
+    moved = [entry.value for entry in HOLD.scan(state, "c/")]
+    assert all(new.binds_until > old.binds_until for new, old in zip(moved, holds, strict=True))
+    assert state.counts["cap"] == 1
+    assert state.counts["hold"] <= PLACES

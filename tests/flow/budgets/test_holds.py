@@ -68,7 +68,7 @@ def total(on: Stage) -> Account:
 
 def left_over(on: Stage) -> list[str]:
     """Holds that nobody settled."""
-    return [key for key, _ in on.deps.state.scan("hold/").items]
+    return [entry.value.id for entry in HOLD.scan(on.deps.state)]
 
 
 def stop(deps: Deps, hold: Hold, ended_at: datetime) -> None:
@@ -88,7 +88,7 @@ def test_a_node_is_held_for_before_it_is_bought() -> None:
     """A purchase holds its boot, one idle timeout and the longest run."""
     on = stage(day("400"))
     on.event(on.submit("a"))
-    assert total(on).held == {left_over(on)[0].removeprefix("hold/c/"): EACH}
+    assert total(on).held == {left_over(on)[0]: EACH}
     assert on.nodes("one") == 1
 
 
@@ -378,7 +378,7 @@ def test_parallel_reserves_never_pass_a_cap(backend: Callable[[Stage, Path], Sta
     money = {b.meter.measure: round(b.total, 6) for b in holds.balances(deps, now).balances}
     assert money == {"usd": round(nodes * EACH, 6), "usd_per_hour": nodes}
     assert 1 <= nodes <= 7
-    assert len(deps.state.scan("hold/").items) == nodes
+    assert len(list(HOLD.scan(deps.state))) == nodes
 
 
 class Failing:
@@ -511,13 +511,9 @@ def test_settling_from_any_half_done_step_charges_the_same() -> None:
         dying = replace(on.deps, state=Failing(on.deps.state, n))
         with suppress(Unavailable):
             stop(dying, hold, ended)
-        stored = on.deps.state.get("hold/c/d.0.0")
+        stored = HOLD.get(on.deps.state, "c/d.0.0")
         if stored is not None:
-            stop(
-                on.deps,
-                HOLD.format.read("", stored.value),
-                ended + timedelta(hours=1),
-            )
+            stop(on.deps, stored.value, ended + timedelta(hours=1))
         found = accounts(on)
         assert left_over(on) == []
         assert not any(account.held for account in found.values())

@@ -81,7 +81,7 @@ def test_what_becomes_of_holds_that_are_set_apart_is_that_of_the_table() -> None
     (real,) = bare.view.nodes
     for state in states(360, CHOICES):
         store, now = stage.deps.state, stage.deps.now()
-        for table in (RESCUE, HOLD, CAP):
+        for table in (RESCUE, HOLD.table, CAP):
             for entry in list(table.scan(store, "c/")):
                 table.delete(store, entry.name)  # type: ignore[attr-defined]
         limits: Any = {"period": "day", **measured(state["measure"], Decimal(state["limit"]))}
@@ -102,7 +102,7 @@ def test_what_becomes_of_holds_that_are_set_apart_is_that_of_the_table() -> None
         own = msgspec.structs.replace(terms(offering, policy, workload_class=kind, team=""), stop_s=state["stop"])
         holds = [_hold(state, n, own, now) for n in range(2)]
         for hold in holds:
-            HOLD.put(store, f"c/{hold.id}", hold)
+            HOLD.put(store, f"c/{hold.id}", hold, over=None)
         lit = [_lit(state, real, n, now) for n in range(2)]
         every = list(HOLD.scan(store, "c/"))
         others = {"one": "another's"} if state["foreign"] else {}

@@ -14,7 +14,7 @@ from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import renew_holds
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Clock, Page, Stored
-from pilotlight.state_schema.billing_records import CAP
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
 DAY = Budget(name="all", usd=Decimal(20), period="day")
@@ -37,9 +37,9 @@ def accounts(on: Stage) -> list[Account]:
 
 def lose(on: Stage) -> str:
     """Delete the record of the one hold there is; its id."""
-    ((key, _),) = on.deps.state.scan("hold/").items
-    on.deps.state.delete(key)
-    return key.removeprefix("hold/c/")
+    (entry,) = HOLD.scan(on.deps.state)
+    HOLD.put(on.deps.state, entry.name, None, over=entry.was)
+    return entry.value.id
 
 
 def bought(on: Stage, name: str = "a") -> None:
@@ -125,7 +125,7 @@ def test_what_an_adopted_instance_was_charged_is_read_once_a_look() -> None:
     lose(on)
     state.reads.clear()
     renew_holds.keep(on.deps, look(on.deps))
-    assert len(list(state.scan("hold/").items)) == 1
+    assert len(list(HOLD.scan(state))) == 1
     assert [count for key, count in state.reads.items() if key.startswith("charged/")] == [1]
 
 
@@ -147,10 +147,10 @@ def test_a_hold_that_was_written_since_the_list_was_read_is_not_lost() -> None:
     state = Behind(on.world.clock)
     on.deps = replace(on.deps, state=state)
     bought(on)
-    ((key, _),) = on.deps.state.scan("hold/").items
+    (entry,) = HOLD.scan(on.deps.state)
     state.lags = True
     on.minutes(1)
     state.lags = False
     (account,) = accounts(on)
-    assert key.removeprefix("hold/c/") in account.held
+    assert entry.value.id in account.held
     assert account.settled == 0

@@ -109,7 +109,7 @@ def test_holds_change_nodes_where_pods_did() -> None:
     assert {team: hold.instance for team, hold in holds.items()} == nodes
     for team, other in (("rich", "poor"), ("poor", "rich")):
         swapped = msgspec.structs.replace(holds[team], instance=nodes[other], teams={}, classes={})
-        HOLD.put(on.deps.state, f"c/{swapped.id}", swapped)
+        HOLD.put(on.deps.state, f"c/{swapped.id}", swapped, over=holds[team])
     on.minutes(1)
     after = {entry.value.terms.team: entry.value for entry in budget_accounts.every_hold(on.deps)}
     assert {team: (hold.id, hold.instance) for team, hold in after.items()} == {

@@ -253,9 +253,13 @@ def _edit(on: Any) -> None:
 
 def _record_lost(on: Any) -> None:
     """A record is deleted by a hand."""
-    keys = [key for key in on.store._keys if key.startswith(("hold/", "hold/", "mark/", "inflight/", "rescue/"))]
-    if keys:
-        on.store.delete(on.draw.choice(keys))
+    holds = {f"hold/{entry.name}": entry for entry in HOLD.scan(on.store)}
+    keys = [*holds, *(key for key in on.store._keys if key.startswith(("mark/", "inflight/", "rescue/")))]
+    key = on.draw.choice(sorted(keys)) if keys else ""
+    if key in holds:
+        HOLD.put(on.store, holds[key].name, None, over=holds[key].was)
+    elif key:
+        on.store.delete(key)
 
 
 def _restored(on: Any) -> None:

@@ -40,6 +40,10 @@ def lines_of(key: str, value: bytes) -> list[str]:
     if shown is None:
         return []
     table, tell = shown
+    if family == "hold":
+        cluster = name.partition("/")[0]
+        part = table.format.read(key, value)
+        return [f"hold {cluster}/{id} {line}" for id, hold in part.items.items() for line in tell(hold)]
     return [f"{family} {name} {line}" for line in tell(table.format.read(key, value))]
 
 
@@ -117,7 +121,7 @@ def _prices(part: PricePart) -> Iterator[str]:
 
 
 _SHOWN: dict[str, tuple[Table[Any], Callable[[Any], Iterator[str]]]] = {
-    "hold": (HOLD, _hold),
+    "hold": (HOLD.table, _hold),
     "cap": (CAP, _account),
     "charged": (CHARGED, lambda one: iter([f": {one.hold} {_at(one.until)}"])),
     "mark": (NODE_MARK, _mark),

@@ -8,7 +8,7 @@ from pilotlight.tools.advice.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPr
 
 USES = (
     "cpu_seconds", "gib", "document_reads", "document_writes", "document_deletes", "published_kib", "nat_instances",
-    "minute_reads", "minute_writes", "minute_deletes", "budget_reads", "node_reads", "node_writes",
+    "minute_reads", "minute_writes", "minute_deletes", "budget_reads", "budget_writes", "node_reads", "node_writes",
 )  # fmt: skip
 PRICED = (
     "cpu_second", "gib_second", "request", "document_read", "document_write", "document_delete", "published_gib",

@@ -1,7 +1,7 @@
 """Accounts in the state, and the holds that they list: how they are read, and how one is changed by compare-and-set.
 
 Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, with ``/1``, ``/2`` ... its further parts;
-``hold/<cluster>/<decision>.<call>.<node>`` is a hold, which lists every account before anything is held there. Whatever
+``hold/<cluster>/<place>`` are holds by id, each of which lists every account before anything is held there. Whatever
 adds to one reads in this order: the account, then the hold it adds for, which must be live; then it writes over the
 version it read. Whoever ends a hold changes each of its accounts, so that nobody adds to one afterwards.
 """
@@ -20,6 +20,7 @@ from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
 from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import CAP, HOLD
+from pilotlight.state_schema.packed import Kept
 from pilotlight.state_schema.table import Entry
 
 Alive = Callable[[], bool]
@@ -210,18 +211,19 @@ def windows_of(meter: Meter, keys: Iterable[str]) -> Iterator[Meter]:
             return
 
 
-def every_hold(deps: Deps) -> list[Entry[Hold]]:
+def every_hold(deps: Deps) -> list[Kept[Hold]]:
     """Every hold of the cluster, with the version that was read."""
     return list(HOLD.scan(deps.state, f"{deps.name}/"))
 
 
-def write_hold(deps: Deps, found: Entry[Hold], **fields: object) -> Entry[Hold]:
+def write_hold(deps: Deps, found: Kept[Hold], **fields: object) -> Kept[Hold]:
     """Write a hold with other fields over the version that was read. Raises ``Conflict``."""
     after = msgspec.structs.replace(found.value, **fields)
-    return Entry(found.name, HOLD.put(deps.state, found.name, after, if_version=found.version), after)
+    HOLD.put(deps.state, found.name, after, over=found.was)
+    return Kept(found.name, after, after)
 
 
-def list_in_accounts(deps: Deps, found: Entry[Hold], touched: Iterable[Meter]) -> Entry[Hold]:
+def list_in_accounts(deps: Deps, found: Kept[Hold], touched: Iterable[Meter]) -> Kept[Hold]:
     """The hold with an account listed for each of these meters."""
     fresh = {m.key: (m, [found.value]) for m in touched if not is_listed(found.value, m.key)}
     if not fresh:
@@ -272,16 +274,10 @@ def account_of(hold: Hold, meter: Meter) -> str:
 def write_holds(deps: Deps, fresh: Sequence[Hold], by_meter: ByMeter) -> list[Hold]:
     """The holds as they are in the state, each with its accounts. What an earlier attempt wrote stays as it is."""
     named = names_for(deps, by_meter)
-    out: list[Hold] = []
-    for hold in fresh:
-        listed = msgspec.structs.replace(hold, accounts=named.get(hold.id, ()))
-        try:
-            HOLD.put(deps.state, f"{deps.name}/{hold.id}", listed, if_version=ABSENT)
-            out.append(listed)
-        except Conflict:
-            found = HOLD.get(deps.state, f"{deps.name}/{hold.id}")
-            out += [found.value] if found else []
-    return out
+    listed = {hold.id: msgspec.structs.replace(hold, accounts=named.get(hold.id, ())) for hold in fresh}
+    lost = HOLD.change(deps.state, deps.name, {id: (None, hold) for id, hold in listed.items()})
+    there = (HOLD.get(deps.state, f"{deps.name}/{id}") for id in sorted(lost))
+    return [hold for id, hold in listed.items() if id not in lost] + [found.value for found in there if found]
 
 
 def hold_amounts(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: ByMeter) -> str:

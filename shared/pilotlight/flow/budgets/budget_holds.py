@@ -35,7 +35,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD, LADDER
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.packed import Kept
 from pilotlight.units import Seconds
 
 NOTHING_KNOWN = Memory()
@@ -144,7 +144,7 @@ def void_holds(deps: Deps, holds: Iterable[Hold], now: datetime) -> None:
             end(deps, found, now, void=True)
 
 
-def end(deps: Deps, found: Entry[Hold], ended_at: datetime, *, void: bool = False) -> None:
+def end(deps: Deps, found: Kept[Hold], ended_at: datetime, *, void: bool = False) -> None:
     """End a hold as it was read, and settle it; one that has ended is settled. Whoever changed it meanwhile goes on."""
     try:
         if found.value.ended_at is None:
@@ -154,7 +154,7 @@ def end(deps: Deps, found: Entry[Hold], ended_at: datetime, *, void: bool = Fals
         return
 
 
-def _ended(deps: Deps, found: Entry[Hold], ended_at: datetime, void: bool) -> Entry[Hold]:
+def _ended(deps: Deps, found: Kept[Hold], ended_at: datetime, void: bool) -> Kept[Hold]:
     """Every account of the life holds something before the hold ends: only what is held is settled."""
     touched = () if void else life(deps.policy.budgets, found.value, ended_at)
     found = budget_accounts.list_in_accounts(deps, found, touched)
@@ -164,7 +164,7 @@ def _ended(deps: Deps, found: Entry[Hold], ended_at: datetime, void: bool) -> En
     return budget_accounts.write_hold(deps, found, ended_at=ended_at, void=void)
 
 
-def _settle(deps: Deps, found: Entry[Hold]) -> None:
+def _settle(deps: Deps, found: Kept[Hold]) -> None:
     hold = found.value
     assert hold.ended_at is not None
     lived = {m.key: m for m in life(deps.policy.budgets, hold, hold.ended_at)} | _of_its_accounts(deps, hold)
@@ -182,7 +182,7 @@ def _settle(deps: Deps, found: Entry[Hold]) -> None:
     for name in names:
         budget_accounts.change(deps, name, partial(moves.forget_done, id=hold.id))
     tell_prices(deps, [hold])
-    HOLD.delete(deps.state, found.name, if_version=found.version)
+    HOLD.put(deps.state, found.name, None, over=found.was)
 
 
 def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:

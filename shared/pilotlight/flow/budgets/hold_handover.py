@@ -18,14 +18,14 @@ from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.budgets.hold_moves import Live
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.packed import Kept
 
 
 class Handover:
     """The holds of one look that change hands. ``before`` are the records as they were read."""
 
     def __init__(
-        self, deps: Deps, snapshot: Snapshot, before: Mapping[str, Entry[Hold]], still_ours: Callable[[], None]
+        self, deps: Deps, snapshot: Snapshot, before: Mapping[str, Kept[Hold]], still_ours: Callable[[], None]
     ) -> None:
         self.deps, self.now, self.before, self.still_ours = deps, snapshot.now, before, still_ours
         self._offerings = {offering.pool: offering for offering in deps.offerings}
@@ -98,7 +98,7 @@ class Handover:
         if entry is None:  # It is held for from this look on.
             return replace(hold, terms=rules.terms_of(self._terms(offering, owners[0]), owners))
         self.still_ours()
-        budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now)
+        budget_holds.end(self.deps, entry._replace(value=hold), self.now)
         asked = rules.waits_for(waiting, one.pool, owners[0]) or Hold(
             id=f"held.{one.instance}.{self.now:%Y%m%dT%H%M%S%f}",
             decision="",

@@ -15,7 +15,7 @@ from pilotlight.decide.money.budget_limits import applies, held_amount, latest, 
 from pilotlight.decide.money.economics import calls_s, queues
 from pilotlight.decide.money.holds import TICK, Lit, Short
 from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, stop_within
-from pilotlight.errors import Conflict, Denied
+from pilotlight.errors import Denied
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import Hold, Meter
 from pilotlight.facts.workload import Finding
@@ -24,9 +24,8 @@ from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import node_marks
-from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.packed import Kept
 from pilotlight.units import Seconds
 
 Live = tuple[Hold, Lit | None]
@@ -62,7 +61,7 @@ class Cover(NamedTuple):
 class Asked(NamedTuple):
     """A hold that asked for what it wants: as it was read, with its node; ``cut`` is what the limits leave room for."""
 
-    found: Entry[Hold]
+    found: Kept[Hold]
     cover: Cover
     one: Lit | None
     concerned: list[Meter]
@@ -94,22 +93,23 @@ class HoldMoves:
         self._queues = queues([(hold.id, hold.until, bool(one and one.pods)) for hold, one in live])
         self._calls_s = calls_s(len(live) - 1)
 
-    def move_on(self, before: Mapping[str, Entry[Hold]]) -> BudgetRoom:
+    def move_on(self, before: Mapping[str, Kept[Hold]]) -> BudgetRoom:
         """Hold for what each node needs from here on; freeze it, or stop it, where that is not granted. The room that
         is left. A hold that another worker has moved on stays as that one has it."""
         bound = [rules.as_bound(hold, one) for hold, one in self.live]
         covers = {hold.id: self._cover(hold, one) for hold, one in bound}
         self.still_ours()
         found = self._listed(before, covers)
+        records: dict[str, tuple[Hold | None, Hold]] = {}
         for asked in self._ask_all(found, [(covers[hold.id], one) for hold, one in bound if hold.id in found]):
             self.still_ours()
-            try:
-                self._become(before.get(asked.found.value.id), asked)
-            except Conflict:
-                continue  # Another worker has moved it on.
+            after, id = self._become(asked), asked.cover.own.id
+            if id not in before or after != before[id].value:
+                records[id] = asked.found.was, after
+        HOLD.change(self.deps.state, self.deps.name, records)
         return self.room
 
-    def _listed(self, before: Mapping[str, Entry[Hold]], covers: Mapping[str, Cover]) -> dict[str, Entry[Hold]]:
+    def _listed(self, before: Mapping[str, Kept[Hold]], covers: Mapping[str, Cover]) -> dict[str, Kept[Hold]]:
         """The holds with every account listed in which something is to be held, but those that another has changed."""
         fresh: dict[str, tuple[Meter, list[Hold]]] = {}
         for cover in covers.values():
@@ -117,22 +117,17 @@ class HoldMoves:
                 if not budget_accounts.is_listed(cover.own, meter.key):
                     fresh.setdefault(meter.key, (meter, []))[1].append(cover.own)
         named = budget_accounts.names_for(self.deps, fresh)
-        out: dict[str, Entry[Hold]] = {}
-        for id, cover in covers.items():
-            entry = before.get(id) or Entry(f"{self.deps.name}/{id}", ABSENT, cover.as_seen)
-            try:
-                more = named.get(id, ())
-                listed = id in before and not more
-                out[id] = (
-                    entry
-                    if listed
-                    else budget_accounts.write_hold(self.deps, entry, accounts=entry.value.accounts + more)
-                )
-            except Conflict:
-                continue
-        return out
+        out = {id: before.get(id) or Kept(id, None, cover.as_seen) for id, cover in covers.items()}
+        listed = {
+            id: replace(entry.value, accounts=entry.value.accounts + named.get(id, ()))
+            for id, entry in out.items()
+            if id in named or id not in before
+        }
+        lost = HOLD.change(self.deps.state, self.deps.name, {id: (out[id].was, hold) for id, hold in listed.items()})
+        out |= {id: Kept(id, hold, hold) for id, hold in listed.items()}
+        return {id: entry for id, entry in out.items() if id not in lost}
 
-    def _ask_all(self, found: Mapping[str, Entry[Hold]], covers: Sequence[tuple[Cover, Lit | None]]) -> list[Asked]:
+    def _ask_all(self, found: Mapping[str, Kept[Hold]], covers: Sequence[tuple[Cover, Lit | None]]) -> list[Asked]:
         """All of them, in one write an account; where another changed one meanwhile, one after another."""
         for singly in (False, True):
             self.room = BudgetRoom(self.deps, self.limits, self.now, singly=singly)
@@ -150,7 +145,7 @@ class HoldMoves:
                 has = rules.put_out(hold, self.now, _others(one), self._calls_s)
                 self.room.let_go(hold, has, self._concerned(hold))
 
-    def _ask(self, found: Entry[Hold], cover: Cover, one: Lit | None) -> Asked:
+    def _ask(self, found: Kept[Hold], cover: Cover, one: Lit | None) -> Asked:
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in cover[:3])
         cover, concerned, name = (
             Cover(own, has, wants, cover.held_to, cover.as_seen),
@@ -164,8 +159,8 @@ class HoldMoves:
             short += [(m, lack) for m in concerned if (lack := self.room.lacks(m, cut, wants, name))]
         return Asked(found, cover, one, concerned, cut, short, late)
 
-    def _become(self, before: Entry[Hold] | None, asked: Asked) -> None:
-        found, cover, one, concerned, cut, short, late = asked
+    def _become(self, asked: Asked) -> Hold:
+        _, cover, one, concerned, cut, short, late = asked
         own, hold = cover.own, cover.as_seen
         pods = one.pods if one else ()
         self.got.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
@@ -178,8 +173,7 @@ class HoldMoves:
         self._look_again(after, pods, concerned, bool(short))
         self._cordon(hold, after, one)
         self._note_cold(after, one, concerned)
-        if before is None or after != before.value:
-            HOLD.put(self.deps.state, found.name, after, if_version=found.version)
+        return after
 
     def _cover(self, hold: Hold, one: Lit | None) -> Cover:
         """What the hold covers with the pods that are on its node now, and what it is to cover until the next look."""

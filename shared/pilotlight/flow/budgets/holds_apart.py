@@ -19,9 +19,8 @@ from pilotlight.flow.budgets import budget_accounts, budget_stops
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.packed import Kept
 from pilotlight.units import per_hour
 
 LEAST, AN_AGE = Decimal("0.0001"), Decimal(9000)
@@ -31,7 +30,7 @@ WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
 
 
 def keep(
-    deps: Deps, snapshot: Snapshot, every: Iterable[Entry[Hold]], lit: Sequence[Lit]
+    deps: Deps, snapshot: Snapshot, every: Iterable[Kept[Hold]], lit: Sequence[Lit]
 ) -> tuple[list[Lit], dict[str, bool]]:
     """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go."""
     apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in every], lit)
@@ -54,8 +53,8 @@ def keep(
 
 
 def write_unbought_holds(
-    deps: Deps, every: Iterable[Entry[Hold]], lit: Sequence[Lit], limits: Sequence[Meter]
-) -> dict[str, Entry[Hold]]:
+    deps: Deps, every: Iterable[Kept[Hold]], lit: Sequence[Lit], limits: Sequence[Meter]
+) -> dict[str, Kept[Hold]]:
     """The holds of nodes that nobody bought, where theirs raise before they are written: written plainly.
 
     Each takes its pool's price up to the end of the first window that counts it, or all the room that is left there:
@@ -68,7 +67,7 @@ def write_unbought_holds(
     return {entry.value.id: entry for entry in found}
 
 
-def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) -> Entry[Hold]:
+def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) -> Kept[Hold]:
     now, pod = deps.now(), next(iter(one.pods), None)
     kind, team = class_of(pod.workload_class if pod else ""), pod.team if pod else ""
     own = terms(offering, deps.policy, workload_class=kind, team=team)
@@ -86,8 +85,8 @@ def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) ->
         matched_at=now,
     )
     name = f"{deps.name}/{made.id}"
-    entry = Entry(name, HOLD.put(deps.state, name, made, if_version=ABSENT), made)
-    entry = budget_accounts.list_in_accounts(deps, entry, counts)
+    HOLD.put(deps.state, name, made, over=None)
+    entry = budget_accounts.list_in_accounts(deps, Kept(name, made, made), counts)
     for meter in counts:
         takes = _takes(meter, entry.value)
         budget_accounts.extend(deps, entry.value, meter, takes, takes)

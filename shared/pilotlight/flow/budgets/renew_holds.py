@@ -18,7 +18,7 @@ from pilotlight.flow.budgets.hold_moves import Gathered, HoldMoves, Live
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CHARGED
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.packed import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class _Keeper:
         known = before.keys() | {hold.id for hold, _ in live}  # A Workload's has no node: it stays as it is.
         self.got.findings += settle_lost(self.deps, self.snapshot, self.meters, self.room.known, known)
 
-    def _judged(self, before: dict[str, Entry[Hold]]) -> tuple[list[Hold], list[Lit]]:
+    def _judged(self, before: dict[str, Kept[Hold]]) -> tuple[list[Hold], list[Lit]]:
         """The holds that are judged, and lit nodes but those whose holds are set apart: these stay held in full."""
         apart = self.deps.set_apart("hold")
         holds = [entry.value for entry in before.values() if entry.value.id not in apart]
@@ -131,7 +131,7 @@ class _Keeper:
         return holds, lit
 
     def _of_living_workloads(
-        self, holds: list[Hold], before: Mapping[str, Entry[Hold]], lit: Sequence[Lit]
+        self, holds: list[Hold], before: Mapping[str, Kept[Hold]], lit: Sequence[Lit]
     ) -> list[Hold]:
         """The holds without those of Workloads that are over; what lives on may still get its nodes from another."""
         if not any(rules.of_workload(hold) for hold in holds):
@@ -143,7 +143,7 @@ class _Keeper:
         self.got.due += kept.due
         return [hold for hold in holds if hold.id not in kept.over]
 
-    def _of_their_owners(self, live: list[Live], before: Mapping[str, Entry[Hold]]) -> list[Live]:
+    def _of_their_owners(self, live: list[Live], before: Mapping[str, Kept[Hold]]) -> list[Live]:
         """The holds by whose pods are on their nodes now, where there are some and any budget asks that."""
         scopes = (budget.scope for budget in self.deps.policy.budgets)
         asked = any(isinstance(scope, BudgetScope) and not scope.pool for scope in scopes)
@@ -153,14 +153,14 @@ class _Keeper:
 
         return Handover(self.deps, self.snapshot, before, self.still_ours).settle_owners(live)
 
-    def _end(self, over: Iterable[Hold], before: Mapping[str, Entry[Hold]]) -> None:
+    def _end(self, over: Iterable[Hold], before: Mapping[str, Kept[Hold]]) -> None:
         for hold in over:
             self.still_ours()
             entry = before[hold.id]
             void = not hold.instance and hold.ended_at is None
-            budget_holds.end(self.deps, Entry(entry.name, entry.version, hold), self.now, void=void)
+            budget_holds.end(self.deps, entry._replace(value=hold), self.now, void=void)
 
-    def _own(self, live: Iterable[Live], before: Mapping[str, Entry[Hold]]) -> list[Live]:
+    def _own(self, live: Iterable[Live], before: Mapping[str, Kept[Hold]]) -> list[Live]:
         """Holds of our own nodes, whose prices the meter knows; pods that a Workload's hold pays for wait no more."""
         own: list[Live] = []
         standing: list[Hold] = []

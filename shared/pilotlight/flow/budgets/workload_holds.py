@@ -22,7 +22,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.packed import Kept
 from pilotlight.units import cents
 
 
@@ -73,7 +73,7 @@ def describe_holds(nodes: tuple[Terms, ...]) -> str:
     return f"{total} for {len(nodes)} node{'s' if len(nodes) > 1 else ''} of {pools}"
 
 
-def keep(deps: Deps, snapshot: Snapshot, known: Mapping[str, Entry[Hold]], lit: Iterable[Lit]) -> WorkloadHolds:
+def keep(deps: Deps, snapshot: Snapshot, known: Mapping[str, Kept[Hold]], lit: Iterable[Lit]) -> WorkloadHolds:
     """End those whose Workload is over, and say which stay."""
     alive = {f"{OF_WORKLOAD}{work.turn}" for work in snapshot.view.reserving}
     seen = {one.pool for one in lit}

@@ -72,7 +72,8 @@ def own_cost(
         + MINUTES * clusters * (each["minute_reads"] + budgets * each["budget_reads"])
         + MINUTES * nodes * each["node_reads"],
         "document_write": events * each["document_writes"]
-        + MINUTES * (clusters * each["minute_writes"] + nodes * each["node_writes"]),
+        + MINUTES * clusters * (each["minute_writes"] + budgets * each["budget_writes"])
+        + MINUTES * nodes * each["node_writes"],
         "document_delete": events * each["document_deletes"] + MINUTES * clusters * each["minute_deletes"],
         "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
         "scheduled_job": Decimal(JOBS * clusters),

@@ -151,7 +151,7 @@ class Invariants:
                 case "open" | "decision":
                     self.purchases.recorded(worker, msgspec.json.decode(value, type=Record))
                 case "hold":
-                    self.books.wrote(key, value)
+                    self.books.wrote(key, value, self._world.now_s)
                 case "proof":
                     self.tellings.proven(value, self._world.now_s)
                 case "ladder":

@@ -17,6 +17,7 @@ from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import Policy
+from pilotlight.state_schema.table import plain
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.simulation import World
 
@@ -71,6 +72,10 @@ class _Hold(msgspec.Struct):
     instance: str = ""
     frozen: bool = False
     matched_at: datetime | None = None
+
+
+class _Holds(msgspec.Struct):
+    items: dict[str, msgspec.Raw]
 
 
 class _Account(msgspec.Struct):
@@ -128,6 +133,7 @@ class StrangersBooks:
         self._whose: dict[str, tuple[_Owner, ...]] = {}
         self._beside: dict[str, list[BookedNode]] = {}
         self._claims: dict[str, _Terms] = {}
+        self._places: dict[str, dict[str, msgspec.Raw]] = {}
         self._lock = RLock()
 
     def log(self, record: dict[str, Any]) -> None:
@@ -187,9 +193,18 @@ class StrangersBooks:
                 entry.team, entry.workload_class, entry.known = own.team, own.workload_class, True
                 entry.due_s = entry.launched_s + BOOT_S + run_s
 
-    def wrote(self, key: str, value: bytes) -> None:
-        """A hold was written."""
-        hold = msgspec.json.decode(value, type=_Hold)
+    def wrote(self, key: str, value: bytes, now_s: Seconds) -> None:
+        """Holds that lie together were written: some are new or changed, some gone."""
+        items = msgspec.json.decode(plain(value), type=_Holds).items
+        with self._lock:
+            was, self._places[key] = self._places.get(key, {}), items
+            for id, record in items.items():
+                if was.get(id) != record:
+                    self._hold(f"{key}/{id}", msgspec.json.decode(record, type=_Hold))
+            for id in was.keys() - items.keys():
+                self._gone(f"{key}/{id}", now_s)
+
+    def _hold(self, key: str, hold: _Hold) -> None:
         with self._lock:
             if hold.instance not in self._nodes:
                 self._claims[key] = hold.terms
@@ -209,7 +224,12 @@ class StrangersBooks:
                 each.charged_s = (min(each.charged_s[0], since_s), each.charged_s[1])
 
     def deleted(self, key: str, now_s: Seconds) -> None:
-        """A hold was settled, or given back."""
+        """The last holds of a place were settled, or given back."""
+        with self._lock:
+            for id in self._places.pop(key, {}):
+                self._gone(f"{key}/{id}", now_s)
+
+    def _gone(self, key: str, now_s: Seconds) -> None:
         with self._lock:
             self._claims.pop(key, None)
             if key in self._holds:
@@ -279,7 +299,7 @@ class StrangersBooks:
                 continue
             for day in days(budget, 0.0, now_s):
                 key = f"{budget.name}/{'usd' if budget.usd is not None else 'gpu_hours'}/{day.name}"
-                settled = msgspec.json.decode(accounts.get(key, b"{}"), type=_Account).settled
+                settled = msgspec.json.decode(plain(accounts.get(key, b"{}")), type=_Account).settled
                 least, most = self._bounds(budget, day)
                 if not least <= settled <= most:
                     yield f"{key} was charged {settled:.3f}, and its nodes cost between {least:.3f} and {most:.3f}"

@@ -27,13 +27,13 @@ def test_the_lines_add_up_and_name_their_sources() -> None:
 
 
 def test_it_grows_with_nodes_and_budgets() -> None:
-    """A thousand nodes cost in store operations what ten do not, and no more than a hundred times as much."""
+    """A thousand nodes cost more in store operations than ten, and not twice as much."""
 
     def usd(*words: str) -> Decimal:
         return Decimal(json.loads(_run("--events-per-day", "0", "--json", *words))["usd_per_month"])
 
     few, many = usd("--nodes", "10"), usd("--nodes", "1000")
-    assert few * 5 < many < few * 100
+    assert few < many < few * 2
     assert usd("--budgets", "50") > usd("--budgets", "1")
 
 

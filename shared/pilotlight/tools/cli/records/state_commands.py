@@ -6,6 +6,7 @@ Stores do not tell when a record ends, so an imported one begins its family's ti
 
 import base64
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -17,7 +18,7 @@ from pilotlight import typed_json
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed_settings
-from pilotlight.state_schema.table import pages
+from pilotlight.state_schema.table import pages, plain
 from pilotlight.units import count_of
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -84,7 +85,8 @@ def get(key: Annotated[str, typer.Argument(help="The whole key, as ls shows it."
         raise Failed(f"state {key}: there is no such record, or it has expired; look with `pilotlight state ls`")
     if why := _unreadable(key, stored.value):
         typer.echo(f"warning: {why}", err=True)
-    sys.stdout.buffer.write((msgspec.json.format(stored.value) if _is_json(stored.value) else stored.value) + b"\n")
+    record = _plain(stored.value)
+    sys.stdout.buffer.write((msgspec.json.format(record) if _is_json(record) else record) + b"\n")
 
 
 def export(
@@ -95,7 +97,7 @@ def export(
 
     Example: [bold]pilotlight state export state.jsonl[/bold]
     """
-    lines = [msgspec.json.encode(_line(key, stored.value)) for key, stored in pages(_state(), prefix)]
+    lines = [msgspec.json.encode(_line(key, _plain(stored.value))) for key, stored in pages(_state(), prefix)]
     body = b"".join(line + b"\n" for line in lines)
     if file == "-":
         sys.stdout.buffer.write(body)
@@ -173,6 +175,14 @@ def _is_json(record: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
+
+
+def _plain(record: bytes) -> bytes:
+    """A record as it reads; one that cannot be read as it is stored."""
+    try:
+        return plain(record)
+    except zlib.error:
+        return record
 
 
 def _line(key: str, record: bytes) -> dict[str, object]:

@@ -7,6 +7,7 @@ import msgspec
 
 from pilotlight.errors import Corrupt
 from pilotlight.state_schema import alert_records, billing_records, cluster_records, decision_records, marks
+from pilotlight.state_schema.packed import Packed
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Parted, Table
 
@@ -15,7 +16,7 @@ def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
     for area in (alert_records, billing_records, cluster_records, decision_records, marks):
         for value in vars(area).values():
-            table = value.table if isinstance(value, Parted | Rows) else value
+            table = value.table if isinstance(value, Packed | Parted | Rows) else value
             if isinstance(table, Table):
                 found[table.prefix] = table
     return dict(sorted(found.items()))
