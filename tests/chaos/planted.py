@@ -49,6 +49,18 @@ BUGS = {
         "if_version=None",
         test="tests/chaos/test_one_stall.py::test_a_hold_is_settled_once_though_a_worker_stalled",
     ),
+    "an account of holds that move on together is written without its version": Bug(
+        "flow.budgets.budget_room:BudgetRoom._write",
+        "if_version=version",
+        "if_version=None",
+        test="tests/flow/budgets/test_moves_together.py",
+    ),
+    "holds are not looked at before their account is written": Bug(
+        "flow.budgets.budget_room:BudgetRoom._write",
+        "not self._claimed.issubset([e.value.id for e in holds if e.value.ended_at is None])",
+        "False",
+        test="tests/flow/budgets/test_moves_together.py",
+    ),
     "what a stopped node cost is not settled": Bug(
         "decide.money.budget_balance:settle_hold",
         "settled=account.settled + cost",
