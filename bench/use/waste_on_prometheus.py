@@ -230,17 +230,16 @@ def judged(url: str, samples: Samples, lead: float) -> int:
     """The advice on what the Prometheus answers, held against what came afterwards; how many targets are missed."""
     end, step = max(at for row in samples.values() for at in row), step_of(samples)
     telemetry = PrometheusTelemetry(PrometheusApi(url, {})).read(T0, T0 + end, step)
-    idle, devices = held_gpus.idle(telemetry), held_gpus.sharing(telemetry, 80 * 1024)
+    idle, sharing = held_gpus.idle(telemetry), held_gpus.sharing(telemetry, 80, "A100-80GB")
     kept = held_gpus.advice(telemetry, lead)
     print(f"called idle  {idle['called_idle']}, active within four hours {idle['active_after']}")
-    print(
-        f"sharing      {devices['pods']} pods on {devices['devices']} devices: {devices['saved']:.1%} saved, "
-        f"{devices['full']} over 95 % of memory, over 100 % of activity in {devices['over']:.3%}"
-    )
+    ways = sharing["ways"]
+    told = ", ".join(f"{way} {one['devices']} devices, {one['outgrown']} outgrew" for way, one in ways.items())
+    print(f"sharing      {sharing['pods']} pods: {told or 'no way saves a device'}")
     print(f"replicas     {kept['mean']:.1f} of {kept['mean_running']:.1f} on average, short in {kept['over']:.3%}")
     held = (
         idle["active_after"] <= idle["called_idle"] / 10,
-        devices["saved"] >= 0.3 and not devices["full"] and devices["over"] <= 0.001,
+        not any(one["outgrown"] for one in ways.values()),
         kept["mean"] <= 0.3 * kept["mean_running"] and kept["over"] <= 0.001,
     )
     return held.count(False)

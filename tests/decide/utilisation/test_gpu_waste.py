@@ -13,7 +13,6 @@ import waste_on_prometheus
 from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.utilisation.gpu_waste import replicas
 from pilotlight.decide.utilisation.idle_pods import idle_pods
-from pilotlight.decide.utilisation.shared_devices import MEMORY, share_devices
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 
 STEP = 600
@@ -74,28 +73,6 @@ def test_missing_samples_never_make_a_pod_idle(values: list[float]) -> None:
     assert called(series) == []
 
 
-@given(
-    st.lists(st.lists(st.floats(0, 90_000), min_size=4, max_size=4), min_size=1, max_size=8),
-    st.lists(st.floats(0, 1), min_size=4, max_size=4),
-)
-def test_devices_hold_every_pod_once_and_leave_room(memories: list[list[float]], activity: list[float]) -> None:
-    """Each pod is on one device; where several share, their peaks at once leave some of it."""
-    series = [GpuSeries(pod=f"p{n}", activity=activity, memory=m) for n, m in enumerate(memories)]
-    devices = share_devices(series, 81_920)
-    assert sorted(name for device in devices for name in device.pods) == sorted(one.pod for one in series)
-    for device in devices:
-        if len(device.pods) > 1:
-            peaks = sum(max(memories[int(name[1:])]) for name in device.pods)
-            assert peaks <= MEMORY * 81_920 + 1e-6
-
-
-def test_pods_that_work_at_once_do_not_share() -> None:
-    """Joint activity over the device keeps them apart, however small they are; turns bring them together."""
-    early, late = (0.9, 0.0) * 3, (0.0, 0.9) * 3
-    assert len(share_devices([pod("a", *early), pod("b", *early)], 80_000)) == 2
-    assert len(share_devices([pod("a", *early), pod("b", *late)], 80_000)) == 1
-
-
 @given(st.lists(st.floats(0, 20), min_size=1, max_size=80), st.integers(1, 40))
 def test_advice_knows_no_future(demand: list[float], at: int) -> None:
     """What comes later changes no advice that was due before it, and none is over what ran."""
@@ -134,9 +111,10 @@ def test_a_real_fleet_is_over_replicated_not_idle(shelf: Path) -> None:
     kept = held_gpus.advice(telemetry, lead_s=240)
     assert kept["mean"] <= 17
     assert kept["over"] <= 0.001
-    devices = held_gpus.sharing(telemetry, 80 * 1024)
-    assert devices["saved"] >= 0.3
-    assert (devices["full"], devices["over"] <= 0.001) == (0, True)
+    assert held_gpus.sharing(telemetry, 80, "A100-80GB")["ways"] == {}
+    roomy = held_gpus.sharing(telemetry, 141, "H200-141GB")["ways"]
+    assert roomy
+    assert all(one["outgrown"] == 0 for one in roomy.values())
     told = held_gpus.idle(telemetry)
     assert told["active_after"] <= told["called_idle"] / 10
 

@@ -34,7 +34,7 @@ def fleet(rows: list[list[float]]) -> Telemetry:
 @example([[nan] * 30])
 def test_waste_is_never_more_than_is_held(rows: list[list[float]]) -> None:
     """Idle, beyond, spare and the rest add up to what is held, none is negative, and what is not there is not held."""
-    found = waste(fleet(rows), Decimal("3.06"), 81_920, 240)
+    found = waste(fleet(rows), Decimal("3.06"), 240)
     held = sum(not isnan(row[-1]) for row in rows)
     assert sum(row.held for row in found) == held
     for row in found:
@@ -136,7 +136,7 @@ def test_no_watts_are_made_up(drawn: list[float], shared: bool, part: bool) -> N
     )
     busy = GpuSeries(pod="b/busy", device="GPU-1", activity=[0.9] * 60, memory=[nan] * 60, watts=watts)
     seen = Telemetry(start_s=MONDAY, step_s=STEP, metric="m", series=(idle, busy) if shared else (idle,))
-    found = {row.owner: row.watts for row in waste(seen, Decimal(1), 81_920, 240)}
+    found = {row.owner: row.watts for row in waste(seen, Decimal(1), 240)}
     known = [] if shared or part else [value for value in drawn if value > 0]
     assert found["a/idle"] == (pytest.approx(sum(known) / len(known)) if known else None)
     assert found.get("b/busy") is None
@@ -153,5 +153,5 @@ SPOILS: dict[str, Spoil] = {
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 def test_a_busy_pod_stays_busy(spoil: Spoil) -> None:
     """However its series is broken, it is called neither idle nor beyond use."""
-    found = waste(fleet([spoil([0.9] * 60)]), Decimal(1), 81_920, 240)
+    found = waste(fleet([spoil([0.9] * 60)]), Decimal(1), 240)
     assert [(row.idle, row.beyond) for row in found] in ([], [((), ())])

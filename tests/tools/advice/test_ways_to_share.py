@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
-from pilotlight.decide.utilisation.shared_devices import MEMORY, ROOM
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.tools.advice.mig_profiles import MODELS, Model, lie, smallest
-from pilotlight.tools.advice.ways_to_share import advise
+from pilotlight.tools.advice.mig_profiles import MODELS, ROOM, Model, lie, named, smallest
+from pilotlight.tools.advice.ways_to_share import CALM, MEMORY, advise, reached
 
 GIB = 1024
 DEVICE = 80.0 * GIB
@@ -79,13 +78,13 @@ def test_no_layout_overlaps() -> None:
             assert all(start in p.starts for start, p in zip(starts, wanted, strict=True))
 
 
-def row(*pods: tuple[float, float]) -> Waste:
-    """An owner whose pods took so many GiB and did so much, all day."""
+def row(*pods: tuple[float, float], names: str = "abcdefghi") -> Waste:
+    """An owner whose pods, each made by itself, took so many GiB and did so much, all day."""
     series = tuple(
-        GpuSeries(pod=f"web/chat-{n}", device=f"GPU-{n}", activity=[activity] * 30, memory=[gib * GIB] * 30)
+        GpuSeries(pod=f"web/{names[n]}", device=f"GPU-{n}", activity=[activity] * 90, memory=[gib * GIB] * 90)
         for n, (gib, activity) in enumerate(pods)
     )
-    (found,) = waste(Telemetry(start_s=0, step_s=600, series=series), Decimal(1), DEVICE, 0, lambda _: "web/chat")
+    (found,) = waste(Telemetry(start_s=0, step_s=600, series=series), Decimal(1), 0, lambda _: "web/chat")
     return found
 
 
@@ -110,11 +109,11 @@ def test_the_safest_way_that_saves_a_device(
 
 def test_serving_is_never_time_sliced() -> None:
     """Not even where it is asked for."""
-    assert advise(row((1, 0.0), (1, 0.0)), None, DEVICE, serving=True, only="time-slicing").kind == "none"
-    assert advise(row((1, 0.0), (1, 0.0)), None, DEVICE, serving=False, only="time-slicing").kind == "time-slicing"
+    assert advise(row((1, 0.06), (1, 0.06)), None, DEVICE, serving=True, only="time-slicing").kind == "none"
+    assert advise(row((1, 0.06), (1, 0.06)), None, DEVICE, serving=False, only="time-slicing").kind == "time-slicing"
 
 
-PODS = st.lists(st.tuples(st.floats(0.5, 79), st.floats(0, 1)), min_size=2, max_size=9)
+PODS = st.lists(st.tuples(st.floats(0.5, 79), st.floats(0.06, 1)), min_size=2, max_size=9)
 
 
 @given(PODS, st.booleans(), st.sampled_from([None, A100]))
@@ -129,3 +128,63 @@ def test_advice_never_overfills_a_device(pods: list[tuple[float, float]], servin
     elif found.kind != "none":
         largest = sorted((one.peak_mib for one, _ in found.resources), reverse=True)
         assert sum(largest[: found.replicas]) <= MEMORY * DEVICE + 1e-6
+
+
+def test_pods_of_one_object_ask_alike() -> None:
+    """One template asks for all its pods: for the slice of the largest, so that two share and not four."""
+    series = tuple(
+        GpuSeries(pod=f"web/chat-{n}", device=f"GPU-{n}", activity=[0.1] * 30, memory=[gib * GIB] * 30)
+        for n, gib in enumerate((25, 2, 2, 2))
+    )
+    (owner,) = waste(Telemetry(start_s=0, step_s=600, series=series), Decimal(1), 0)
+    found = advise(owner, A100, DEVICE, serving=True)
+    assert {asked for _, asked in found.resources} == {"nvidia.com/mig-3g.40gb"}
+    assert (found.kind, found.devices) == ("mig", 2)
+
+
+def test_a_pod_that_is_idle_shares_nothing() -> None:
+    """Its whole device can be had by putting it to rest: it is told once, as idle."""
+    assert [one.pod for one in row((2, 0.1), (2, 0.0)).slices] == ["web/a"]
+
+
+def test_nothing_is_reached_on_devices_of_unknown_memory() -> None:
+    """And the advice says what to name."""
+    found = advise(row((2, 0.1), (2, 0.1)), A100, 0.0, serving=False)
+    assert (found.kind, "--device-gib" in found.why) == ("none", True)
+
+
+@given(PODS, st.booleans())
+def test_parts_that_pods_ask_of_a_device_fit_it(pods: list[tuple[float, float]], serving: bool) -> None:
+    """HAMi's memory and work, and KAI's fractions, add up to no more than the devices; KAI is never for serving."""
+    for found in reached(row(*pods), A100, DEVICE, serving=serving):
+        asks = [
+            (one, dict(part.split("=") for part in asked.split(",") if "=" in part)) for one, asked in found.resources
+        ]
+        if found.kind == "kai":
+            assert not serving
+            assert all(float(ask["gpu-fraction"]) * DEVICE >= ROOM * one.peak_mib for one, ask in asks)
+            assert sum(float(ask["gpu-fraction"]) for _, ask in asks) <= found.devices + 1e-9
+        if found.kind == "hami":
+            assert all(int(ask["nvidia.com/gpumem"]) >= ROOM * one.peak_mib for one, ask in asks)
+            assert sum(int(ask["nvidia.com/gpumem"]) for _, ask in asks) <= found.devices * DEVICE
+            work = sum(one.activity for one, _ in asks)
+            assert work <= found.devices or not serving or work * CALM <= found.devices
+
+
+@pytest.mark.parametrize(
+    ("name", "mib", "model"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 81_920, "A100-80GB"),
+        ("NVIDIA A100-SXM4-40GB", 40_960, "A100-40GB"),
+        ("NVIDIA H100 80GB HBM3", 81_559, "H100-80GB"),
+        ("NVIDIA H200", 143_771, "H200-141GB"),
+        ("NVIDIA A30", 24_576, "A30"),
+        ("Tesla T4", 15_360, None),
+        ("Tesla V100-SXM2-16GB", 16_384, None),
+        ("NVIDIA H100 NVL", 95_830, None),
+    ],
+)
+def test_a_model_is_known_by_dcgms_name_and_its_memory(name: str, mib: float, model: str | None) -> None:
+    """What cannot be cut, or whose profiles are not in the table, is no model."""
+    found = named(name, mib)
+    assert (found.name if found else None) == model

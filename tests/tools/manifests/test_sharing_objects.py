@@ -58,6 +58,28 @@ def test_the_way_back_ends_where_it_began(way: str) -> None:
         assert bool(drains) == (way == "mig")
         assert all("uncordon NODE" in commands[n + 3] for n in drains)
     assert "patch deployment" in then[-1]
+
+
+@pytest.mark.parametrize(
+    ("way", "after", "shared"),
+    [
+        ("kai", "gpu-fraction=0.35", {}),
+        (
+            "hami",
+            "nvidia.com/gpu=1,nvidia.com/gpumem=9000,nvidia.com/gpucores=30",
+            {WHOLE: "1", "nvidia.com/gpumem": "9000", "nvidia.com/gpucores": "30"},
+        ),
+    ],
+)
+def test_parts_by_another_scheduler_go_back_to_whole_devices(way: str, after: str, shared: dict[str, str]) -> None:
+    """HAMi's are resources; KAI's is an annotation, whose scheduler and queue go with it."""
+    before = {"limits": {WHOLE: "1"}, "requests": {WHOLE: "1"}}
+    then, undone = list(forth(way, "all", ["web-chat"], [(CHAT, after)])), list(back(way, [(CHAT, after)]))
+    assert patched(before, then) == {"limits": shared, "requests": shared}
+    assert patched({"limits": shared, "requests": shared}, undone) == before
+    kai = way == "kai"
+    assert ('"schedulerName": "kai-scheduler"' in then[-1], '"gpu-fraction": "0.35"' in then[-1]) == (kai, kai)
+    assert ('"schedulerName": null' in undone[-1], '"gpu-fraction": null' in undone[-1]) == (kai, kai)
     assert "patch deployment" in undone[0]
 
 

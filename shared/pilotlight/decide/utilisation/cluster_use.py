@@ -66,7 +66,7 @@ def find_waste(telemetry: Telemetry, nodes: Iterable[Node], prices: Mapping[str,
     holding: dict[str, list[str]] = defaultdict(list)
     for name in devices.elements():
         holding[made_by(name)].append(name)
-    rows = waste(bare, UsdPerHour(1), 1.0, LEAD_S)
+    rows = waste(bare, UsdPerHour(1), LEAD_S)
     classes = {name: pod.workload_class for name, (_, pod) in on.items()}
     found = [_of(row, holding[row.owner], classes, dollars) for row in rows]
     there = [one for one in found if one.gpus]

@@ -3,8 +3,8 @@
 A device that several pods hold costs once: each has an equal part of its price.
 
 Kinds that add up, each of what the one before leaves: idle pods; devices of a working pod that do nothing (requests
-beyond use); replicas beyond what a service was asked for; the rest. Beside them, instead of the last two: devices that
-pods could share, and what of each device lies beyond the slice that a pod would need.
+beyond use); replicas beyond what a service was asked for; the rest. Beside them: what each pod of the last two that has
+a device to itself needs of it, by which a person may let them share.
 
 The fewest replicas of a service that would do are those for its demand lately, with room, a boot and a model's load
 ahead. Demand is the activity of all its replicas together: 1 is one GPU at full work. At every moment only what was
@@ -14,14 +14,13 @@ more room.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from math import ceil, isnan
 from typing import NamedTuple
 
 from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.utilisation.idle_pods import IdlePod, idle_pods
-from pilotlight.decide.utilisation.shared_devices import ROOM, Shared, holders, share_devices
+from pilotlight.decide.utilisation.shared_devices import holders
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.units import HOUR, Seconds, UsdPerHour
 
@@ -29,10 +28,6 @@ ALIKE = 3
 """So many pods of an owner, at least, are taken for replicas of one service."""
 WHOLE = 0.98
 """A pod that was measured in this share of the samples was there throughout."""
-
-
-EIGHTHS, SEVENTHS = 8, 7
-"""Parts of a device's memory and of its work, as MIG cuts them."""
 
 WINDOW_S: Seconds = 4 * HOUR
 """What was asked for within so long may be asked for again before a replica could come."""
@@ -46,14 +41,13 @@ KNOWN_S: Seconds = HOUR / 2
 
 
 class Slice(NamedTuple):
-    """Part of a device that a pod would need: its most memory x 1.2 in eighths, its P99 of activity in sevenths."""
+    """Most memory that a pod took of its device, and the 99th percentile of its activity."""
 
     pod: str
     peak_mib: float
     activity: float
-    part: float
-    """Of the device, by the larger of the two."""
     container: str = ""
+    device: str = ""
 
 
 class Replicas(NamedTuple):
@@ -88,12 +82,8 @@ class Waste(NamedTuple):
     spare: int
     """Replicas that run now beyond the advice, idle ones apart."""
     spare_usd: UsdPerHour  # Dollars an hour of these.
-    devices: tuple[Shared, ...]
-    """Those that would hold the pods which were there throughout, each with one whole device."""
-    shareable: int  # Devices that would be free then.
-    sharing_usd: UsdPerHour  # Dollars an hour of these.
-    slices: tuple[Slice, ...]  # Slices of a device that would do for these pods, one for each.
-    slices_usd: UsdPerHour  # Dollars an hour of what lies beyond these slices.
+    slices: tuple[Slice, ...]
+    """Of its pods that were there throughout, each with one whole device to itself, and are not idle."""
 
     @property
     def rest_usd(self) -> UsdPerHour:
@@ -102,7 +92,7 @@ class Waste(NamedTuple):
 
 
 def waste(
-    telemetry: Telemetry, price: UsdPerHour, device_mib: float, lead_s: Seconds, owner: Callable[[str], str] = made_by
+    telemetry: Telemetry, price: UsdPerHour, lead_s: Seconds, owner: Callable[[str], str] = made_by
 ) -> list[Waste]:
     """Each owner's, dearest first. ``price``: of a GPU's hour; ``lead_s``: boot and load of a model."""
     owners: dict[str, list[_Held]] = defaultdict(list)
@@ -112,7 +102,7 @@ def waste(
     idle: dict[str, list[IdlePod]] = defaultdict(list)
     for found in idle_pods(telemetry, groups):
         idle[groups[found.pod]].append(found)
-    rows = [_row(telemetry, n, o, tuple(idle[n]), price, device_mib, lead_s) for n, o in owners.items()]
+    rows = [_row(telemetry, n, o, tuple(idle[n]), price, lead_s) for n, o in owners.items()]
     return sorted((row for row in rows if row.held), key=lambda row: (-row.usd_per_hour, row.owner))
 
 
@@ -137,7 +127,6 @@ def _row(
     members: Sequence[_Held],
     idle: tuple[IdlePod, ...],
     price: UsdPerHour,
-    device_mib: float,
     lead_s: Seconds,
 ) -> Waste:
     known = [[v for one in members if not isnan(v := one.series.activity[n])] for n in range(telemetry.samples)]
@@ -153,10 +142,8 @@ def _row(
     advice = replicas(demand, running, telemetry.step_s, lead_s) if now >= ALIKE else None
     spare = max(0, others - advice.advised[-1]) if advice else 0
     spare_part = (held - idle_part - beyond_part) * Fraction(spare, max(1, others))
-    alone = _alone(members, telemetry.samples)
-    devices = tuple(share_devices(alone, device_mib)) if len(alone) > 1 else ()
-    saved = len(alone) - len(devices) if devices else 0
-    slices = tuple(_slice(one, device_mib) for one in alone)
+    silent = {one.pod for one in idle}
+    alone = (one for one in _alone(members, telemetry.samples) if one.pod not in silent)
     return Waste(
         owner=owner,
         held=float(held),
@@ -171,11 +158,7 @@ def _row(
         replicas=advice,
         spare=spare,
         spare_usd=_usd(price, spare_part),
-        devices=devices,
-        shareable=saved,
-        sharing_usd=price * saved,
-        slices=slices,
-        slices_usd=price * Decimal(repr(round(sum(1 - one.part for one in slices), 6))),
+        slices=tuple(Slice(one.pod, *peaks(one), one.container, one.device) for one in alone),
     )
 
 
@@ -227,12 +210,6 @@ def _alone(members: Sequence[_Held], samples: int) -> list[GpuSeries]:
         and not one.series.part
         and max(one.holders, default=0) == 1
     ]
-
-
-def _slice(one: GpuSeries, device_mib: float) -> Slice:
-    peak, most = peaks(one)
-    memory = ceil(ROOM * peak / device_mib * EIGHTHS) / EIGHTHS
-    return Slice(one.pod, peak, most, min(1.0, max(memory, ceil(most * SEVENTHS) / SEVENTHS)), one.container)
 
 
 def peaks(one: GpuSeries) -> tuple[float, float]:

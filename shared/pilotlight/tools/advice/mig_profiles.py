@@ -5,13 +5,16 @@ and the table of SageMaker HyperPod for B200 and B300, read 2026-11-22. Profiles
 they are as large as those without.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pilotlight.decide.utilisation.shared_devices import ROOM
-
+ROOM = 1.2
+"""Times the most memory that was seen: the next batch may be larger."""
 SOURCE = "NVIDIA MIG User Guide, Supported MIG Profiles"
 READ = "2026-11-22"
+NAMED = 0.95
+"""Of the GB in a name, so much is counted on."""
 
 
 class Profile(NamedTuple):
@@ -49,7 +52,7 @@ def _sevenths(name: str, one: int, two: int, half: int, whole: int) -> Model:
 
 def _profile(name: str, compute: int, memory: int, gb: int, most: int, starts: tuple[int, ...]) -> Profile:
     """A name rounds up what there is: a twentieth less is counted on."""
-    return Profile(name, compute, memory, int(gb * 1024 * 0.95), most, starts)
+    return Profile(name, compute, memory, int(gb * 1024 * NAMED), most, starts)
 
 
 MODELS = {
@@ -73,6 +76,14 @@ MODELS = {
         _sevenths("B300-269GB", 34, 67, 135, 269),
     )
 }
+
+
+def named(name: str, mib: float) -> Model | None:
+    """The model of a device that DCGM names ("NVIDIA A100-SXM4-80GB") and that has so much memory."""
+    words = re.split(r"[\s-]+", name)
+    near = {one: abs(mib / (one.profiles[-1].mib / NAMED) - 1) for one in MODELS.values()}
+    alike = (one for one in MODELS.values() if one.name.partition("-")[0] in words and near[one] < 1 - NAMED + 0.05)
+    return min(alike, key=lambda one: near[one], default=None)
 
 
 def smallest(model: Model, peak_mib: float, activity: float) -> Profile | None:

@@ -1,27 +1,42 @@
 """Ways for an owner's pods to share devices: by MIG where slices fit, else by MPS, else by time-slicing; or not at all.
 
-Serving keeps its P99: it shares by slices of hardware, or by MPS where what they do at once stays under half a device;
-never by time-slicing, which has no isolation and promises no turn (rules of articles 001 and 003). Shares of the device
-plugin are alike, and the scheduler puts any pods together: so many share that the largest of them fit at once.
+Serving keeps its P99: it shares by slices of hardware, or by MPS or HAMi where what they do at once stays under half a
+device; never by time-slicing or KAI, which have no isolation and promise no turn (rules of articles 001 and 003).
+Shares of the device plugin are alike, and the scheduler puts any pods together: so many share that the largest of them
+fit at once. KAI and HAMi count a part of its own for each pod; they are told where they save, and taken where they are
+named, for they need a scheduler of their own. Pods that one object makes ask alike: for the most that one of them does.
+
+Sources, read 2026-11-28: KAI-Scheduler docs/gpu-sharing (annotation gpu-fraction; memory is not enforced); HAMi
+docs/userguide/nvidia-device (nvidia.com/gpumem in MiB, nvidia.com/gpucores in percent; gpumem is enforced).
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from math import ceil
 from typing import Literal, NamedTuple
 
+from pilotlight.decide.demand.classify import made_by
 from pilotlight.decide.utilisation.gpu_waste import Slice, Waste
-from pilotlight.decide.utilisation.shared_devices import MEMORY, MOST_PODS
-from pilotlight.tools.advice.mig_profiles import Model, Profile, lie, smallest
+from pilotlight.tools.advice.mig_profiles import ROOM, Model, Profile, lie, smallest
+from pilotlight.units import UsdPerHour
 
-SharingWay = Literal["mig", "mps", "time-slicing", "none"]
-KINDS: tuple[SharingWay, ...] = ("mig", "mps", "time-slicing")
+SharingWay = Literal["mig", "mps", "time-slicing", "kai", "hami", "none"]
+SAFEST: tuple[SharingWay, ...] = ("mig", "mps", "time-slicing")
+"""By NVIDIA's own operator; the first that saves is taken."""
+WAYS: tuple[SharingWay, ...] = (*SAFEST, "kai", "hami")
+MEMORY = 0.93
+"""Of a device: shares leave some of it."""
+MOST_PODS = 7
+"""Pods on a device: MIG has seven slices at most, and more clients of one device get in each other's way."""
 CALM = 0.5
-"""Of a device: clients of MPS that do less at once hardly meet."""
+"""Of a device: clients that do less at once hardly meet."""
 RISKS: dict[SharingWay, str] = {
     "mig": "nodes are drained to be cut; a pod that outgrows its slice runs out of memory, alone",
     "mps": "a fault of one client ends all clients of the device; each may take an equal part of its memory",
     "time-slicing": "no isolation: memory is shared by trust, and no turn is promised",
+    "kai": "needs KAI's scheduler; no isolation: memory is shared by trust, and no turn is promised",
+    "hami": "needs HAMi's device plugin and scheduler; a pod that outgrows its part runs out of memory, alone",
     "none": "",
 }
 
@@ -42,20 +57,52 @@ class SharingAdvice(NamedTuple):
     why: str
     risk: str
 
+    def saved_usd(self, price: UsdPerHour) -> UsdPerHour:
+        """Dollars an hour of the devices that would be free, at a device's price."""
+        return price * Decimal(self.pods - self.devices)
+
+
+class Kept(NamedTuple):
+    """Owner's advice, and all ways that reach anything."""
+
+    advice: SharingAdvice
+    ways: tuple[SharingAdvice, ...]
+
 
 def advise(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool, only: str = "") -> SharingAdvice:
     """The safest way that saves a device; ``only`` names the one way that may be taken."""
-    tried = {
+    ways = (only,) if only else SAFEST
+    found = (one for one in reached(row, model, capacity_mib, serving=serving) if one.kind in ways)
+    why = "no layout of slices, and no shares, would save a device and keep what its class needs"
+    if not capacity_mib:
+        why = "the memory of its devices is not known: name it by --device-gib"
+    none = SharingAdvice("none", row.owner, len(row.slices), len(row.slices), (), (), 1, why, RISKS["none"])
+    return next(found, none)
+
+
+def reached(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool) -> list[SharingAdvice]:
+    """Each of ``WAYS`` that saves a device of so much memory; none where that is not known (0)."""
+    row = row._replace(slices=_alike(row.slices))
+    tried: dict[SharingWay, Callable[[], SharingAdvice | None]] = {
         "mig": lambda: _cut(row, model),
         "mps": lambda: _shares(row, "mps", capacity_mib, serving),
         "time-slicing": lambda: None if serving else _shares(row, "time-slicing", capacity_mib, serving),
+        "kai": lambda: None if serving else _parts(row, "kai", capacity_mib, serving),
+        "hami": lambda: _parts(row, "hami", capacity_mib, serving),
     }
-    for kind in KINDS:
-        found = tried[kind]() if only in ("", kind) else None
-        if found is not None and found.devices < found.pods:
-            return found
-    why = "no layout of slices, and no shares, would save a device and keep what its class needs"
-    return SharingAdvice("none", row.owner, len(row.slices), len(row.slices), (), (), 1, why, RISKS["none"])
+    found = [tried[kind]() for kind in WAYS] if row.slices and capacity_mib else []
+    return [one for one in found if one is not None and one.devices < one.pods]
+
+
+def _alike(slices: Sequence[Slice]) -> tuple[Slice, ...]:
+    """The same, each with the most that a pod of the same maker needs."""
+    made: dict[str, list[Slice]] = defaultdict(list)
+    for one in slices:
+        made[made_by(one.pod)].append(one)
+    most = {maker: (max(o.peak_mib for o in of), max(o.activity for o in of)) for maker, of in made.items()}
+    return tuple(
+        one._replace(peak_mib=peak, activity=activity) for one in slices for peak, activity in (most[made_by(one.pod)],)
+    )
 
 
 def _cut(row: Waste, model: Model | None) -> SharingAdvice | None:
@@ -88,8 +135,6 @@ def _cut(row: Waste, model: Model | None) -> SharingAdvice | None:
 
 def _shares(row: Waste, kind: SharingWay, capacity_mib: float, serving: bool) -> SharingAdvice | None:
     """Equal shares, so many that any of the pods may meet on a device."""
-    if not row.slices:
-        return None
     most = max(one.peak_mib for one in row.slices)
     fit = min(MOST_PODS, int(MEMORY * capacity_mib / most) if most else MOST_PODS)
     if serving:
@@ -106,6 +151,44 @@ def _shares(row: Waste, kind: SharingWay, capacity_mib: float, serving: bool) ->
         tuple((one, "nvidia.com/gpu.shared") for one in row.slices),
         fit,
         f"any {fit} of its pods fit at once: the largest took {most / 1024:.1f} GiB",
+        RISKS[kind],
+    )
+
+
+def _parts(row: Waste, kind: SharingWay, capacity_mib: float, serving: bool) -> SharingAdvice | None:
+    """A part of its own for each pod, in percent; put together, largest first, where memory and work both fit."""
+    asked: dict[Slice, tuple[int, int]] = {}
+    for one in row.slices:
+        work = max(ceil(100 * one.activity / (CALM if serving else 1)), ceil(100 / MOST_PODS))
+        memory = ceil(100 * ROOM * one.peak_mib / capacity_mib)
+        if max(memory, work) <= 100:  # Others keep a whole one.
+            asked[one] = (memory, work) if kind == "hami" else (max(memory, work), 0)
+    devices: list[tuple[int, int]] = []
+    for memory, work in sorted(asked.values(), reverse=True):
+        room = (n for n, had in enumerate(devices) if had[0] + memory <= 100 and had[1] + work <= 100)
+        at = next(room, None)
+        if at is None:
+            devices.append((memory, work))
+        else:
+            devices[at] = devices[at][0] + memory, devices[at][1] + work
+    if kind == "kai":
+        resources = [(one, f"gpu-fraction={memory / 100:.2f}") for one, (memory, _) in asked.items()]
+    else:
+        mib = {one: ceil(ROOM * one.peak_mib) for one in asked}
+        resources = [
+            (one, f"nvidia.com/gpu=1,nvidia.com/gpumem={mib[one]},nvidia.com/gpucores={work}")
+            for one, (_, work) in asked.items()
+        ]
+    why = "each pod's part holds its most memory x 1.2 and its P99 of activity"
+    return SharingAdvice(
+        kind,
+        row.owner,
+        len(row.slices),
+        len(devices) + len(row.slices) - len(asked),
+        (),
+        tuple(resources),
+        1,
+        why + " x 2" * serving,
         RISKS[kind],
     )
 

@@ -2,7 +2,8 @@
 
 Fields: NVIDIA k8s-device-plugin README ("Shared Access to GPUs", "With CUDA MPS"; renameByDefault,
 failRequestsGreaterThanOne, resources[].name and replicas; a memory limit is not among them), mig-parted's config, and
-the GPU Operator's ClusterPolicy (devicePlugin.config, migManager.config).
+the GPU Operator's ClusterPolicy (devicePlugin.config, migManager.config); parts of a device by KAI and HAMi as
+advice/ways_to_share says.
 """
 
 import json
@@ -17,6 +18,12 @@ from pilotlight.tools.manifests.pools_on_sale import LABELS, Object
 WHOLE = "nvidia.com/gpu"
 CUT = r"{.metadata.labels.nvidia\.com/mig\.config\.state}"
 OFF = "all-disabled"
+FRACTION = "gpu-fraction"
+PARTS = {
+    "kai": "KAI's scheduler runs with gpuSharing; QUEUE stands for a queue of it",
+    "hami": "HAMi's device plugin runs in place of NVIDIA's on these nodes, and its webhook names the scheduler",
+}
+"""Ways by a part for each pod, without objects of ours, and what they need."""
 
 
 class Target(NamedTuple):
@@ -54,7 +61,9 @@ def mig_manager(name: str, layouts: Mapping[str, Sequence[str]], namespace: str)
 
 def forth(way: str, name: str, configs: Sequence[str], asks: Sequence[Asks]) -> Iterator[str]:
     """The commands, in order, once the ConfigMap ``name`` is applied. ``NODE`` stands for each node of the pool."""
-    if way == "mig":
+    if way in PARTS:
+        yield f"# {PARTS[way]}"
+    elif way == "mig":
         yield _policy({"migManager": {"config": {"name": name}}, "mig": {"strategy": "mixed"}})
         for config in configs:
             yield from _cut(config)
@@ -69,7 +78,7 @@ def back(way: str, asks: Sequence[Asks]) -> Iterator[str]:
     yield from (_patch(target, after, WHOLE) for target, after in asks)
     if way == "mig":
         yield from _cut(OFF)
-    else:
+    elif way not in PARTS:
         yield "kubectl label node NODE nvidia.com/device-plugin.config-"
 
 
@@ -88,10 +97,32 @@ def _patch(target: Target, before: str, after: str) -> str:
     """The command that asks for one resource in place of another."""
     if target.kind == "pod":
         return f"# {target.namespace}/{target.name}: write {after} for {before} in what makes it, and make it again"
-    asked = {before: None, after: "1"}
+    had, have = _form(before), _form(after)
+    asked = {**dict.fromkeys(had.resources), **have.resources}
     container = {"name": target.container, "resources": {"limits": asked, "requests": asked}}
-    patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    template: dict[str, Any] = {"spec": {"containers": [container]}}
+    if had.scheduler != have.scheduler:
+        template["spec"]["schedulerName"] = have.scheduler
+        template["metadata"] = {key: {**dict.fromkeys(had.told[key]), **have.told[key]} for key in have.told}
+    patch = {"spec": {"template": template}}
     return f"kubectl -n {target.namespace} patch {target.kind} {target.name} --type=strategic -p '{json.dumps(patch)}'"
+
+
+class _Form(NamedTuple):
+    resources: Mapping[str, str]
+    scheduler: str | None
+    """None: the cluster's own."""
+    told: Mapping[str, Mapping[str, str]]
+    """Annotations and labels."""
+
+
+def _form(asked: str) -> _Form:
+    """What pods have for ``nvidia.com/gpu``, ``gpu-fraction=0.35`` (KAI) or ``resource=count,...``."""
+    pairs = {name: count or "1" for name, _, count in (one.partition("=") for one in asked.split(","))}
+    if FRACTION in pairs:
+        told = {"annotations": pairs, "labels": {"kai.scheduler/queue": "QUEUE"}}
+        return _Form({}, "kai-scheduler", told)
+    return _Form(pairs, None, {"annotations": {}, "labels": {}})
 
 
 def _config(name: str, namespace: str, configs: Mapping[str, Any]) -> Object:

@@ -179,12 +179,31 @@ def test_a_device_that_is_shared_by_time_costs_once(prometheus: str) -> None:
     assert found["all_weeks"]["working_gpu_hours"] == pytest.approx(EARLY * STEP / 3600 / 2)
 
 
-def test_pods_that_fit_together_share(prometheus: str) -> None:
-    """Six pods of 10.6 GB each on devices of 40: three on each, as many as leave some of it."""
-    chat = _figures(prometheus, "--device-gib", "40")["owners"][0]
-    assert [one["part"] for one in chat["slices"]] == [pytest.approx(5 / 7, abs=1e-4)] * REPLICAS
-    assert sorted(len(device["pods"]) for device in chat["devices"]) == [3, 3]
-    assert Decimal(chat["sharing_usd_per_hour"]) == 2 * (REPLICAS - 2)
+@pytest.mark.parametrize(
+    ("words", "usd"),
+    [
+        pytest.param((), 0, id="serving, on devices as the Prometheus tells them"),
+        pytest.param(("--no-serving",), 8, id="a batch on them: three on each"),
+        pytest.param(
+            ("--no-serving", "--device-gib", "80", "--model", "A100-80GB"), 10, id="on devices that are named"
+        ),
+    ],
+)
+def test_dollars_by_sharing_are_those_that_manifests_sharing_reaches(
+    prometheus: str, words: tuple[str, ...], usd: int
+) -> None:
+    """Both commands say one figure, by owner; every way that reaches something says what its pods ask for."""
+    found = _figures(prometheus, *words)
+    line = ["manifests", "sharing", "--prometheus", prometheus, "--price", "2", "--since", "719m", "--until", str(END)]
+    told = json.loads(CliRunner().invoke(build(["manifests"]), [*line, "--json", *words]).stdout)
+    reached = {one["owner"]: Decimal(one["saved_usd_per_hour"]) for one in told["plans"]}
+    assert {o["owner"]: Decimal(o["sharing_usd_per_hour"]) for o in found["owners"] if o["owner"] in reached} == reached
+    assert Decimal(found["sharing_usd_per_hour"]) == sum(reached.values()) == usd
+    ways = {one["way"]: one for one in found["owners"][0]["sharing"]}
+    assert set(ways) == ({"mps", "time-slicing"} if usd else set())
+    assert all(len(one["asks"]) == REPLICAS for one in ways.values())
+    lines = _said("--prometheus", prometheus, "--since", "719m", *words, columns=1000)
+    assert (f"by mps save ${usd}.00/h: each asks for nvidia.com/gpu.shared" in lines) == bool(usd)
 
 
 def test_it_reads_as_a_table(prometheus: str) -> None:

@@ -17,16 +17,15 @@ from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.flow.billing.waste_alert import STEPS_S, on_its_grid
 from pilotlight.tools.advice.fragmentation import Fragments, fragments
 from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, dollars_by_use, total, weeks
+from pilotlight.tools.cli.gpus.devices_there import DeviceGib, ModelName, Serving, sharing_of
 from pilotlight.tools.report.tables.waste_table import Found, figures, show
 from pilotlight.units import Seconds, human
 
 if TYPE_CHECKING:
     from pilotlight.adapters.prometheus_api import PrometheusApi
 
-DEVICE_GIB = 80.0
 POWER = "DCGM_FI_DEV_POWER_USAGE"
 MOST_WATTS = 1e4
-MIB_PER_GIB = 1024
 DAY_S = 86_400.0
 Step = Annotated[
     str, typer.Option(help="Between two samples; left out: a minute, or more where GPUs are scraped less often.")
@@ -49,7 +48,9 @@ def waste_command(
     since: Annotated[str, typer.Option(help="How far back is looked; a day or more says most.")] = "24h",
     step: Step = "",
     lead: Annotated[str, typer.Option(help="Until a new replica works: boot and load of the model.")] = "4m",
-    device_gib: Annotated[float, typer.Option(min=1, help="Memory of the devices that pods could share.")] = DEVICE_GIB,
+    device_gib: DeviceGib = None,
+    model: ModelName = "",
+    serving: Serving = True,
     by: Annotated[str, typer.Option(help="One service is an owner (by pods' names), a namespace or all.")] = "owner",
     until: Annotated[str, typer.Option(help="Unix seconds of the last sample; left out: now.")] = "",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
@@ -60,6 +61,7 @@ def waste_command(
 ) -> None:
     """Show idle pods, devices and replicas beyond use, pods that could share a device, and the trend; changes nothing.
 
+    Sharing is what MIG, MPS, time-slicing, KAI or HAMi reach on devices that are there, as `manifests sharing` has it.
     Free GPUs that nothing waiting can take are told where the Prometheus has kube-state-metrics too. Managed Prometheus
     of Google and Amazon is told by its address, and asked with this account's credential.
 
@@ -73,9 +75,11 @@ def waste_command(
     telemetry = _telemetry(api, end - span_s, end, step_s)
     _look_at_samples(telemetry, prometheus, span_s, chosen=step_s is not None)
     telemetry = with_watts(api, telemetry)
+    rows = waste(telemetry, usd, lead_s, BY[by])
     found = Found(
         telemetry,
-        waste(telemetry, usd, device_gib * MIB_PER_GIB, lead_s, BY[by]),
+        rows,
+        sharing_of(api, end, rows, model, device_gib, serving=serving, way=""),
         usd,
         weeks(telemetry),
         _fragments(api, end),

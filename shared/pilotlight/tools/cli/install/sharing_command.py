@@ -10,6 +10,7 @@ import typer
 
 from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput, Failed
+from pilotlight.tools.cli.gpus.devices_there import DeviceGib, ModelName, Serving
 from pilotlight.units import count_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pilotlight.tools.manifests.sharing_objects import Target
 
 STEP_S = 60.0
-MIB_PER_GIB = 1024
 ORDINAL = re.compile(r"-\d+$")
 HASHED = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$")
 
@@ -26,11 +26,14 @@ HASHED = re.compile(r"-[a-f0-9]{6,10}-[a-z0-9]{5}$")
 def sharing(
     prometheus: Annotated[str, typer.Option(help="The Prometheus that has dcgm-exporter's series.", metavar="URL")],
     price: Annotated[float, typer.Option(min=0.0001, help="Dollars an hour of a GPU.")],
-    model: Annotated[str, typer.Option(help="The GPUs' model, for MIG: A100-80GB and others; left out: no MIG.")] = "",
-    device_gib: Annotated[float, typer.Option(min=1, help="Memory of a device.")] = 80.0,
+    model: ModelName = "",
+    device_gib: DeviceGib = None,
     owner: Annotated[str, typer.Option(help="Only this owner, as waste names it.")] = "",
-    way: Annotated[Literal["auto", "mig", "mps", "time-slicing"], typer.Option(help="How; auto: the safest.")] = "auto",
-    serving: Annotated[bool, typer.Option(help="Whether they serve: then nothing may cost their P99.")] = True,
+    way: Annotated[
+        Literal["auto", "mig", "mps", "time-slicing", "kai", "hami"],
+        typer.Option(help="How; auto: the safest of NVIDIA's own, mig, mps and time-slicing."),
+    ] = "auto",
+    serving: Serving = True,
     plugin_namespace: Annotated[str, typer.Option(help="Where NVIDIA's operator lies.")] = "gpu-operator",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
     since: Annotated[str, typer.Option(help="How far back is looked; pods that were there throughout count.")] = "24h",
@@ -47,11 +50,8 @@ def sharing(
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
     from pilotlight.decide.utilisation.gpu_waste import waste
     from pilotlight.settings import deployed_settings
-    from pilotlight.tools.advice.mig_profiles import MODELS
-    from pilotlight.tools.advice.ways_to_share import advise
+    from pilotlight.tools.cli.gpus.devices_there import sharing_of
 
-    if model and model not in MODELS:
-        raise BadInput(f"--model {model!r} cannot be cut, or is not known: write {', '.join(MODELS)}")
     try:
         span_s = parse_duration(since)
     except ValueError as error:
@@ -59,12 +59,12 @@ def sharing(
     end = until or time.time()
     api = PrometheusApi(prometheus, deployed_settings().environ, auth)
     telemetry = PrometheusTelemetry(api).read(end - span_s, end, STEP_S)
-    rows = waste(telemetry, Decimal(repr(price)), device_gib * MIB_PER_GIB, 0.0)
-    rows = [row for row in rows if row.slices and owner in ("", row.owner)]
-    if not rows:
-        raise Failed(f"telemetry: absent for {since} of any such pod; how it could share is not known")
+    rows = [row for row in waste(telemetry, Decimal(repr(price)), 0.0) if owner in ("", row.owner)]
     only = "" if way == "auto" else way
-    found = [advise(row, MODELS.get(model), device_gib * MIB_PER_GIB, serving=serving, only=only) for row in rows]
+    kept = sharing_of(api, end, rows, model, device_gib, serving=serving, way=only)
+    if not kept:
+        raise Failed(f"telemetry: absent for {since} of any such pod; how it could share is not known")
+    found = [one.advice for one in kept.values()]
     plans = [_plan(one, Decimal(repr(price))) for one in found]
     objects = _objects(found, plugin_namespace)
     if as_json:
@@ -86,7 +86,7 @@ def _plan(advice: "SharingAdvice", price: Decimal) -> dict[str, Any]:
         "way": advice.kind,
         "pods": advice.pods,
         "devices": advice.devices,
-        "saved_usd_per_hour": price * (advice.pods - advice.devices),
+        "saved_usd_per_hour": advice.saved_usd(price),
         "why": advice.why,
         "risk": advice.risk,
         "cut": [

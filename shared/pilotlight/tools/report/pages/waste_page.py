@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from pilotlight.tools.report.pages.replay_page import style
 from pilotlight.tools.report.pages.svg import Frame, Scale, axes, drawing, el, round_ticks
-from pilotlight.tools.report.tables.waste_table import INSTEAD, PARTS, Found, evidence, usd_of, watts_of
+from pilotlight.tools.report.tables.waste_table import PARTS, Found, evidence, shared_usd, usd_of, watts_of
 
 KINDS = (("silent", "paid"), ("room", "peer-paid"), ("working", "used"))
 FEW = 6
@@ -17,20 +17,21 @@ FEW = 6
 def page(found: Found) -> str:
     """The page."""
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    parts = (*PARTS, *INSTEAD)
     drawn = any(row.watts is not None for row in found.rows)
     held = sum(row.held for row in found.rows)
-    sums = {part: sum(float(usd_of(row, part)) for row in found.rows) for part in parts}
+    sums = {part: sum(float(usd_of(row, part)) for row in found.rows) for part in PARTS}
+    sums["by sharing"] = float(shared_usd(found))
     return template.from_string(files(__package__).joinpath("waste_page.html").read_text("utf-8")).render(
         style=style(),
         lead=f"{held:.6g} GPUs are held by pods for ${held * float(found.price):,.2f} an hour.",
         tiles=[(part, f"${usd:,.2f}/h") for part, usd in sums.items()],
-        headings=("GPUs", "activity", "$/h", *parts, *["W of an idle GPU"] * drawn),
+        headings=("GPUs", "activity", "$/h", *PARTS, "by sharing", *["W of an idle GPU"] * drawn),
         rows=[
             (
                 row.owner,
                 [f"{row.held:.4g}", f"{row.activity:.0%}", f"{row.usd_per_hour:,.2f}"]
-                + [f"{usd_of(row, part):,.2f}" for part in parts]
+                + [f"{usd_of(row, part):,.2f}" for part in PARTS]
+                + [f"{shared_usd(found, row.owner):,.2f}"]
                 + [watts_of(row)] * drawn,
             )
             for row in found.rows

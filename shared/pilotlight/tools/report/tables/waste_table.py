@@ -11,14 +11,13 @@ from pilotlight.decide.utilisation.gpu_waste import Waste
 from pilotlight.decide.utilisation.idle_pods import IdlePod
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.advice.fragmentation import Fragments
+from pilotlight.tools.advice.ways_to_share import WAYS, Kept, SharingAdvice
 from pilotlight.tools.advice.weeks_of_use import CENT, Hours, MeteredWeeks, total
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.units import count_of, human
 
 PARTS = ("idle", "beyond", "spare", "rest")
 """They add up to what is held."""
-INSTEAD = ("sharing", "slices")
-"""Beside those, instead of spare and rest."""
 
 
 class Found(NamedTuple):
@@ -26,6 +25,8 @@ class Found(NamedTuple):
 
     telemetry: Telemetry
     rows: Sequence[Waste]
+    sharing: Mapping[str, Kept]
+    """By owner, instead of spare and rest."""
     price: Decimal
     weeks: Mapping[date, Hours]
     fragments: Fragments | None
@@ -33,9 +34,16 @@ class Found(NamedTuple):
 
 
 def usd_of(row: Waste, part: str) -> Decimal:
-    """Dollars an hour of one of ``PARTS`` or ``INSTEAD``."""
+    """Dollars an hour of one of ``PARTS``."""
     usd: Decimal = getattr(row, f"{part}_usd")
     return usd
+
+
+def shared_usd(found: Found, owner: str = "", way: str = "") -> Decimal:
+    """Dollars an hour that sharing saves: by the safest way, or by one; of an owner, or of all."""
+    kept = [one for name, one in found.sharing.items() if owner in ("", name)]
+    advice = (advice for one in kept for advice in (one.ways if way else (one.advice,)) if way in ("", advice.kind))
+    return sum((one.saved_usd(found.price) for one in advice), Decimal(0))
 
 
 def watts_of(row: Waste) -> str:
@@ -45,7 +53,7 @@ def watts_of(row: Waste) -> str:
 
 def figures(found: Found) -> dict[str, Any]:
     """Every figure and its evidence."""
-    sums = {f"{part}_usd_per_hour": _sum(found.rows, part) for part in (*PARTS, *INSTEAD)}
+    sums = {f"{part}_usd_per_hour": _sum(found.rows, part) for part in PARTS}
     return {
         "metric": found.telemetry.metric,
         "samples": found.telemetry.samples,
@@ -53,7 +61,9 @@ def figures(found: Found) -> dict[str, Any]:
         "usd_per_gpu_hour": found.price,
         "usd_per_hour": sum((row.usd_per_hour for row in found.rows), Decimal(0)),
         **sums,
-        "owners": [_owner(row) for row in found.rows],
+        "sharing_usd_per_hour": shared_usd(found),
+        "sharing_usd_per_hour_by_way": {way: shared_usd(found, way=way) for way in WAYS},
+        "owners": [_owner(row, found) for row in found.rows],
         "weeks": [{"begins": str(monday), **_week(hours, found.price)} for monday, hours in found.weeks.items()],
         "all_weeks": _week(total(dict(found.weeks)), found.price),
         "fragmentation": _fragments(found.fragments, found.price),
@@ -61,8 +71,9 @@ def figures(found: Found) -> dict[str, Any]:
     }
 
 
-def _owner(row: Waste) -> dict[str, Any]:
-    parts = {f"{part}_usd_per_hour": usd_of(row, part) for part in (*PARTS, *INSTEAD)}
+def _owner(row: Waste, found: Found) -> dict[str, Any]:
+    parts = {f"{part}_usd_per_hour": usd_of(row, part) for part in PARTS}
+    kept = found.sharing.get(row.owner)
     return {
         "owner": row.owner,
         "gpus": int(row.held) if row.held.is_integer() else round(row.held, 6),
@@ -74,8 +85,20 @@ def _owner(row: Waste) -> dict[str, Any]:
         "beyond": [_idle(one) for one in row.beyond],
         "replicas": row.replicas._asdict() if row.replicas else None,
         "spare": row.spare,
-        "devices": [device._asdict() for device in row.devices],
-        "slices": [one._asdict() for one in row.slices],
+        "sharing_usd_per_hour": shared_usd(found, row.owner),
+        "sharing": [_way(one, found.price) for one in kept.ways] if kept else [],
+    }
+
+
+def _way(one: SharingAdvice, price: Decimal) -> dict[str, Any]:
+    return {
+        "way": one.kind,
+        "pods": one.pods,
+        "devices": one.devices,
+        "saved_usd_per_hour": one.saved_usd(price),
+        "asks": {pod.pod: asked for pod, asked in one.resources},
+        "why": one.why,
+        "risk": one.risk,
     }
 
 
@@ -114,16 +137,16 @@ def _sum(rows: Sequence[Waste], part: str) -> Decimal:
 
 def show(found: Found, out: Console) -> None:
     """Print the table, then a line for each thing that was found, then the trend."""
-    names = ("GPUs", "activity", "$/h", *(f"{part} $/h" for part in PARTS), "by sharing $/h", "by slices $/h")
+    names = ("GPUs", "activity", "$/h", *(f"{part} $/h" for part in PARTS), "by sharing $/h")
     drawn = any(row.watts is not None for row in found.rows)
     names += ("W of an idle GPU",) * drawn
     table = Sheet(Column("owner", "name"), *(Column(name, "figure") for name in names))
     for row in found.rows:
-        dollars = (row.usd_per_hour, *(usd_of(row, part) for part in (*PARTS, *INSTEAD)))
+        dollars = (row.usd_per_hour, *(usd_of(row, part) for part in PARTS), shared_usd(found, row.owner))
         cells = [f"{row.held:.4g}", f"{row.activity:.0%}", *(f"${usd:,.2f}" for usd in dollars)]
         table.add(row.owner, *cells, *[watts_of(row)] * drawn)
     sums = [sum((row.usd_per_hour for row in found.rows), Decimal(0))]
-    sums += [_sum(found.rows, part) for part in (*PARTS, *INSTEAD)]
+    sums += [*(_sum(found.rows, part) for part in PARTS), shared_usd(found)]
     held = sum(row.held for row in found.rows)
     table.add("all", f"{held:.6g}", "", *(f"${usd:,.2f}" for usd in sums), *[""] * drawn, style="bold")
     out.print(table)
@@ -140,7 +163,7 @@ def show(found: Found, out: Console) -> None:
     span = human(found.telemetry.samples * found.telemetry.step_s)
     out.print(
         f"Activity is {found.telemetry.metric}, over {span}. Idle, beyond, spare and rest add up to what is held; "
-        "sharing and slices are instead of the last two."
+        "sharing is instead of the last two."
     )
 
 
@@ -159,12 +182,8 @@ def evidence(found: Found) -> Iterator[str]:
                 f"spare: {row.owner} runs {row.running}, {least} would do now ({kept.mean:.1f} of "
                 f"{kept.mean_running:.1f} on average; demand over 95 % of those in {kept.over:.2%} of the samples)"
             )
-        if row.shareable:
-            most = max(device.over for device in row.devices)
-            yield (
-                f"sharing: {count_of(len(row.devices), 'device')} for {len(row.devices) + row.shareable} pods of "
-                f"{row.owner} (activity passed one whole in {most:.2%} of the samples at most)"
-            )
+        if shared := found.sharing.get(row.owner):
+            yield from _ways(shared, found.price)
     yield _fragments_line(found)
     if found.books:
         b = found.books
@@ -172,6 +191,18 @@ def evidence(found: Found) -> Iterator[str]:
             f"meter: nodes cost ${b.total:,.2f} in these days = silent ${b.silent:,.2f} + working ${b.working:,.2f} + "
             f"room ${b.room:,.2f} + not seen by telemetry ${b.unseen:,.2f} + idle nodes ${b.idle:,.2f} + "
             f"shared ${b.shared:,.2f}"
+        )
+
+
+def _ways(kept: Kept, price: Decimal) -> Iterator[str]:
+    """A line for each way that reaches something, or one that says why none does."""
+    if kept.advice.kind == "none":
+        yield f"sharing: not {kept.advice.owner}: {kept.advice.why}"
+    for one in kept.ways:
+        asks = " or ".join(sorted({asked for _, asked in one.resources}))
+        yield (
+            f"sharing: {one.pods} pods of {one.owner} on {one.devices} devices by {one.kind} save "
+            f"${one.saved_usd(price):,.2f}/h: each asks for {asks}; {one.why}. Risk: {one.risk}"
         )
 
 
