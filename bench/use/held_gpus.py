@@ -27,7 +27,7 @@ from pilotlight.decide.utilisation.gpu_waste import WHOLE, replicas, waste
 from pilotlight.decide.utilisation.idle_pods import AHEAD_S, UNDER, idle_pods
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.tools.advice.mig_profiles import MODELS
-from pilotlight.tools.advice.ways_to_share import SharingAdvice, reached
+from pilotlight.tools.advice.ways_to_share import SharingAdvice, saving_ways
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 
@@ -87,7 +87,7 @@ def sharing(telemetry: Telemetry, gib: float, model: str) -> dict[str, Any]:
     early = msgspec.structs.replace(early, series=tuple(one for one in early.series if one.pod in rows))
     ways: dict[str, Any] = {}
     for row in waste(early, Decimal(1), 0.0, lambda _: "fleet"):
-        for one in reached(row, MODELS.get(model), gib * 1024, serving=True):
+        for one in saving_ways(row, MODELS.get(model), gib * 1024, serving=True):
             later = {pod: max(map(_known, rows[pod.pod].memory[half:])) for pod, _ in one.resources}
             outgrown = sum(later[pod] > _room(asked, one, gib * 1024) for pod, asked in one.resources)
             ways[one.kind] = {"pods": one.pods, "devices": one.devices, "outgrown": outgrown}

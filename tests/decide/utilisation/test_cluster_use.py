@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest
 
-HOURS = 6
+HOURS = 23
 BUSY, QUIET = [1.0] * 60, [0.0] * 60
 
 

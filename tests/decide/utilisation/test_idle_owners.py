@@ -70,7 +70,10 @@ def test_a_pod_that_was_silent_all_along_is_idle_with_its_evidence() -> None:
     """How long, by which metric, and what it costs."""
     [pod] = found(telemetry(SILENT))
     assert (pod.full_name, pod.silent_s, pod.usd_per_hour) == ("ml/ada-0", 7200, Decimal(2))
-    assert pod.evidence == "1 GPU idle for 2.0 h by DCGM_FI_DEV_GPU_UTIL"
+    assert pod.evidence == (
+        "1 GPU idle for 2.0 h by DCGM_FI_DEV_GPU_UTIL "
+        "(0 of 0 such silences of its owner's pods ended within 4 h, 0 of 0 of its own)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,3 +231,15 @@ def test_a_pod_that_worked_within_its_time_is_working() -> None:
     """What was never measured is not."""
     assert working(telemetry([*SILENT[:-9], 0.9, *SILENT[:8]]), RULES, [node()], NOW) == {"ml/ada-0"}
     assert working(telemetry([nan] * 60), RULES, [node()], NOW) == set()
+
+
+@pytest.mark.parametrize(("siblings", "idle_now"), [(0.0, True), (0.9, False)])
+def test_an_owners_other_pods_say_what_such_a_silence_means(siblings: float, idle_now: bool) -> None:
+    """A pod without a past of its own is left alone where its siblings' silences were followed by work, as by waste."""
+    turns = ([0.9] * 60 + [0.0] * 60) * 10 if siblings else [0.9] * 60 + [0.0] * 1140
+    alone = telemetry([nan] * 1079 + [0.0] * 121)
+    others = tuple(
+        GpuSeries(pod=f"ml/ada-{n}", device=f"e{n}", activity=turns, memory=[nan] * 1200) for n in range(1, 4)
+    )
+    read = msgspec.structs.replace(alone, series=(*alone.series, *others))
+    assert bool(found(read)) == idle_now

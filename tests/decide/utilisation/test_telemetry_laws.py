@@ -125,16 +125,16 @@ DRAWN = st.lists(st.sampled_from([nan, -1.0, 0.0, 50.0, 90.0]), max_size=30)
 @example([50.0] * 30, True, False)
 def test_no_watts_are_made_up(drawn: list[float], shared: bool, part: bool) -> None:
     """An idle pod's are the mean of what was measured, none where nothing was or where its device is not its alone."""
-    watts = [*[nan] * (60 - len(drawn)), *drawn]
+    watts = [*[nan] * (150 - len(drawn)), *drawn]
     idle = GpuSeries(
         pod="a/idle",
         device="GPU-1/2" if part else "GPU-1",
         part=part,
-        activity=[0.0] * 60,
-        memory=[nan] * 60,
+        activity=[0.0] * 150,
+        memory=[nan] * 150,
         watts=watts if drawn else (),
     )
-    busy = GpuSeries(pod="b/busy", device="GPU-1", activity=[0.9] * 60, memory=[nan] * 60, watts=watts)
+    busy = GpuSeries(pod="b/busy", device="GPU-1", activity=[0.9] * 150, memory=[nan] * 150, watts=watts)
     seen = Telemetry(start_s=MONDAY, step_s=STEP, metric="m", series=(idle, busy) if shared else (idle,))
     found = {row.owner: row.watts for row in waste(seen, Decimal(1), 240)}
     known = [] if shared or part else [value for value in drawn if value > 0]

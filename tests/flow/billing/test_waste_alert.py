@@ -23,7 +23,7 @@ NAMES = ("ada-0", "bob-0")
 
 
 class Site(Stage):
-    """Notebooks that work for five minutes and then hold a GPU each, sixteen hours later."""
+    """Notebooks that work for five minutes and then hold a GPU each, a night and more later."""
 
     def __init__(self, names: tuple[str, ...] = NAMES, pools: dict[str, PoolPolicy] | None = None) -> None:
         either = ClassPolicy(gpu_models="any", capacity_types=("on-demand", "spot"))
@@ -36,7 +36,7 @@ class Site(Stage):
             job.busy_s = 300.0
         for pod in pods:
             self.event(pod)
-        self.wait(16 * HOUR)
+        self.wait(23 * HOUR)
 
     def bill(self) -> list[str]:
         """What one billing tick says of it."""
@@ -52,7 +52,7 @@ def test_waste_is_told_by_owner_and_dollars_with_its_evidence() -> None:
     """Two notebooks of $1 each that did nothing for hours."""
     site = Site()
     lines = site.bill()
-    evidence = r"1 of 1 GPUs, $1.00/h: 1 idle for 15.8 h or more (of 2 such silences 0 ended within 4 h)"
+    evidence = r"1 of 1 GPUs, $1.00/h: 1 idle for 22.9 h or more (of 2 such silences 0 ended within 4 h)"
     assert lines == [f"waste: ml/{owner}: {evidence}" for owner in ("ada", "bob")]
     [alert] = site.told
     assert alert.what == "2 GPUs of 2 owners are held and not used: $2.00/h"

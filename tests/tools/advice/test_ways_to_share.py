@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.utilisation.gpu_waste import Waste, waste
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.tools.advice.mig_profiles import MODELS, ROOM, Model, lie, named, smallest
-from pilotlight.tools.advice.ways_to_share import CALM, MEMORY, advise, reached
+from pilotlight.tools.advice.mig_profiles import MODELS, ROOM, Model, lie, model_of, smallest
+from pilotlight.tools.advice.ways_to_share import CALM, MEMORY, advise, saving_ways
 
 GIB = 1024
 DEVICE = 80.0 * GIB
@@ -81,7 +81,7 @@ def test_no_layout_overlaps() -> None:
 def row(*pods: tuple[float, float], names: str = "abcdefghi") -> Waste:
     """An owner whose pods, each made by itself, took so many GiB and did so much, all day."""
     series = tuple(
-        GpuSeries(pod=f"web/{names[n]}", device=f"GPU-{n}", activity=[activity] * 90, memory=[gib * GIB] * 90)
+        GpuSeries(pod=f"web/{names[n]}", device=f"GPU-{n}", activity=[activity] * 140, memory=[gib * GIB] * 140)
         for n, (gib, activity) in enumerate(pods)
     )
     (found,) = waste(Telemetry(start_s=0, step_s=600, series=series), Decimal(1), 0, lambda _: "web/chat")
@@ -156,7 +156,7 @@ def test_nothing_is_reached_on_devices_of_unknown_memory() -> None:
 @given(PODS, st.booleans())
 def test_parts_that_pods_ask_of_a_device_fit_it(pods: list[tuple[float, float]], serving: bool) -> None:
     """HAMi's memory and work, and KAI's fractions, add up to no more than the devices; KAI is never for serving."""
-    for found in reached(row(*pods), A100, DEVICE, serving=serving):
+    for found in saving_ways(row(*pods), A100, DEVICE, serving=serving):
         asks = [
             (one, dict(part.split("=") for part in asked.split(",") if "=" in part)) for one, asked in found.resources
         ]
@@ -186,5 +186,5 @@ def test_parts_that_pods_ask_of_a_device_fit_it(pods: list[tuple[float, float]],
 )
 def test_a_model_is_known_by_dcgms_name_and_its_memory(name: str, mib: float, model: str | None) -> None:
     """What cannot be cut, or whose profiles are not in the table, is no model."""
-    found = named(name, mib)
+    found = model_of(name, mib)
     assert (found.name if found else None) == model

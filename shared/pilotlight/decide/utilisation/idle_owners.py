@@ -2,7 +2,8 @@
 
 Only what was measured counts. A pod is idle when every one of its GPUs has a value for every moment of the silence up
 to now, and each is between 0 and its rule's share: a gap, a negative value, a series too few or too many, or a grid
-that ends in the past make it unknown, and what is unknown is never put to rest.
+that ends in the past make it unknown, and what is unknown is never put to rest. Neither is a pod of whose owner's pods,
+or by whose own past, such silences were often followed by work: the evidence of ``idle_pods``.
 """
 
 from collections import defaultdict
@@ -12,7 +13,8 @@ from math import ceil, nan
 
 import msgspec
 
-from pilotlight.decide.utilisation.idle_pods import MOST_BACK, measure_silence, silence
+from pilotlight.decide.demand.classify import made_by
+from pilotlight.decide.utilisation.idle_pods import Pasts, Silence, silence
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
@@ -39,13 +41,24 @@ def idle(
     series: dict[str, list[GpuSeries]] = defaultdict(list)
     for one in telemetry.series:
         series[one.pod].append(_sane(one))
+    makers: dict[str, list[GpuSeries]] = defaultdict(list)
+    for name, held in series.items():
+        makers[made_by(name)] += held
+    groups: dict[tuple[str, str], Pasts] = {}
     found = []
     for node in nodes:
         for pod in node.gpu_pods:
-            rule = rules.get(pod.workload_class)
-            held = series.get(f"{pod.namespace}/{pod.name}", [])
-            if rule is not None and (silent_s := _silent_s(pod, held, telemetry.step_s, rule, now)) is not None:
-                found.append(_silent_pod(node, pod, silent_s, telemetry, prices.get(node.name)))
+            rule, name = rules.get(pod.workload_class), f"{pod.namespace}/{pod.name}"
+            held = series.get(name, [])
+            if rule is None or (silent_s := _silent_s(pod, held, telemetry.step_s, rule, now)) is None:
+                continue
+            maker, known_as = made_by(name), (made_by(name), pod.workload_class)
+            if known_as not in groups:
+                groups[known_as] = Pasts(makers[maker], rule.idle, telemetry.step_s, rule.under)
+            seen = groups[known_as].seen_enough(silent_s)
+            own = Pasts(held, rule.idle, telemetry.step_s, rule.under).seen_enough(silent_s, 1)
+            if own.seldom_ended(seen):
+                found.append(_silent_pod(node, pod, silent_s, telemetry, prices.get(node.name), (seen, own)))
     return found
 
 
@@ -80,10 +93,7 @@ def _sane(one: GpuSeries) -> GpuSeries:
 def _silent_s(
     pod: BoundPod, series: Sequence[GpuSeries], step_s: Seconds, rule: ReclaimPolicy, now: datetime
 ) -> Seconds | None:
-    """For how long all of its GPUs have been silent, where that is long enough and known; else None.
-
-    How often such a silence ended within hours before is asked of the pod's own series.
-    """
+    """For how long all of its GPUs have been silent, where that is long enough and known; else None."""
     gpu, devices = pod.gpu, {one.device for one in series}
     if gpu is None or pod.started_at is None or not series or len(devices) < len(series):
         return None
@@ -93,13 +103,16 @@ def _silent_s(
     silent_s = min((samples - 1) * step_s, (now - pod.started_at).total_seconds())
     if silent_s < rule.idle or samples < ceil(rule.idle / step_s):
         return None
-    if measure_silence(series, rule.idle, step_s, rule.under).chance > MOST_BACK:
-        return None
     return silent_s
 
 
 def _silent_pod(
-    node: Node, pod: BoundPod, silent_s: Seconds, telemetry: Telemetry, price: UsdPerHour | None
+    node: Node,
+    pod: BoundPod,
+    silent_s: Seconds,
+    telemetry: Telemetry,
+    price: UsdPerHour | None,
+    past: tuple[Silence, Silence],
 ) -> SilentPod:
     assert pod.gpu is not None
     whole = max(1, node.gpus) * MILLI_PER_GPU
@@ -113,7 +126,8 @@ def _silent_pod(
         team=pod.team,
         gpus=str(pod.gpu),
         silent_s=silent_s,
-        evidence=f"{pod.gpu} idle for {human(silent_s)} by {telemetry.metric or 'telemetry'}",
+        evidence=f"{pod.gpu} idle for {human(silent_s)} by {telemetry.metric or 'telemetry'} "
+        f"({past[0]} such silences of its owner's pods ended within 4 h, {past[1]} of its own)",
         usd_per_hour=usd,
     )
 

@@ -78,7 +78,7 @@ MODELS = {
 }
 
 
-def named(name: str, mib: float) -> Model | None:
+def model_of(name: str, mib: float) -> Model | None:
     """The model of a device that DCGM names ("NVIDIA A100-SXM4-80GB") and that has so much memory."""
     words = re.split(r"[\s-]+", name)
     near = {one: abs(mib / (one.profiles[-1].mib / NAMED) - 1) for one in MODELS.values()}

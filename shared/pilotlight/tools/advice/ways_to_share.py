@@ -72,7 +72,7 @@ class Kept(NamedTuple):
 def advise(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool, only: str = "") -> SharingAdvice:
     """The safest way that saves a device; ``only`` names the one way that may be taken."""
     ways = (only,) if only else SAFEST
-    found = (one for one in reached(row, model, capacity_mib, serving=serving) if one.kind in ways)
+    found = (one for one in saving_ways(row, model, capacity_mib, serving=serving) if one.kind in ways)
     why = "no layout of slices, and no shares, would save a device and keep what its class needs"
     if not capacity_mib:
         why = "the memory of its devices is not known: name it by --device-gib"
@@ -80,7 +80,7 @@ def advise(row: Waste, model: Model | None, capacity_mib: float, *, serving: boo
     return next(found, none)
 
 
-def reached(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool) -> list[SharingAdvice]:
+def saving_ways(row: Waste, model: Model | None, capacity_mib: float, *, serving: bool) -> list[SharingAdvice]:
     """Each of ``WAYS`` that saves a device of so much memory; none where that is not known (0)."""
     row = row._replace(slices=_alike(row.slices))
     tried: dict[SharingWay, Callable[[], SharingAdvice | None]] = {

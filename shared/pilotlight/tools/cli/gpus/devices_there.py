@@ -9,8 +9,8 @@ import typer
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.decide.utilisation.gpu_waste import Waste
 from pilotlight.errors import BadInput
-from pilotlight.tools.advice.mig_profiles import MODELS, Model, named
-from pilotlight.tools.advice.ways_to_share import Kept, advise, reached
+from pilotlight.tools.advice.mig_profiles import MODELS, Model, model_of
+from pilotlight.tools.advice.ways_to_share import Kept, advise, saving_ways
 
 MIB_PER_GIB = 1024
 MEMORY = (
@@ -45,9 +45,9 @@ def sharing_of(
             continue
         told = [there.get(one.device, Device("", 0.0)) for one in row.slices]
         mib = gib * MIB_PER_GIB if gib else min(device.mib for device in told)
-        models = {named(device.model, device.mib) for device in told}
+        models = {model_of(device.model, device.mib) for device in told}
         cut: Model | None = MODELS[model] if model else models.pop() if len(models) == 1 else None
-        ways = tuple(reached(row, cut, mib, serving=serving))
+        ways = tuple(saving_ways(row, cut, mib, serving=serving))
         found[row.owner] = Kept(advise(row, cut, mib, serving=serving, only=way), ways)
     return found
 
