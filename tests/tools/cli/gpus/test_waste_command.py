@@ -23,7 +23,7 @@ from pilotlight.tools.cli.main import build
 
 pytestmark = pytest.mark.skipif(not shutil.which("prometheus"), reason="needs prometheus (apt-get install prometheus)")
 
-START, STEP, COUNT = 1_790_000_000, 60, 720
+START, STEP, COUNT = 1_790_000_000, 60, 1440
 END = START + STEP * (COUNT - 1)
 ABSURD = 9223372036854775794.0
 REPLICAS = 6
@@ -129,7 +129,7 @@ def _said(*words: str, columns: int = 160) -> str:
 
 
 def _figures(url: str, *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_said("--prometheus", url, "--since", "719m", "--json", *words))
+    found: dict[str, Any] = json.loads(_said("--prometheus", url, "--since", "1439m", "--json", *words))
     return found
 
 
@@ -163,7 +163,7 @@ def test_an_idle_gpus_draw_is_told_where_it_is_known(prometheus: str) -> None:
     """Of the notebook the mean of what was measured; of the trainer's idle device nothing is known, which is not 0."""
     watts = {row["owner"]: row["watts"] for row in _figures(prometheus)["owners"]}
     assert watts == {"web/chat": None, "lab/train": None, "lab/notebook": pytest.approx(65)}
-    assert "W of an idle GPU" in _said("--prometheus", prometheus, "--since", "719m", columns=1000)
+    assert "W of an idle GPU" in _said("--prometheus", prometheus, "--since", "1439m", columns=1000)
     busy = _said("--prometheus", prometheus, "--since", "29m", "--until", str(START - 7200 + STEP * (EARLY - 1)))
     assert "W of an idle GPU" not in busy
 
@@ -194,7 +194,7 @@ def test_dollars_by_sharing_are_those_that_manifests_sharing_reaches(
 ) -> None:
     """Both commands say one figure, by owner; every way that reaches something says what its pods ask for."""
     found = _figures(prometheus, *words)
-    line = ["manifests", "sharing", "--prometheus", prometheus, "--price", "2", "--since", "719m", "--until", str(END)]
+    line = ["manifests", "sharing", "--prometheus", prometheus, "--price", "2", "--since", "1439m", "--until", str(END)]
     told = json.loads(CliRunner().invoke(build(["manifests"]), [*line, "--json", *words]).stdout)
     reached = {one["owner"]: Decimal(one["saved_usd_per_hour"]) for one in told["plans"]}
     assert {o["owner"]: Decimal(o["sharing_usd_per_hour"]) for o in found["owners"] if o["owner"] in reached} == reached
@@ -202,13 +202,13 @@ def test_dollars_by_sharing_are_those_that_manifests_sharing_reaches(
     ways = {one["way"]: one for one in found["owners"][0]["sharing"]}
     assert set(ways) == ({"mps", "time-slicing"} if usd else set())
     assert all(len(one["asks"]) == REPLICAS for one in ways.values())
-    lines = _said("--prometheus", prometheus, "--since", "719m", *words, columns=1000)
+    lines = _said("--prometheus", prometheus, "--since", "1439m", *words, columns=1000)
     assert (f"by mps save ${usd}.00/h: each asks for nvidia.com/gpu.shared" in lines) == bool(usd)
 
 
 def test_it_reads_as_a_table(prometheus: str) -> None:
     """Totals, then a line for each idle pod, spare replicas and devices to share."""
-    said = _said("--prometheus", prometheus, "--since", "719m")
+    said = _said("--prometheus", prometheus, "--since", "1439m")
     assert "idle: lab/notebook-0 for " in said
     assert "spare: web/chat runs 6, " in said
     assert "beyond use: GPU-21 of lab/train-0 for " in said
@@ -247,7 +247,7 @@ def test_weeks_add_up_and_are_drawn(prometheus: str, tmp_path: Path) -> None:
 def test_sharing_is_printed_with_its_objects_and_the_way_back(prometheus: str) -> None:
     """Serving that is busy keeps its devices; a batch shares by MPS, with the container that asks, and goes back."""
     line = ["manifests", "sharing", "--prometheus", prometheus, "--price", "2", "--device-gib", "40"]
-    line += ["--since", "719m", "--until", str(END), "--owner", "web/chat"]
+    line += ["--since", "1439m", "--until", str(END), "--owner", "web/chat"]
     kept, shared = (
         json.loads(CliRunner().invoke(build(["manifests"]), [*line, "--json", each]).stdout)
         for each in ("--serving", "--no-serving")
@@ -266,17 +266,17 @@ def test_sharing_is_printed_with_its_objects_and_the_way_back(prometheus: str) -
 
 def test_what_gpus_do_is_foretold_by_owner(prometheus: str) -> None:
     """Each replica is at 60 % once an hour: so is every quantile, and all later hours stay under it."""
-    line = ["runs", "--prometheus", prometheus, "--since", "719m", "--step", "60s", "--until", str(END), "--json"]
+    line = ["runs", "--prometheus", prometheus, "--since", "1439m", "--step", "60s", "--until", str(END), "--json"]
     found = json.loads(CliRunner().invoke(build(["runs"]), line, catch_exceptions=False).stdout)
     chat = next(row for row in found["groups"] if row["group"] == "owner web/chat")
-    assert (chat["seen"], chat["p50_percent"], chat["p90_percent"], chat["under_p90"]) == (12 * REPLICAS, 60, 60, 1)
-    assert chat["foretold"] == 10 * REPLICAS
+    assert (chat["seen"], chat["p50_percent"], chat["p90_percent"], chat["under_p90"]) == (24 * REPLICAS, 60, 60, 1)
+    assert chat["foretold"] == 22 * REPLICAS
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_its_table_is_whole_at_any_width(prometheus: str, columns: int) -> None:
     """What is printed wide is printed narrow, in lines that fit."""
-    wide, narrow = (_said("--prometheus", prometheus, "--since", "719m", columns=each) for each in (1000, columns))
+    wide, narrow = (_said("--prometheus", prometheus, "--since", "1439m", columns=each) for each in (1000, columns))
     assert max(map(len, narrow.splitlines())) <= columns
     assert "…" not in narrow
     assert set(re.findall(r"\$[\d.]+", narrow)) == set(re.findall(r"\$[\d.]+", wide))
