@@ -319,3 +319,16 @@ def test_a_time_without_seconds_is_a_time(tmp_path: Path, at: str) -> None:
     """It begins with its minute."""
     (row,) = _read(_write(tmp_path / "a.csv", {**ROW, "ChargePeriodStart": at, "ChargePeriodEnd": at})).days
     assert row.day == date(2026, 11, 2)
+
+
+def test_dollars_that_commitments_pay_are_told_beside_those_billed(tmp_path: Path) -> None:
+    """A node under a Savings Plan is billed $0 and costs $32; what nothing used of the plan is told of its own."""
+    node = {**ROW, "BilledCost": "0", "EffectiveCost": "32.00", "CommitmentDiscountStatus": "Used"}
+    unused = {**ROW, "BilledCost": "0", "EffectiveCost": "3.50", "CommitmentDiscountStatus": "Unused"}
+    bill = _read(_write(tmp_path / "a.csv", ROW | {"EffectiveCost": "1.50"}, node, unused))
+    assert sum(row.usd for row in bill.days) == Decimal("1.5")
+    assert bill.notes == (
+        "$37.00 by EffectiveCost where $1.50 are billed: commitments are paid apart; "
+        "$3.50 of it are unused commitment; budgets count what is billed",
+    )
+    assert _read(_write(tmp_path / "b.csv", ROW | {"EffectiveCost": "1.50"})).notes == ()

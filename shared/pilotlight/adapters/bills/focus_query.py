@@ -21,7 +21,7 @@ NAMES = {
     for name in (
         "BilledCost", "EffectiveCost", "ListCost", "BillingCurrency", "ServiceName", "SubAccountId", "BillingAccountId",
         "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "ResourceId",
-        "SkuId", "RegionId", "Tags",
+        "SkuId", "RegionId", "Tags", "CommitmentDiscountStatus",
     )
 }  # fmt: skip
 """FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
@@ -60,13 +60,16 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
             [{", ".join(_tag(columns, (key,)) for key in tags)}]::VARCHAR[] AS tags,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS egress
-            , {_instance(columns)} AS instance
+            , {_instance(columns)} AS instance,
+            {_amount(columns, "EffectiveCost")} AS effective,
+            COALESCE({_text(columns, "CommitmentDiscountStatus")} = 'Unused', false) AS unused
             {", " + VERSION if several else ""}
         FROM export)
         SELECT CAST(since AS DATE), team, pool, service, account, payer, tags, currency,
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
             sum(usd), count(*),
-            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress, instance
+            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress, instance,
+            sum(effective), unused
         FROM charge WHERE {where}
         GROUP BY ALL ORDER BY ALL"""
 
@@ -109,6 +112,10 @@ def _instance(columns: Columns) -> str:
 
 def _text(columns: Columns, name: str) -> str:
     return f'CAST("{name}" AS VARCHAR)' if name in columns else "NULL"
+
+
+def _amount(columns: Columns, name: str) -> str:
+    return f'TRY_CAST("{name}" AS DECIMAL(38, 15))' if name in columns else "CAST(NULL AS DECIMAL(38, 15))"
 
 
 def _moment(columns: Columns, name: str) -> str:

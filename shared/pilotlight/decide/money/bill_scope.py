@@ -49,6 +49,8 @@ class Line(NamedTuple):
     reach: datetime | None  # The latest end of usage of at most a day.
     egress: bool = False  # It is data that was moved.
     instance: str = ""  # The machine that it is of, where the reader can tell.
+    effective: Decimal | None = None  # EffectiveCost: with commitments amortised; None where it is not told.
+    unused: bool = False  # It is of a commitment, and nothing used it.
 
 
 class Rules(NamedTuple):
@@ -77,7 +79,7 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
         days=days,
         horizon=_horizon(counted, end),
         findings=(*_doubts(uncounted), *nobody),
-        notes=_notes(left_out, rules.rates, dropped),
+        notes=(*_notes(left_out, rules.rates, dropped), *_committed(counted)),
         doubtful=_doubtful(days, uncounted, left_out),
     )
 
@@ -166,6 +168,23 @@ def _notes(left_out: Sequence[Line], rates: Sequence[CurrencyRate], dropped: int
         services = ", ".join(sorted({line.service or "no service" for line in left_out})[:3])
         notes.insert(0, f"{cents(usd)} of lines without a tag are left out ({services}): bill in the policy says whose")
     return tuple(notes)
+
+
+def _committed(counted: Sequence[tuple[Line, Decimal, Decimal]]) -> tuple[str, ...]:
+    """A note where commitments pay: dollars by EffectiveCost beside those billed, and the unused among them."""
+    whole = [
+        (line, usd * share, line.effective * share)
+        for line, share, usd in counted
+        if line.effective is not None and line.currency.strip().upper() == DOLLARS
+    ]
+    billed, effective = sum((usd for _, usd, _ in whole), ZERO), sum((own for _, _, own in whole), ZERO)
+    if abs(effective - billed) < Decimal("0.01"):
+        return ()
+    unused = sum((own for line, _, own in whole if line.unused), ZERO)
+    return (
+        f"{cents(effective)} by EffectiveCost where {cents(billed)} are billed: commitments are paid apart; "
+        f"{cents(unused)} of it are unused commitment; budgets count what is billed",
+    )
 
 
 def _finding(message: str) -> Finding:
