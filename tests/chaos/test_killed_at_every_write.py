@@ -22,6 +22,7 @@ from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import EMBEDDED_CLUSTER
+from pilotlight.state_schema.table import plain
 from pilotlight.tools.install.state_store import create_table
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.world.faults import Faults
@@ -108,7 +109,7 @@ class Story:
         assert (len(launches), len(self.world.finished), len(self.world.nodes)) == (1, 1, 0)
         state = self.app.state
         assert [key for family in LEFT for key, _ in state.scan(family).items] == []
-        settled = [msgspec.json.decode(v.value)["settled"] for _, v in state.scan("cap/").items]
+        settled = [msgspec.json.decode(plain(v.value))["settled"] for _, v in state.scan("cap/").items]
         cost = Decimal(self.world.cost())
         assert cost <= sum(map(Decimal, settled)) <= cost + Decimal("0.5")
         self._told()

@@ -12,6 +12,7 @@ from harness.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
 from pilotlight.ports.clouds import CALL_S
 from pilotlight.ports.state import State
+from pilotlight.state_schema.table import plain
 from pilotlight.tools.lint.audit_proof import KEPT, lines, strangers, verify
 from pilotlight.units import HOUR, Seconds
 from pilotlight.wiring import App
@@ -167,7 +168,7 @@ def _held(setting: Setting, state: State) -> list[str]:
     out += [f"{key} is still at work" for key, _ in state.scan(f"rescue/{setting.cluster}/").items]
     out += [f"{key} is still held" for key, _ in state.scan(f"hold/{setting.cluster}/").items]
     for key, value in _room(state, f"cap/{setting.cluster}/").items():
-        held = msgspec.json.decode(value, type=_Held).held
+        held = msgspec.json.decode(plain(value), type=_Held).held
         if held:
             out.append(f"{key} still holds {held}")
     return out

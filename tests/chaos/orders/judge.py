@@ -14,6 +14,7 @@ from orders.lives import Direct
 from orders.moments import Moment, Stage, Whole, Worlds
 from orders.scenes import Request, Scene, Script, rescues, tick
 from pilotlight.facts.messages import TYPES, CapacityChanged
+from pilotlight.state_schema.table import plain
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.simulation import World
 
@@ -225,8 +226,8 @@ def _left(whole: Whole) -> Iterator[str]:
         for key, _ in whole.store.rows(family):
             yield f"left behind: {key}"
     for key, value in whole.store.rows("cap/"):
-        if msgspec.json.decode(value, type=_Account).held:
-            yield f"left behind: {key} holds {msgspec.json.decode(value, type=_Account).held}"
+        if msgspec.json.decode(plain(value), type=_Account).held:
+            yield f"left behind: {key} holds {msgspec.json.decode(plain(value), type=_Account).held}"
 
 
 def _told(whole: Whole, played: Played) -> Iterator[str]:
@@ -250,6 +251,6 @@ def _told(whole: Whole, played: Played) -> Iterator[str]:
 def _charged(whole: Whole, played: Played) -> Iterator[str]:
     """Each account was charged what its nodes cost, and not more than a look's time beyond."""
     for key, value in whole.store.rows("cap/"):
-        settled = msgspec.json.decode(value, type=_Account).settled
+        settled = msgspec.json.decode(plain(value), type=_Account).settled
         if not played.usd - Decimal("0.01") <= settled <= played.usd + Decimal(12 * 300) / Decimal(HOUR):
             yield f"charged wrongly: {key} says ${settled:.2f}, and nodes cost ${played.usd:.2f}"

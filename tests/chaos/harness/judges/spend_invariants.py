@@ -13,6 +13,7 @@ import msgspec
 from harness.judges.strangers_books import LIFE, SKEW_S, SLACK_S, BookedNode, Day, StrangersBooks, days, limit_of
 from harness.scene import START
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.state_schema.table import plain
 from pilotlight.units import HOUR, Seconds
 
 CENT = Decimal("0.01")
@@ -119,7 +120,7 @@ class SpendInvariants:
         looked_s = self._looks[-1].begin_s if self._looks else 0.0
         for key, value in parts.items():
             day = _day(key.partition("/")[0])
-            for instance, node in msgspec.json.decode(value, type=_Part).nodes.items():
+            for instance, node in msgspec.json.decode(plain(value), type=_Part).nodes.items():
                 nodes[instance] = nodes.get(instance, ZERO) + node.usd(day, looked_s)
         lives: dict[str, list[BookedNode]] = {}
         for id, entry in self._books.entries.items():
