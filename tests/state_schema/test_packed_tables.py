@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Conflict, Corrupt
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.packed import PLACES, Packed
-from pilotlight.state_schema.table import PLAIN, Format, Part, Table, plain
+from pilotlight.state_schema.table import PLACES, PLAIN, Format, Packed, Part, Table, plain
 from pilotlight.units import EPOCH
 from pilotlight.world.world_clock import VirtualClock
 

@@ -11,7 +11,8 @@ from pilotlight.errors import Conflict
 from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema import table
 from pilotlight.state_schema.decision_records import IDLE
-from pilotlight.state_schema.table import FULL, Format, Part, Parted, Table
+from pilotlight.state_schema.parted import FULL, Parted
+from pilotlight.state_schema.table import Format, Part, Table
 from pilotlight.units import EPOCH, Seconds
 from pilotlight.world.world_clock import VirtualClock
 

@@ -18,8 +18,7 @@ from pilotlight.state_schema.billing_records import HOLD, METERED
 from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE, RESCUE
 from pilotlight.state_schema.decision_records import IN_FLIGHT, MEMORY, OPEN
 from pilotlight.state_schema.marks import SILENT
-from pilotlight.state_schema.packed import Packed
-from pilotlight.state_schema.table import Table
+from pilotlight.state_schema.table import Packed, Table
 from pilotlight.units import clock_seconds
 
 COUNTED: Mapping[str, Table[Any] | Packed[Any]] = {

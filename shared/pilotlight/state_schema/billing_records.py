@@ -9,9 +9,9 @@ from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, La
 from pilotlight.facts.offers.catalog import LivePrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
 from pilotlight.facts.utilisation.pool_use import PoolUse
-from pilotlight.state_schema.packed import Packed
+from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.rows import Rows
-from pilotlight.state_schema.table import Format, Part, Parted, Table
+from pilotlight.state_schema.table import Format, Packed, Part, Table
 from pilotlight.units import HOUR as HOUR_S
 
 DAY_S = 24 * HOUR_S

@@ -10,7 +10,8 @@ from pilotlight.facts.interruption.interruption import Instance, Interruption
 from pilotlight.facts.limits.brakes import Approval, Pause
 from pilotlight.facts.limits.isolated_objects import Isolations
 from pilotlight.facts.limits.pool_handover import Taken
-from pilotlight.state_schema.table import Format, Part, Parted, Table
+from pilotlight.state_schema.parted import Parted
+from pilotlight.state_schema.table import Format, Part, Table
 from pilotlight.units import HOUR
 
 MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"]

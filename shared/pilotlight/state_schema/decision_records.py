@@ -5,7 +5,8 @@ from datetime import datetime
 from pilotlight.facts.decisions import CallStep, Chain, Record
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import InFlight
-from pilotlight.state_schema.table import Format, Part, Parted, Table
+from pilotlight.state_schema.parted import Parted
+from pilotlight.state_schema.table import Format, Part, Table
 from pilotlight.units import HOUR
 
 MEMORY = Table("memory", Format(Memory, 3))

@@ -14,7 +14,7 @@ JSON.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -27,13 +27,11 @@ from pilotlight.units import Seconds
 T = TypeVar("T", bound=msgspec.Struct)
 V = TypeVar("V")
 
-FULL = 32 * 1024
-"""Bytes from which on a part takes no new names. What it has may grow to nearly ten times that."""
-
-ROOT = "x"
-
 PLAIN = 1024
 """Bytes up to which a record is stored as it reads. A longer one of a squeezed format is a zlib stream."""
+
+PLACES = 32
+"""Records of a packed family within one cluster: of 20,000 holds 625 are in each."""
 
 MOST_KEPT = 1024
 """Of so many records of a kind what they hold is kept, in a process that lives on."""
@@ -196,113 +194,89 @@ class Part(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
     full: bool = False
 
 
-class ReadParts(NamedTuple, Generic[V]):
-    """All parts as they were read: the values by name, and each part with its version."""
+class Kept(NamedTuple, Generic[T]):
+    """A value with its name, and what the store said of it (``was``; None: nothing)."""
 
-    values: Mapping[str, V]
-    parts: Mapping[str, Entry[Part[V]]]
+    name: str
+    was: T | None
+    value: T
 
 
-class Parted(Generic[V]):
-    """A mapping that may outgrow one record, a family whose keys are ``<prefix>/<within>/<part>``.
+class Packed(Generic[T]):
+    """A family whose records lie together, some hundred in one: a look at 1,000 of them reads and writes a few.
 
-    It lies in parts, and a part that is full sends new names to parts below it. It is read by one scan, and only the
-    parts that changed are written, each over the version that was read::
+    Its keys are ``<prefix>/<within>/<place>``, its names ``<within>/<name>``. Each value is changed by compare-and-set
+    as if it lay alone: over what it said when it was read. Its place goes by its name's hash for ever, so that two
+    writers never put one name into two places.
 
-        idle = IDLE.read(state, cluster)
-        IDLE.write(state, cluster, idle, {**idle.values, "node-1": now})
+    ::
 
-    A small mapping is one record, ``<prefix>/<within>/x``. Below it lie ``x0`` to ``xf``, by the first digit of a
-    name's hash, below those ``x00`` to ``xff``, and so on. A name stays where it is. A part that was full once takes
-    no new name ever, also when it is empty: so two writers never put one name into two parts.
+        HOLD.put(state, "c/d.0.0", hold, over=None)
+        lost = HOLD.change(state, "c", {"d.0.0": (hold, ended), "d.0.1": (other, None)})
     """
 
-    def __init__(self, table: Table[Part[V]], kind: type[Part[V]]) -> None:
+    def __init__(self, table: Table[Part[T]], kind: type[Part[T]]) -> None:
         self.table = table
         self._kind = kind
 
-    def read(self, state: State, within: str) -> ReadParts[V]:
-        """Values of all parts, as they are now."""
-        found = {entry.name: entry for entry in self.table.scan(state, f"{within}/")}
-        if len(found) == 1:
-            return ReadParts(next(iter(found.values())).value.items, found)
-        return ReadParts({name: v for entry in found.values() for name, v in entry.value.items.items()}, found)
+    def get(self, state: State, name: str) -> Kept[T] | None:
+        """Value under a name, if there is one."""
+        within, _, own = name.partition("/")
+        found = self.table.get(state, _place(within, own))
+        value = found.value.items.get(own) if found else None
+        return Kept(name, value, value) if value is not None else None
 
-    def write(self, state: State, within: str, was: ReadParts[V], values: Mapping[str, V]) -> ReadParts[V]:
-        """Make ``values`` all that there is, over what was read.
+    def scan(self, state: State, within: str = "") -> Iterator[Kept[T]]:
+        """Every value whose name begins with ``within``, in order."""
+        cluster, slash, _ = within.partition("/")
+        every = {
+            name: value
+            for part in self.table.scan(state, cluster + slash)
+            for own, value in part.value.items.items()
+            if (name := f"{part.name.rpartition('/')[0]}/{own}").startswith(within)
+        }
+        yield from (Kept(name, every[name], every[name]) for name in sorted(every))
 
-        Raises ``Conflict`` where another has written one of the changed parts meanwhile: read again. Parts before that
-        one are written then; each holds what it should.
+    def put(self, state: State, name: str, value: T | None, *, over: T | None) -> None:
+        """Write in place of what was there, or delete. Raises ``Conflict`` where it says something else now."""
+        within, _, own = name.partition("/")
+        if self.change(state, within, {own: (over, value)}):
+            raise Conflict(f"state {self.table.key(name)}: another version is there")
+
+    def change(self, state: State, within: str, changes: Mapping[str, tuple[T | None, T | None]]) -> set[str]:
+        """Give each name a value in place of what was there, one write a place; None is nothing, before and after.
+
+        The names of those of which the store says something else now: they stay as they are.
         """
-        new = {name: v for name, v in values.items() if name not in was.values or was.values[name] != v}
-        gone = [name for name in was.values if name not in values]
-        return ReadParts(dict(values), self.change(state, within, was, new, gone))
+        places = sorted({_place(within, own) for own in changes})
+        known = {part.name: part for part in self.table.scan(state, f"{within}/")} if len(places) > 1 else {}
+        lost: set[str] = set()
+        for place in places:
+            own = {name: change for name, change in changes.items() if _place(within, name) == place}
+            lost |= self._change(state, place, known.get(place), own)
+        return lost
 
-    def change(
-        self, state: State, within: str, was: ReadParts[V], new: Mapping[str, V], gone: Iterable[str]
-    ) -> Mapping[str, Entry[Part[V]]]:
-        """Give some names their values and drop others, over what was read; the parts after it. Raises as ``write``."""
-        wanted: dict[str, dict[str, V]] = {}
-        sizes: dict[str, int] = {}
-
-        def items_of(key: str) -> dict[str, V]:
-            return wanted.setdefault(key, dict(was.parts[key].value.items) if key in was.parts else {})
-
-        for name in gone:
-            items_of(_home(name, was)).pop(name, None)
-        for name, value in new.items():
-            items_of(_home(name, was) or self._room(within, name, value, was, sizes))[name] = value
-        now = dict(was.parts)
-        for key, items in wanted.items():
-            self._write_part(state, key, items, now, full=sizes.get(key, 0) >= FULL)
-        return now
-
-    def add(self, state: State, within: str, values: Mapping[str, V]) -> None:
-        """Write these names besides what there is. Whoever was faster makes it start again from what that one wrote."""
-        while values:
-            was = self.read(state, within)
+    def _change(
+        self, state: State, place: str, found: Entry[Part[T]] | None, changes: Mapping[str, tuple[T | None, T | None]]
+    ) -> set[str]:
+        while True:
+            found = found or self.table.get(state, place)
+            was, version = (found.value.items, found.version) if found else ({}, ABSENT)
+            lost = {own for own, (over, _) in changes.items() if was.get(own) != over}
+            new = {own: value for own, (_, value) in changes.items() if own not in lost}
+            items = {own: value for own, value in {**was, **new}.items() if value is not None}
             try:
-                self.write(state, within, was, {**was.values, **values})
+                if items == was:
+                    return lost
+                if items:
+                    self.table.put(state, place, self._kind(items=items), if_version=version)
+                else:
+                    self.table.delete(state, place, if_version=version)
             except Conflict:
-                continue
-            return
-
-    def _room(self, within: str, name: str, value: V, was: ReadParts[V], sizes: dict[str, int]) -> str:
-        """The first part on a name's way that still takes names; ``sizes`` counts what this write adds to each."""
-        size = len(msgspec.json.encode({name: value}))
-        for part in way(name):
-            key = f"{within}/{part}"
-            old = was.parts.get(key)
-            if old is not None and old.value.full:
-                continue
-            if key not in sizes:
-                sizes[key] = len(msgspec.json.encode(old.value)) if old is not None else 0
-            if sizes[key] < FULL:
-                sizes[key] += size
-                return key
-        raise AssertionError("a hash has more digits than there are names")
-
-    def _write_part(
-        self, state: State, key: str, items: dict[str, V], now: dict[str, Entry[Part[V]]], *, full: bool
-    ) -> None:
-        old = now.get(key)
-        if old is not None and items == old.value.items:
-            return
-        version, was_full = (old.version, old.value.full) if old is not None else (ABSENT, False)
-        if not items and not was_full:
-            self.table.delete(state, key, if_version=version)
-            del now[key]
-            return
-        part = self._kind(items=items, full=full or was_full)
-        now[key] = Entry(key, self.table.put(state, key, part, if_version=version), part)
+                found = None
+            else:
+                return lost
 
 
-def _home(name: str, was: ReadParts[V]) -> str:
-    """The part that a name lies in, empty where there is none."""
-    return next((key for key, entry in was.parts.items() if name in entry.value.items), "")
-
-
-def way(name: str, root: str = ROOT) -> Iterable[str]:
-    """The parts in which a name may lie, from the root downwards."""
-    digits = f"{zlib.crc32(name.encode()):08x}"
-    return (root + digits[:depth] for depth in range(len(digits) + 1))
+def _place(within: str, own: str) -> str:
+    return f"{within}/{zlib.crc32(own.encode()) % PLACES:02d}"

@@ -21,7 +21,7 @@ from pilotlight.flow.budgets import budget_holds, renew_holds, workload_holds
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Clock
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.packed import PLACES
+from pilotlight.state_schema.table import PLACES
 from pilotlight.units import HOUR, Seconds
 
 BUDGET = Budget(name="all", usd=Decimal(50), period="day")

@@ -40,7 +40,8 @@ from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.known_instances import without_stopped
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom
-from pilotlight.state_schema.table import FULL, Entry, way
+from pilotlight.state_schema.parted import FULL, way
+from pilotlight.state_schema.table import Entry
 
 ROOTS = 16
 """A day's nodes begin in so many parts; where one is full, new nodes go below it."""

@@ -20,8 +20,7 @@ from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
 from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import CAP, HOLD
-from pilotlight.state_schema.packed import Kept
-from pilotlight.state_schema.table import Entry
+from pilotlight.state_schema.table import Entry, Kept
 
 Alive = Callable[[], bool]
 """Whether the holds that are added for are live."""

@@ -35,7 +35,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import CHARGED, HELD_PRICE, HOLD, LADDER
-from pilotlight.state_schema.packed import Kept
+from pilotlight.state_schema.table import Kept
 from pilotlight.units import Seconds
 
 NOTHING_KNOWN = Memory()

@@ -18,7 +18,7 @@ from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.budgets.hold_moves import Live
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.state_schema.packed import Kept
+from pilotlight.state_schema.table import Kept
 
 
 class Handover:

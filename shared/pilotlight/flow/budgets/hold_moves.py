@@ -25,7 +25,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.packed import Kept
+from pilotlight.state_schema.table import Kept
 from pilotlight.units import Seconds
 
 Live = tuple[Hold, Lit | None]

@@ -20,7 +20,7 @@ from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.packed import Kept
+from pilotlight.state_schema.table import Kept
 from pilotlight.units import per_hour
 
 LEAST, AN_AGE = Decimal("0.0001"), Decimal(9000)

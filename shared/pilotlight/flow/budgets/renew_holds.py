@@ -18,7 +18,7 @@ from pilotlight.flow.budgets.hold_moves import Gathered, HoldMoves, Live
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CHARGED
-from pilotlight.state_schema.packed import Kept
+from pilotlight.state_schema.table import Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.packed import Kept
+from pilotlight.state_schema.table import Kept
 from pilotlight.units import cents
 
 

@@ -31,7 +31,8 @@ from pilotlight.flow.records.lease import LOST
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.decision_records import DECISION, HEAD, IDLE, IN_FLIGHT, LINKS, LINKS_AT_HEAD, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD, Mark
-from pilotlight.state_schema.table import ReadParts, Table, pages
+from pilotlight.state_schema.parted import ReadParts
+from pilotlight.state_schema.table import Table, pages
 from pilotlight.units import HOUR, clock_seconds
 
 _log = logging.getLogger("pilotlight.state")

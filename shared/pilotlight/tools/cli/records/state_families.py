@@ -7,9 +7,9 @@ import msgspec
 
 from pilotlight.errors import Corrupt
 from pilotlight.state_schema import alert_records, billing_records, cluster_records, decision_records, marks
-from pilotlight.state_schema.packed import Packed
+from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.rows import Rows
-from pilotlight.state_schema.table import Parted, Table
+from pilotlight.state_schema.table import Packed, Table
 
 
 def _tables() -> Mapping[str, Table[Any]]:
