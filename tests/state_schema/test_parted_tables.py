@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Conflict
 from pilotlight.ports.state import LARGEST
-from pilotlight.state_schema import table
+from pilotlight.state_schema import parted
 from pilotlight.state_schema.decision_records import IDLE
 from pilotlight.state_schema.parted import FULL, Parted
 from pilotlight.state_schema.table import Format, Part, Table
@@ -45,7 +45,7 @@ def test_what_was_written_last_is_read(written: list[dict[str, int]], full: int)
     """Whatever was there before, and however small a part is, the last mapping is read, each name from one part."""
     state = Counting()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "FULL", full)
+        patch.setattr(parted, "FULL", full)
         for values in written:
             NUMBER.write(state, "c", NUMBER.read(state, "c"), values)
             found = NUMBER.read(state, "c")
