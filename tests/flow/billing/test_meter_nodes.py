@@ -214,9 +214,7 @@ def test_a_node_of_more_projects_than_fit_is_kept_by_team(monkeypatch: pytest.Mo
     METERING.put(on.deps.state, name, full, if_version=version)
     before = usd(on, team="red")
     on.minutes(30)
-    small = (
-        len(METERING.format.write(full)) // 2
-    )  # In place of the limit of the stores.
+    small = len(METERING.format.write(full)) // 2  # In place of the limit of the stores.
     monkeypatch.setattr(meter_nodes, "LARGEST", small)
     meter_nodes.count(on.deps)
     assert max(len(stored.value) for _, stored in on.deps.state.scan("metering/").items) <= small
