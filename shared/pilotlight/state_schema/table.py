@@ -14,6 +14,7 @@ JSON.
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
@@ -248,11 +249,12 @@ class Packed(Generic[T]):
 
         The names of those of which the store says something else now: they stay as they are.
         """
-        places = sorted({_place(within, own) for own in changes})
+        places: defaultdict[str, dict[str, tuple[T | None, T | None]]] = defaultdict(dict)
+        for name, change in changes.items():
+            places[_place(within, name)][name] = change
         known = {part.name: part for part in self.table.scan(state, f"{within}/")} if len(places) > 1 else {}
         lost: set[str] = set()
-        for place in places:
-            own = {name: change for name, change in changes.items() if _place(within, name) == place}
+        for place, own in sorted(places.items()):
             lost |= self._change(state, place, known.get(place), own)
         return lost
 

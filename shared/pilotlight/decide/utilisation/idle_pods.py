@@ -20,6 +20,7 @@ MOST_BACK = 0.05
 """A pod whose like came back more often than this is not called idle."""
 UNKNOWN, WEIGHT = 0.05, 10.0
 NIGHT_S: Seconds = 22 * HOUR
+"""A silence that is shorter is no evidence of itself: a day's rhythm brings work back within so long."""
 ENOUGH = 2
 """Windows of its group that a call rests on at least."""
 LENGTHS = (1, 2, 4, 8)
