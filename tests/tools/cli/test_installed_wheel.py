@@ -35,7 +35,10 @@ version: 1
 pools: {t4: {instance_type: g4dn.xlarge, max: 1}}
 alerts: {channels: {mail: {kind: apprise, url_env: MAIL_URL}}}
 """
-SETTINGS = {"alerts test": {"PILOTLIGHT_POLICY": "mail.yaml", "MAIL_URL": "mailto://a:b@localhost"}}
+SETTINGS = {
+    "alerts test": {"PILOTLIGHT_POLICY": "mail.yaml", "MAIL_URL": "mailto://a:b@localhost"},
+    "report": {"PILOTLIGHT_CLUSTER": "ml"},
+}
 SERVES = ("serve", "world", "demo")
 
 

@@ -61,8 +61,8 @@ def mig_manager(name: str, layouts: Mapping[str, Sequence[str]], namespace: str)
 
 def forth(way: str, name: str, configs: Sequence[str], asks: Sequence[Asks]) -> Iterator[str]:
     """The commands, in order, once the ConfigMap ``name`` is applied. ``NODE`` stands for each node of the pool."""
-    if way in PARTS:
-        yield f"# {PARTS[way]}"
+    if needs := PARTS.get(way):
+        yield f"# {needs}"
     elif way == "mig":
         yield _policy({"migManager": {"config": {"name": name}}, "mig": {"strategy": "mixed"}})
         for config in configs:

@@ -29,9 +29,6 @@ def _deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPS_URL", f"http://127.0.0.1:9/{SECRET}")
-    monkeypatch.setattr(
-        "pilotlight.tools.cli.act.send_command.DEFAULT_URL", "http://127.0.0.1:9"
-    )  # A serve may run here.
 
 
 def _run(*words: str) -> str:
