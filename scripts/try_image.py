@@ -138,14 +138,16 @@ def inside(folder: Path, environ: dict[str, str], more: Iterable[str], command: 
 
 
 def stages() -> list[list[tuple[str, str]]]:
-    """The Dockerfile's instructions, stage by stage. A word that is not tried here stops it."""
+    """The Dockerfile's instructions, stage by stage; of those before the first stage, an ARG names the base, which the root of
+    packages stands for. A word that is not tried here stops it."""
     found: list[list[tuple[str, str]]] = []
     for word, rest in instructions(DOCKERFILE.read_text()):
         if word not in KNOWN:
             sys.exit(f"error: {DOCKERFILE.name}: {word} is not tried here; add it to scripts/try_image.py")
         if word == "FROM":
             found.append([])
-        found[-1].append((word, rest))
+        if found:
+            found[-1].append((word, rest))
     return found
 
 

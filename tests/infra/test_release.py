@@ -120,6 +120,10 @@ def test_the_image_is_built_anew_each_week() -> None:
     assert job["permissions"] == jobs()["image"]["permissions"]
     [build] = [step["with"] for step in job["steps"] if "build-push" in step.get("uses", "")]
     assert (build["pull"], build["no-cache"]) == (True, True)
+    assert "PYTHON=${{ steps.base.outputs.tag }}" in build["build-args"].splitlines()
+    [base] = [step["run"] for step in job["steps"] if step.get("id") == "base"]
+    assert "imagetools inspect python:3.11-slim-bookworm" in base
+    assert "@${digest:?" in base
 
 
 def test_the_modules_are_one_archive(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The home inside a cluster: its policy is one, its settings are settings, its pods may do little."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -136,11 +137,11 @@ def test_secrets_are_named_and_never_written() -> None:
 
 
 def test_the_dockerfile_is_slim_and_has_no_root() -> None:
-    """A slim base of a pinned version, packages of the lock, and a user that is a number."""
+    """A slim base pinned by version and digest, packages of the lock, and a user that is a number."""
     lines = (HOME / "Dockerfile").read_text().splitlines()
-    bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
-    assert len(set(bases)) == 1
-    assert bases[0].endswith("-slim-bookworm")
+    assert {line.split()[1] for line in lines if line.startswith("FROM ")} == {"python:${PYTHON}"}
+    (base,) = (line.removeprefix("ARG PYTHON=") for line in lines if line.startswith("ARG PYTHON="))
+    assert re.fullmatch(r"3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}", base)
     assert "USER 65532:65532" in lines
     assert any("--require-hashes" in line and "requirements.lock" in line for line in lines)
     assert any("--no-index --find-links /wheels" in line for line in lines)
