@@ -12,7 +12,6 @@ from functools import cache, cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Unpack, cast
 
-from pilotlight import doorway
 from pilotlight.adapters import logs
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.offers.catalog import Catalog, LivePrices, speeds
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from pilotlight.adapters.world_client import WorldClient
+    from pilotlight.doorway import Function, Response
     from pilotlight.doorway.web import Answered
     from pilotlight.facts.limits.checks import Token
     from pilotlight.ports.clouds import Pools
@@ -92,12 +92,14 @@ class App:
             return self._sites[cluster]
 
     def receive(
-        self, function: doorway.Function, body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
-    ) -> doorway.Response:
+        self, function: "Function", body: bytes, headers: Mapping[str, str], *, dryrun: bool = False
+    ) -> "Response":
         """Answer one request to a function. Never raises."""
-        return doorway.receive(self, function, body, headers, dryrun=dryrun)
+        from pilotlight.doorway import receive
 
-    def respond(self, function: doorway.Function, request: "Request") -> "Answered":
+        return receive(self, function, body, headers, dryrun=dryrun)
+
+    def respond(self, function: "Function", request: "Request") -> "Answered":
         """Answer one HTTP request to a function, as Flask takes it. Never raises."""
         from pilotlight.doorway.web import respond
 

@@ -18,7 +18,6 @@ from typer.models import CommandInfo, TyperInfo
 from pilotlight.adapters import logs
 from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
 from pilotlight.tools.cli.command_table import COMMANDS, module_of
-from pilotlight.tools.cli.extras import advice
 from pilotlight.tools.cli.front.front_help import ABOUT
 from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up
 from pilotlight.tools.cli.state_option import JUDGES, with_policy, with_state
@@ -152,13 +151,19 @@ def _children() -> "list[BaseProcess]":
     return [*multiprocessing.active_children()]
 
 
+def _advice(error: ModuleNotFoundError) -> str:
+    from pilotlight.tools.cli.extras import advice
+
+    return advice(error)
+
+
 def _report(error: Exception, debug: bool) -> int:
     """Say on stderr what went wrong, one line a problem; the exit code."""
     if debug:
         traceback.print_exception(error)
     if hasattr(error, "format_message"):
         return _usage(error)
-    if isinstance(error, ModuleNotFoundError) and (said := advice(error)):
+    if isinstance(error, ModuleNotFoundError) and (said := _advice(error)):
         sys.stderr.write(f"error: {said}\n")
         return EXIT_BAD_INPUT
     if said := cannot_write(error):
