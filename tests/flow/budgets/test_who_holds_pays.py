@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import Stage
 
+from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.budgets import budget_accounts, budget_holds
+from pilotlight.flow.budgets import budget_accounts, budget_holds, workload_holds
+from pilotlight.flow.budgets.hold_handover import Handover
+from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 
@@ -117,6 +120,31 @@ def test_holds_change_nodes_where_pods_did() -> None:
     }
     on.minutes(130)
     assert all(Decimal("2.10") < total <= Decimal("2.70") for total in totals(on).values())
+
+
+def test_dollars_that_wait_take_over_one_node_and_the_next_holds_change_hands() -> None:
+    """Two pods of a team run on nodes of another's, its own two are empty, and dollars of a Workload wait for one node:
+    these take over the first node, a hold of its own the second, and nothing is held beside what its budget has."""
+    on = stage(rich="20", poor="20")
+    on.deps = replace(on.deps, policy=msgspec.structs.replace(on.deps.policy, pools={"one": ROOMY}))
+    for n, (team, run_s) in enumerate((("rich", 2 * HOUR), ("rich", 2 * HOUR), ("poor", 600), ("poor", 600))):
+        on.event(on.submit(f"p{n}", run_s=run_s, team=team))
+    on.minutes(20)
+    nodes = on.deps.cluster.observe().nodes
+    busy, empty = ([node.instance for node in nodes if bool(node.gpu_pods) is has] for has in (True, False))
+    held = [entry.value for entry in budget_accounts.every_hold(on.deps)]
+    rich, poor = ([hold for hold in held if hold.terms.team == team] for team in ("rich", "poor"))
+    assert [len(each) for each in (busy, empty, rich, poor)] == [2, 2, 2, 2]
+    for hold, instance in zip((*rich, *poor), (*empty, *busy), strict=True):
+        moved = msgspec.structs.replace(hold, instance=instance, teams={}, classes={})
+        HOLD.put(on.deps.state, f"c/{hold.id}", moved, over=hold)
+    assert workload_holds.hold(on.deps, "job", (rich[0].terms,), on.deps.clock.now()) == ""
+    before, snapshot = {e.value.id: e for e in budget_accounts.every_hold(on.deps)}, look(on.deps)
+    lit = {one.instance: one for one in lit_instances(snapshot.view.nodes, snapshot.pools)}
+    live = [(entry.value, lit.get(entry.value.instance)) for entry in before.values()]
+    after = Handover(on.deps, snapshot, before, lambda: None).settle_owners(live)
+    known = {hold.id: "own" for hold in rich}
+    assert sorted(known.get(hold.id, hold.decision) for hold, one in after if one and one.pods) == ["kueue-job", "own"]
 
 
 PODS = st.lists(

@@ -47,9 +47,13 @@ class Handover:
         """With holds of a pool that change nodes, where that makes a node its owner's."""
         at = {one.instance: (hold, one) for hold, one in live if one is not None and not hold.stopping}
         wants = {name: owners for name, (hold, one) in at.items() if (owners := self._others(hold, one))}
+        free = list(waiting)
         for name, owners in wants.items():
             hold, one = at[name]
-            if not self._others(hold, one) or rules.waits_for(waiting, one.pool, owners[0]):
+            if not self._others(hold, one):
+                continue
+            if asked := rules.waits_for(free, one.pool, owners[0]):
+                free.remove(asked)  # That one takes it over; the next node of its owner has another's.
                 continue
             need = rules.terms_of(hold.terms, owners)
             mine = next((n for n, (own, other) in at.items() if n != name and self._serves(own, other, hold, need)), "")
