@@ -3,8 +3,9 @@
 Pods are drawn from a trace and come one after another; each runs for 20 to 120 s once it is bound. Meanwhile some are
 deleted and made anew, the API server restarts (--restart, a command) and its store stalls for seconds (--stall, a
 process that is stopped and goes on). Pilotlight acts by its own account, by events and ticks; its cloud's nodes join
-3 to 8 s after purchase. It prints a table, and a table of its calls by verb and kind. Exit code 1 where a pod was not
-bound or a node never used.
+3 to 8 s after purchase. It prints a table, and a table of its calls by verb and kind. A node that was never used is
+told with what became of the pods that waited when it was bought: one was deleted, or went where another had ended
+since. It is surplus where neither is so. Exit code 1 where a pod was not bound or a node is surplus.
 
   KUBECONFIG=... python bench/scheduler/life_live.py ../shared/traces/openb_dev.csv.gz --minutes 10
   ... --restart 'systemctl restart kube-apiserver' --restarts 3 --stall $(pgrep etcd) --stalls 10
@@ -23,22 +24,26 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
+from math import inf
 from pathlib import Path
 from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from homes_live import draw
-from live_cloud import ANY, LiveCloud, eventually, kubeconfig
+from live_cloud import ANY, LiveCloud, Machine, eventually, kubeconfig
 from live_run import Figures, Live, Object, Site, admitted, counted, none_left, policy_of
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Missing
-from pilotlight.errors import PilotlightError, Retry
+from pilotlight.errors import Conflict, PilotlightError, Retry
 from pilotlight.tools.replay.traces.trace_file import read_trace
 
 JOIN_S, RUN_S, STALL_S = (3.0, 8.0), (20.0, 120.0), (2.0, 6.0)
+TOLD_S = 2.0
+"""So late a bind may be seen."""
 AT_MOST_AFTER_S = 300.0
 """So long after the last arrival every pod is bound."""
 
@@ -59,6 +64,8 @@ class Life(Live):
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._came: dict[str, float] = {}
         self._ends: set[str] = set()
+        self._arrived: dict[str, float] = {}
+        self._over: dict[str, tuple[float, str]] = {}
 
     def begun(self) -> LiveCloud:
         """Pilotlight and its cloud, told by all pods which pools are homed; then the cluster is empty again."""
@@ -104,8 +111,9 @@ class Life(Live):
 
     def _arrive(self, each: Object) -> None:
         name = each["metadata"]["name"]
-        self.api.ask("POST", self.space, NOTHING, each, JSON)
-        self._came[name] = time.monotonic()
+        with suppress(Conflict):  # It was made by a request whose answer was lost.
+            self.api.ask("POST", self.space, NOTHING, each, JSON)
+        self._came[name] = self._arrived[name] = time.monotonic()
         self.done["arrived"] += 1
 
     def _note_bound(self) -> None:
@@ -120,6 +128,7 @@ class Life(Live):
     def _end(self, name: str) -> None:
         over = {"status": {"phase": "Succeeded"}}
         self.api.ask("PATCH", f"{self.space}/{name}/status", NOTHING, over, MERGE_PATCH)
+        self._over[name] = time.monotonic(), "ended"
         self.done["ended"] += 1
 
     def _delete(self) -> None:
@@ -132,6 +141,7 @@ class Life(Live):
         self.api.ask("DELETE", f"{self.space}/{name}", NOTHING, {"gracePeriodSeconds": 0}, JSON)
         self._came.pop(name, None)
         self._ends.add(name)
+        self._over[name] = time.monotonic(), "was deleted"
         again = next(each for each in self.pods if each["metadata"]["name"] == name.partition("-")[0])
         renamed = {**again, "metadata": {"name": f"{name.partition('-')[0]}-{next(self._order)}"}}
         self._arrive(renamed)
@@ -150,6 +160,20 @@ class Life(Live):
     def left(self) -> list[str]:
         """Pods that came and were not bound."""
         return sorted(self._came)
+
+    def why_unused(self, machine: Machine) -> str:
+        """What became of a pod that waited when a node was bought which was never used; empty where it is surplus."""
+        at = time.monotonic() - (datetime.now(UTC) - machine.asked_at).total_seconds()
+        for name in (name for name, came in self._arrived.items() if came <= at < self.seen_s.get(name, inf) + TOLD_S):
+            over_at, how = self._over.get(name, (inf, ""))
+            if how == "was deleted" and over_at > at and self.seen_s.get(name, inf) + TOLD_S > over_at:
+                return f"{name} was deleted"
+            node, bound_at = self.bound.get(name, ""), self.seen_s.get(name, inf)
+            for other in (other for other, where in self.bound.items() if where == node and other != name):
+                left_at, left = self._over.get(other, (inf, ""))
+                if at - TOLD_S < left_at <= bound_at + TOLD_S:
+                    return f"{name} went to {node}, where {other} {left}"
+        return ""
 
     def close(self, cloud: LiveCloud) -> None:
         """Take everything away."""
@@ -191,7 +215,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _told(life: Life, cloud: LiveCloud, calls: Counter[str]) -> int:
-    unused = {machine.name for machine in cloud.ever} - set(life.bound.values())
+    unused = [machine for machine in cloud.ever if machine.name not in set(life.bound.values())]
+    whys = {machine.name: life.why_unused(machine) for machine in unused}
+    surplus = sorted(name for name, why in whys.items() if not why)
     waited = sorted(life.waited)
     rows = (
         *life.done.items(),
@@ -202,6 +228,7 @@ def _told(life: Life, cloud: LiveCloud, calls: Counter[str]) -> int:
         ("nodes bought", len(cloud.ever)),
         ("nodes given back", len(cloud.ever) - len(cloud.machines)),
         ("nodes never used", len(unused)),
+        ("of these surplus", len(surplus)),
         ("looks and deliveries that failed", len(life.errors)),
     )
     print("| what | |\n|---|---|")
@@ -212,8 +239,10 @@ def _told(life: Life, cloud: LiveCloud, calls: Counter[str]) -> int:
         print(f"| {name} | {value} |")
     for text, number in Counter(life.errors).most_common(5):
         print(f"  {number} times: {text[:200]}", file=sys.stderr)
-    print(f"  not bound: {life.left}; never used: {sorted(unused)}", file=sys.stderr)
-    return int(bool(life.left or unused))
+    for name, why in sorted(whys.items()):
+        print(f"  never used: {name}: {why or 'surplus'}", file=sys.stderr)
+    print(f"  not bound: {life.left}; surplus: {surplus}", file=sys.stderr)
+    return int(bool(life.left or surplus))
 
 
 if __name__ == "__main__":
