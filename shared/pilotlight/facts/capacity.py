@@ -100,6 +100,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     uid: str  # Kubernetes' own.
     namespace: str  # Of the pod.
     name: str  # Of the pod.
+    owner: str = ""  # What made it, as "Job/train"; empty where it holds no GPU.
     gpu: GpuRequest | None = None  # Devices that it holds; None where it holds none.
     daemonset: bool = False  # It belongs to a DaemonSet, and stays with its node.
     blocks: str = ""  # Why it would stop a drain ("PodDisruptionBudget x"), or empty.

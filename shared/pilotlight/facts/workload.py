@@ -297,14 +297,15 @@ class Parked(QueuedWork, frozen=True, kw_only=True):
     active: bool = False
 
 
-class Reserving(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that has its quota and a check of ours on it, answered or not, until it ends or is evicted.
+class Reserving(QueuedWork, frozen=True, kw_only=True):
+    """Work that has its quota and our ``check`` on it, answered or not, until it ends or is evicted.
 
-    ``owner`` is the object whose pods are its own, as "Job/train".
+    ``owner`` is the object whose pods are its own, as "Job/train"; ``turn`` and ``queue`` as of queued work.
     """
 
     turn: str
-    namespace: str
+    check: str = ""
+    queue: str = ""
     owner: str = ""
 
 

@@ -106,17 +106,19 @@ class QueueSite:
         resources = {"limits": {"nvidia.com/gpu": str(gpus)}, "requests": {"nvidia.com/gpu": str(gpus)}}
         return {"containers": [{"name": "c", "image": "x", "resources": resources}], "restartPolicy": "Never"}
 
-    def submit(self, team: str, name: str, *, pods: int = 1, priority: int = 0) -> None:
+    def submit(self, team: str, name: str, *, pods: int = 1, priority: int = 0, owner: Any = None) -> None:
         """A Workload waits in its team's queue."""
         template = {"metadata": {"labels": {OPT_IN[0]: OPT_IN[1]}}, "spec": self.pod_spec(1)}
         sets = [{"name": "main", "count": pods, "template": template}]
         spec = {"queueName": "q", "podSets": sets, "active": True, **({"priority": priority} if priority else {})}
         path = f"{KUEUE}/namespaces/{self.space(team)}/workloads"
-        self.make(path, {"metadata": {"name": name, "creationTimestamp": self.now}, "spec": spec})
+        meta = {"name": name, "creationTimestamp": self.now, "ownerReferences": [owner] if owner else []}
+        self.make(path, {"metadata": meta, "spec": spec})
 
-    def pod(self, team: str, name: str, node: str) -> None:
+    def pod(self, team: str, name: str, node: str, owner: Any = None) -> None:
         """A pod of a team runs on a node."""
         meta = {"name": name, "labels": {OPT_IN[0]: OPT_IN[1]}, "uid": f"pod-{name}", "creationTimestamp": self.now}
+        meta |= {"ownerReferences": [owner]} if owner else {}
         status = {"phase": "Running", "startTime": self.now}
         body = {"metadata": meta, "spec": {**self.pod_spec(1), "nodeName": node}, "status": status}
         self.make(f"/api/v1/namespaces/{self.space(team)}/pods", body)

@@ -10,6 +10,9 @@ from api_server import api_server
 from played_kueue import Played
 from queue_site import QueueSite
 
+from pilotlight.facts.policy import ClassPolicy
+from pilotlight.flow.budgets import interruption_records
+
 HOUR = 3600.0
 
 
@@ -173,3 +176,29 @@ def reserved_with_pins(played: Played) -> QueueSite:
 def held(site: QueueSite, team: str) -> Decimal:
     """Settled and held in a team's budget."""
     return sum((b.total for b in site.balances if b.meter.budget.name == team), Decimal(0))
+
+
+def test_work_whose_budget_stops_its_pod_goes_back_to_its_queue(played: Played) -> None:
+    """Its Job would make another pod, which runs wherever there is room: it is refused in the look that evicts."""
+    stops = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, may_move=("hard-cap",), hold=HOUR)
+    site = played.site({"poor": "0.50"}, batch=stops)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
+    site.submit("poor", "train", owner=job)
+    played.settle()
+    site.tick()
+    site.stage.wait(240)
+    (machine,) = (node.instance for node in site.stage.deps.cluster.observe().nodes if node.ready)
+    site.node(machine)
+    site.tick()
+    assert site.stands("poor", "train") == "admitted"
+    site.pod("poor", "train-x", machine, owner=job)
+    stood = [(site.tick(60) and site.stands("poor", "train"), _evicted(site, machine)) for _ in range(30)]
+    assert stood[0] == ("admitted", False)
+    assert set(stood) <= {("admitted", False), ("reserved", True), ("out", True)}, "a Job whose pod was evicted goes on"
+    assert played.evictions("q-poor/train") == 6
+    assert site.stands("poor", "train") == "out"
+
+
+def _evicted(site: QueueSite, machine: str) -> bool:
+    found = interruption_records.find(site.deps, machine)
+    return bool(found and found.found.evicted)

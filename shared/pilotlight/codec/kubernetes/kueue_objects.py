@@ -124,6 +124,11 @@ class Workload(Wire, frozen=True):
         return next((c.name for c in checks if is_ours(c.name)), "")
 
     @property
+    def queue(self) -> str:
+        """The ClusterQueue whose quota it has; empty without quota."""
+        return self.status.admission.cluster_queue if self.status.admission else ""
+
+    @property
     def is_pinned(self) -> bool:
         """True where what an earlier answer added to its pods is still on our check: Kueue's reset leaves that."""
         return any(check.pod_set_updates for check in self.status.admission_checks if check.name == self.our_check)

@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.codec.kubernetes.bounds import COMING_PODS, too_many
-from pilotlight.codec.kubernetes.kueue_objects import PARKED, FlavorSpec, PodSet, ResourceFlavor, Workload
+from pilotlight.codec.kubernetes.kueue_objects import PARKED, FlavorSpec, PodSet, ResourceFlavor, Workload, is_ours
 from pilotlight.codec.kubernetes.typed_objects import Metadata, OwnerReference, Pod, PodStatus
 from pilotlight.facts.labels import GANG, GANG_SIZE
 from pilotlight.facts.workload import Finding, Parked, Queued, QueuedSet, Reserving
@@ -58,8 +58,7 @@ def waiting_for_us(workloads: Iterable[Workload]) -> tuple[Queued, ...]:
 
 def reserving(workloads: Iterable[Workload]) -> tuple[Reserving, ...]:
     """The Workloads that have their quota and a check of ours, let in or not."""
-    found = ((w, w.turn) for w in workloads)
-    return tuple(Reserving(turn=turn, namespace=w.metadata.namespace, owner=_owner(w)) for w, turn in found if turn)
+    return tuple(_reserving(w, turn) for w, turn in ((w, w.turn) for w in workloads) if turn)
 
 
 def parked_work(workloads: Iterable[Workload]) -> tuple[Parked, ...]:
@@ -88,6 +87,20 @@ def _owner(workload: Workload) -> str:
     return f"{owner.kind}/{owner.name}" if owner is not None else ""
 
 
+def _reserving(workload: Workload, turn: str) -> Reserving:
+    meta = workload.metadata
+    return Reserving(
+        namespace=meta.namespace,
+        name=meta.name,
+        version=meta.resource_version,
+        uid=meta.uid,
+        turn=turn,
+        check=next((c.name for c in workload.status.admission_checks if is_ours(c.name)), ""),
+        queue=workload.queue,
+        owner=_owner(workload),
+    )
+
+
 def _queued(workload: Workload) -> Queued:
     meta = workload.metadata
     sets = []
@@ -102,7 +115,7 @@ def _queued(workload: Workload) -> Queued:
         sets=tuple(sets),
         turn=workload.turn,
         uid=meta.uid,
-        queue=workload.status.admission.cluster_queue if workload.status.admission else "",
+        queue=workload.queue,
         pinned=workload.is_pinned,
     )
 

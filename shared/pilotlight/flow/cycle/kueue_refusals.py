@@ -7,6 +7,7 @@ the head of the queue, takes it out of the queue instead. Each look asks whether
 
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 
 import msgspec
 
@@ -15,7 +16,7 @@ from pilotlight.decide.demand.queue_refusals import MOST_EVICTIONS, needs_of, re
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.money.budgets import Money, Refusals, Terms
-from pilotlight.facts.workload import CheckAnswer, Queued, QueuedWork
+from pilotlight.facts.workload import CheckAnswer, Queued, QueuedWork, Reserving
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.ports.cluster import AdmittingCluster
@@ -46,24 +47,10 @@ class Refuser:
         times = recent(known, now)
         needs = self._needed(of, msgspec.structs.replace(known, times=(*times, now)))
         REFUSED.put(self.deps.state, _name(self.deps, of), needs)
-        if self._parks(of, answer.message, len(times) + 1):
+        if _parks(self.cluster, of, answer.message, len(times) + 1):
             return f"took Workload {_about(of)} out of its queue: {answer.message}"
         self.cluster.answer_check(answer)
         return f"answered {answer.state} for Workload {_about(of)}: {answer.message}"
-
-    def _parks(self, of: Queued, why: str, evictions: int) -> bool:
-        """Take it out of its queue, where it is the last eviction of the hour or nothing passes it there.
-
-        Without the rights to that it is evicted once more: better that than a queue that stands still.
-        """
-        try:
-            if evictions < MOST_EVICTIONS and not (of.queue and self.cluster.lets_nothing_pass(of.queue)):
-                return False
-            self.cluster.park(of, f"{why}: {AGAIN}")
-        except Denied as no:
-            _log.warning("stays in its queue", extra={"data": {"workload": _about(of), "why": str(no)}})
-            return False
-        return True
 
     def _needed(self, of: Queued, known: Refusals) -> Refusals:
         if of.turn in self._needs:
@@ -74,6 +61,43 @@ class Refuser:
         uids = {uid for each in of.sets for uid in each.uids}
         pods = [pod for pod in self.snapshot.view.pending if pod.uid in uids]
         return needs_of(group, pods, self.deps.offerings, self.deps.policy, known) if group is not None else known
+
+
+def refuse_running(deps: Deps, cluster: AdmittingCluster, work: Reserving, why: str, now: datetime) -> str:
+    """Refuse work that was let in, for its budget stops its pods: its Job would make others, which run wherever there
+    is room. It counts as any refusal does. Raises what the port raises."""
+    of = Queued(
+        namespace=work.namespace,
+        name=work.name,
+        version=work.version,
+        uid=work.uid,
+        check=work.check,
+        sets=(),
+        turn=work.turn,
+        queue=work.queue,
+    )
+    known = _known(deps, of)
+    times = recent(known, now)
+    REFUSED.put(deps.state, _name(deps, of), msgspec.structs.replace(known, times=(*times, now)))
+    if _parks(cluster, of, why, len(times) + 1):
+        return f"took Workload {_about(of)} out of its queue: {why}"
+    cluster.answer_check(CheckAnswer(of=of, state="Retry", message=why))
+    return f"answered Retry for Workload {_about(of)}: {why}"
+
+
+def _parks(cluster: AdmittingCluster, of: Queued, why: str, evictions: int) -> bool:
+    """Take it out of its queue, where it is the last eviction of the hour or nothing passes it there.
+
+    Without the rights to that it is evicted once more: better that than a queue that stands still.
+    """
+    try:
+        if evictions < MOST_EVICTIONS and not (of.queue and cluster.lets_nothing_pass(of.queue)):
+            return False
+        cluster.park(of, f"{why}: {AGAIN}")
+    except Denied as no:
+        _log.warning("stays in its queue", extra={"data": {"workload": _about(of), "why": str(no)}})
+        return False
+    return True
 
 
 def put_back(deps: Deps, cluster: AdmittingCluster, snapshot: Snapshot, plan: Plan, money: Money) -> Iterator[str]:

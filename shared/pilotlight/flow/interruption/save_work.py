@@ -19,6 +19,7 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.records import node_marks
+from pilotlight.ports.cluster import AdmittingCluster
 from pilotlight.units import Seconds, UsdPerHour, human
 
 
@@ -35,6 +36,7 @@ class Saving:
         self.price: UsdPerHour = self.offering.usd_per_hour if self.offering else Decimal(0)
         self.did: list[str] = []
         self.failed: PilotlightError | None = None
+        self._refused: set[str] = set()  # Turns of Kueue's work.
 
     @property
     def boot_s(self) -> Seconds:
@@ -109,6 +111,8 @@ class Saving:
         False where the cluster does not let us: the pod runs until its node goes, and its loss is counted up to then.
         """
         grace_s = self._grace_s(pod)
+        if self.found.kind == "hard-cap" and self.view.reserving:
+            self._refuse_its_queued_work(pod)
         try:
             self.deps.cluster.evict(pod.namespace, pod.name, pod.uid, grace_s)
         except Busy:
@@ -121,6 +125,21 @@ class Saving:
                 self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
                 return False
         return True
+
+    def _refuse_its_queued_work(self, pod: BoundPod) -> None:
+        """Kueue's work whose budget stops its pod, before its Job makes another. A refusal that fails stops nothing."""
+        cluster = self.deps.cluster
+        own = (w for w in self.view.reserving if w.owner and (w.namespace, w.owner) == (pod.namespace, pod.owner))
+        work = next(own, None)
+        if work is None or work.turn in self._refused or not isinstance(cluster, AdmittingCluster):
+            return
+        self._refused.add(work.turn)
+        from pilotlight.flow.cycle.kueue_refusals import refuse_running
+
+        try:
+            self.did.append(refuse_running(self.deps, cluster, work, self.found.why, self.now))
+        except (Denied, Retry) as error:
+            self.did.append(f"did not refuse Workload {work.namespace}/{work.name}: {error}")
 
     def _grace_s(self, pod: BoundPod) -> Seconds | None:
         """The grace of a pod that asks for more than its node is held for: what is left. None where its own will do."""

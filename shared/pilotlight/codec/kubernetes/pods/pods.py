@@ -128,7 +128,6 @@ def _demand(
         models = ()
         terms = tuple((*term, *ANY_MODEL[0]) for term in terms) or ANY_MODEL
     said = claims.settle(pod, traits_of(asked))
-    owner = meta.owner
     gpu = asked.gpu if asked.claimed is None else gpu_request(request, meta.annotations.get(labels.GPU_SHARE))
     return PodDemand(
         uid=meta.uid or pod.name,
@@ -138,7 +137,7 @@ def _demand(
         said=_said(pod),
         scheduler=pod.spec.scheduler_name if pod.spec.scheduler_name not in DEFAULT_SCHEDULER else "",
         refused=said.refused,
-        owner=whole_name(f"{owner.kind}/{owner.name}") if owner else "",
+        owner=_owner(pod),
         shape=shape(
             gpu=gpu or NO_GPU,
             claimed=asked.claimed,
@@ -237,6 +236,7 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
         uid=pod.metadata.uid or pod.name,
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
+        owner=_owner(pod) if gpu else "",
         gpu=gpu,
         daemonset=is_daemon(pod) or is_mirror(pod),
         blocks=blocks,
@@ -253,6 +253,11 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
         priority=said.priority if said else pod.spec.priority,
         shape=_shape_elsewhere(asked, objects, claims) if (elsewhere or timed) and asked.gpu else None,
     )
+
+
+def _owner(pod: Pod) -> str:
+    owner = pod.metadata.owner
+    return whole_name(f"{owner.kind}/{owner.name}") if owner else ""
 
 
 def _works_since(pod: Pod) -> datetime | None:
