@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from io import BytesIO
 from threading import Lock, Thread
 from typing import BinaryIO, NamedTuple
 from urllib.parse import urlsplit
@@ -122,7 +123,7 @@ class Site:
     def _exchange(
         self, connection: socket.socket, deadline: Deadline, method: str, wire: bytes, takes: Takes
     ) -> HttpAnswer:
-        answer, body = HTTPResponse(connection, method=method), list[bytes]()
+        answer, body = HTTPResponse(connection, method=method), BytesIO()
         try:
             deadline.watch(connection)
             connection.settimeout(min(takes.piece_s, deadline.seconds_left()))
@@ -287,7 +288,7 @@ def _pass(gate: Gate, connection: socket.socket, deadline: Deadline) -> None:
         raise Broken(error, sent=False) from None
 
 
-def _read(answer: HTTPResponse, body: list[bytes], takes: Takes) -> None:
+def _read(answer: HTTPResponse, body: BytesIO, takes: Takes) -> None:
     """Add to ``body``, or write to a file, what comes."""
     into = takes.into if answer.status == HTTPStatus.OK else None
     size = 0
@@ -295,7 +296,7 @@ def _read(answer: HTTPResponse, body: list[bytes], takes: Takes) -> None:
         if into is not None:
             into.write(piece)
             continue
-        body.append(piece)
+        body.write(piece)
         size += len(piece)
         if size > takes.largest:
             raise _Endless("the answer does not end")
@@ -303,8 +304,8 @@ def _read(answer: HTTPResponse, body: list[bytes], takes: Takes) -> None:
         raise OSError("half an answer")
 
 
-def _taken(answer: HTTPResponse, body: Sequence[bytes]) -> HttpAnswer:
-    return HttpAnswer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, b"".join(body))
+def _taken(answer: HTTPResponse, body: BytesIO) -> HttpAnswer:
+    return HttpAnswer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, body.getvalue())
 
 
 def _drop(connection: socket.socket, answer: HTTPResponse) -> None:

@@ -113,9 +113,24 @@ def test_pods_of_any_size_end_no_look(
     server.add(node("gpu-1"), *(pod(f"p{n:02}", **long) for n in range(60)))
     assert names(cluster.observe())[0] == [f"p{n:02}" for n in range(60)]
     asked = [int(one.query["limit"]) for one in server.requests if one.path == "/api/v1/pods"]
-    assert asked[:3] == [500, 62, 7]
-    assert set(asked[3:]) <= {500, 62, 7}
-    assert asked.count(500) <= 2
+    assert asked[:4] == [1000, 125, 15, 1]
+    assert set(asked[4:]) == {5}, "as many as fill three quarters of what an answer may hold"
+
+
+@pytest.mark.parametrize(("waiting", "gpus"), [(1140, 1000), (0, 5)])
+def test_a_look_at_ten_thousand_pods_takes_twelve_calls(
+    server: ApiServer, cluster: KubernetesCluster, gpus: int, waiting: int
+) -> None:
+    """Each pod comes once, in pages as full as answers may be, whoever waits and however many nodes have GPUs."""
+    long: dict[str, Any] = {"annotations": {"managed": "x" * 7_300}}
+    server.add(*(node(f"n{n}", gpus=8 if n < gpus else 0) for n in range(1_000)))
+    server.add(*(pod(f"p{n}", "" if n < waiting else f"n{n % 1_000}", **long) for n in range(10_000)))
+    cluster.observe()
+    server.requests.clear()
+    view = cluster.observe()
+    assert len(view.pending) == waiting
+    assert sum(len(one.pods) for one in view.nodes) == (10_000 - waiting) * gpus // 1_000
+    assert len(server.requests) <= 12, server.lines()
 
 
 def test_an_object_beyond_any_answer_is_told(
@@ -126,7 +141,7 @@ def test_an_object_beyond_any_answer_is_told(
     server.add(node("gpu-1"), pod("p", annotations={"a-tenant/wrote": "x" * 250_000}))
     with pytest.raises(Unavailable, match="answers with over"):
         cluster.observe()
-    assert [one.query["limit"] for one in server.requests if one.path == "/api/v1/pods"] == ["500", "62", "7", "1"]
+    assert [one.query["limit"] for one in server.requests if one.path == "/api/v1/pods"] == ["1000", "125", "15", "1"]
 
 
 @pytest.mark.parametrize(("place", "odd"), [("waits", "odd"), ("gang_key", "odd"), ("is_gpu_node", "gpu-odd")])

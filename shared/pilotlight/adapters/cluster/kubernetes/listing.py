@@ -4,11 +4,12 @@ Every list is one consistent read (no ``resourceVersion``), so what was written 
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
+from pilotlight.adapters.cluster.kubernetes import transport
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, TooLarge
 from pilotlight.codec.kubernetes.pages import ListOf
 from pilotlight.codec.kubernetes.pods.requests import RESIZE
@@ -17,8 +18,10 @@ from pilotlight.facts.workload import Finding
 
 T = TypeVar("T")
 
-PAGE = 500
-"""Objects a page, as kubectl asks."""
+PAGE, MOST = 1_000, 5_000
+"""Objects a page while nobody knows how large they are, and at most."""
+FULL = 0.75
+"""Share of the largest answer that a page is to fill, by what objects of its path took so far."""
 SMALLER = 8
 """Objects may be so large that a page of them is not taken: a page so many times smaller is asked for then."""
 RESTARTS = 3
@@ -48,6 +51,8 @@ class Lists:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.unread: list[Finding] = []
+        self._largest: dict[str, float] = {}
+        """Bytes of an object by path: the mean of the page where that was largest."""
         self._bare: Callable[[Any], Any] | None = None
 
     def all(
@@ -69,16 +74,19 @@ class Lists:
         self, path: str, decoder: Decodes[ListOf[T]], keep: Callable[[T], T | None], query: dict[str, str]
     ) -> list[T]:
         found: list[T] = []
-        after, size = "", PAGE
+        after, size, body = "", self._fitting(path), _Measured(decoder)
         while True:
             try:
-                page = self._api.get(path, decoder, limit=str(size), **{"continue": after}, **query)
+                page = self._api.get(path, body, limit=str(size), **{"continue": after}, **query)
             except TooLarge:
                 if size == 1:
                     raise
                 size = max(1, size // SMALLER)
                 continue
             items = page.items or ()
+            if items:
+                self._largest[path] = max(self._largest.get(path, 1), body.size / len(items))
+                size = self._fitting(path)
             if self._bare is not None:
                 items = [left for item in items if (left := self._bare(item)) is not None]
             found += (kept for item in items if (kept := keep(item)) is not None)
@@ -86,6 +94,24 @@ class Lists:
             after = page.metadata.next
             if not after:
                 return found
+
+    def _fitting(self, path: str) -> int:
+        """Objects of a path that fill a page."""
+        if path not in self._largest:
+            return PAGE
+        return max(1, min(MOST, int(transport.LARGEST_BODY * FULL / self._largest[path])))
+
+
+class _Measured(Generic[T]):
+    """A decoder that knows the bytes of the last body."""
+
+    def __init__(self, decoder: Decodes[T]) -> None:
+        self._decoder, self.size = decoder, 0
+
+    def decode(self, body: bytes) -> T:
+        """The value of a body."""
+        self.size = len(body)
+        return self._decoder.decode(body)
 
 
 def pod_path(namespace: str, name: str) -> str:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FEW_NODES = 8
+FEW_NODES = 5
 """Up to so many GPU nodes are asked for their pods one by one; the pods of the rest of the cluster stay unread."""
 
 ASK_AGAIN_S: Seconds = 600
@@ -140,7 +140,7 @@ class Reads(Lists):
         While a GPU pod waits also the nodes and pods that may decide where it can run: those with a required
         anti-affinity, and all where it minds other pods itself.
         """
-        self.unread = []
+        self.unread, self._largest = [], {}
         waiting = self.waiting()
         gangs = {key for pod in waiting if (key := gang_key(pod))}
         wanting = [pod for pod in waiting if waits(pod) and read_request(pod).holds_gpu]
