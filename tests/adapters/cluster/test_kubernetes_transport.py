@@ -256,6 +256,7 @@ def test_an_error_that_repeats_a_secret_is_masked(server: ApiServer) -> None:
 def test_a_list_whose_pages_expire_is_begun_again(server: ApiServer, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """410 in the middle: the list is read from its start, and every pod is there once."""
     monkeypatch.setattr("pilotlight.adapters.cluster.kubernetes.listing.PAGE", 4)
+    monkeypatch.setattr("pilotlight.adapters.cluster.kubernetes.listing.MOST", 4)
     seen: list[int] = []
 
     def expire() -> None:
@@ -275,6 +276,7 @@ def test_a_list_that_never_holds_still_is_unavailable(
 ) -> None:
     """After three beginnings it is left for later."""
     monkeypatch.setattr("pilotlight.adapters.cluster.kubernetes.listing.PAGE", 4)
+    monkeypatch.setattr("pilotlight.adapters.cluster.kubernetes.listing.MOST", 4)
     server.before("GET /api/v1/pods", server.expire_pages, times=99)
     with pytest.raises(Expired):
         Reads(api, Policy(version=1)).waiting()

@@ -13,7 +13,9 @@ from state_tables import differing, line, states
 from pilotlight.decide.fit.fit import of_offering
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers, in_units, nodes_bought
+from pilotlight.decide.place.provision import covers
+from pilotlight.decide.place.purchase import Group, Headroom, Purchase, in_units, nodes_bought
+from pilotlight.decide.place.requested_nodes import asked_for
 from pilotlight.facts.money.budgets import Balance, Money, Terms
 from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.facts.nodes.pool_state import InFlight

@@ -4,8 +4,8 @@ Of pods near each other, as the scheduler does it, each pod is judged by what is
 1.36, InterPodAffinity and PodTopologySpread. A spread that honours taints looks at open nodes and at the pod's home.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
@@ -28,7 +28,7 @@ def device_for(gpu: GpuRequest, devices: Sequence[int]) -> list[int] | None:
 
 
 def pods_that_fit(
-    shape: PodShape, resource: str, devices: Sequence[int], slices: Mapping[str, int], free: Resources
+    shape: PodShape, resource: str, devices: Sequence[int], slices: Mapping[str, int], free: "Resources | Bin"
 ) -> int:
     """Count of pods of one shape that fit a node with so much free; ``devices`` are whole ones of ``resource``."""
     gpu = shape.gpu
@@ -81,19 +81,7 @@ class Bin:
     full: bool = False  # No device room is left.
     home: str = ""  # Value of its home taint: only pods that tolerate it bind here; empty: open to all.
     coming: bool = False  # No node of it is seen yet.
-
-    @property
-    def free(self) -> Resources:
-        """Room that is left beside GPUs."""
-        other = tuple(self.other.items()) if self.other else ()
-        return Resources(
-            cpu_milli=self.cpu_milli,
-            memory=self.memory,
-            ephemeral=self.ephemeral,
-            pods=self.pods,
-            other=other,
-            ports=self.ports,
-        )
+    watch: "Callable[[Bin], None] | None" = None  # Told before pods are put here.
 
     def in_pool_of(self, offering: Offering) -> bool:
         """True for a node of an offering's pool, in its zone where it names one."""
@@ -115,10 +103,12 @@ class Bin:
 
     def room_for(self, shape: PodShape) -> int:
         """Count of further pods of a shape that fit, by size alone."""
-        return pods_that_fit(shape, self.resource, self.devices, self.slices, self.free)
+        return pods_that_fit(shape, self.resource, self.devices, self.slices, self)
 
     def put(self, shape: PodShape, count: int) -> None:
         """Use the room of ``count`` pods that fit."""
+        if self.watch is not None:
+            self.watch(self)
         self._take(shape, count)
         self.taken.append((shape, count))
         self.full = not any(self.devices) and not any(self.slices.values())
@@ -141,9 +131,19 @@ class Bin:
         if gpu.resource != self.resource:
             self.slices[gpu.resource] -= gpu.count * count
             return
+        if gpu.milli >= MILLI_PER_GPU:
+            whole = [i for i, free in enumerate(self.devices) if free == MILLI_PER_GPU]
+            for device in whole[: gpu.count * count]:
+                self.devices[device] = 0
+            return
         for _ in range(count):
             for device in device_for(gpu, self.devices) or ():
-                self.devices[device] -= min(gpu.milli, MILLI_PER_GPU)
+                self.devices[device] -= gpu.milli
+
+    def alike(self) -> "Bin":
+        """Another with the same room, watched by nobody."""
+        own = {"slices": dict(self.slices), "other": dict(self.other), "taken": list(self.taken)}
+        return replace(self, devices=list(self.devices), watch=None, **own)  # type: ignore[arg-type]
 
 
 def of_node(node: Node) -> Bin:
@@ -321,8 +321,8 @@ def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> 
     for bin_ in bins:
         if count == 0:
             break
-        if bin_.full:  # Most are, in a large plan: cheaper to know than to work out.
-            continue
+        if bin_.full or shape.cpu_milli > bin_.cpu_milli or shape.memory > bin_.memory:
+            continue  # Most are, in a large plan: cheaper to know than to work out.
         here = min(count, bin_.room_for(shape))
         if here and allowed(shape, bin_):
             bin_.put(shape, here)

@@ -103,7 +103,7 @@ def reason_never_fits(shape: PodShape, offering: Offering) -> tuple[Code, str] |
         ports = shape.near.ports if shape.near is not None else ()
         if ports and clash(offering.resources.ports, ports):
             return "neighbours", f"a DaemonSet has host port {' or '.join(ports)} on every node of it"
-        return "size", f"an empty node does not hold it ({_lack(shape, offering)})"
+        return "size", f"an empty node does not hold it ({lack(shape, offering)})"
     return None
 
 
@@ -116,7 +116,8 @@ def _offers(offering: Offering, resource: str) -> bool:
     return resource in offering.slices or (resource == offering.resource and bool(offering.devices))
 
 
-def _lack(shape: PodShape, offering: Offering) -> str:
+def lack(shape: PodShape, offering: Offering) -> str:
+    """What a pod of a shape needs that an empty node does not hold."""
     have = offering.resources
     whole = shape.gpu.resource == offering.resource
     gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
@@ -318,12 +319,12 @@ def stranded_gpus(candidate: Candidate, shape: PodShape, count: int) -> int:
 
 def dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
     """Why each but the first of a ranking was not taken."""
-    best = pairs[0][0]
+    best = cents(pairs[0][0])
     return [
         Rejected(
             offering=c.offering.name,
             code="dearer",
-            why=f"{cents(usd)} per useful hour and pod, the choice {cents(best)}",
+            why=f"{cents(usd)} per useful hour and pod, the choice {best}",
             usd_per_useful_hour=usd,
         )
         for usd, c in pairs[1:]

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Bin, fill, of_offering
-from pilotlight.decide.offers.selection import Candidate, Eligible, dearer, held_back, rank_candidates
+from pilotlight.decide.offers.selection import Candidate, Eligible, held_back
 from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.belonging import PoolNames, wait_for_own_zone, wait_for_short_type, zones_to_ask_again
-from pilotlight.decide.place.purchase import Group, Purchase
+from pilotlight.decide.place.purchase import A_PURCHASE, Group, Purchase
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import HOSTNAME, ZONE
 from pilotlight.facts.money.budgets import Terms
@@ -55,7 +55,7 @@ def _able_now(run: "Provisioner", group: Group) -> Eligible:
 
 def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames | None) -> int:
     """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
-    order = rank_candidates(able, group.shape, len(group.pods), run.policy)
+    order = run.ranked(able, group.shape, len(group.pods))
     blocked: list[Rejected] = []
     for index, (usd, candidate) in enumerate(order):
         # The last pods of many may cost less on a smaller type than on a node of theirs that they do not fill.
@@ -80,7 +80,7 @@ def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames
         if better:
             if homes is None:
                 passed = Rejected(offering=candidate.offering.name, code="dearer", why=better, usd_per_useful_hour=usd)
-                rejected = (*blocked, passed, *dearer(order[index:]), *_not_bought(run, group, able))
+                rejected = (*blocked, passed, *run.passed_over(order, index), *_not_bought(run, group, able))
                 run.tell("waiting", group, "", better, rejected, code="backoff")
             return 0
         nodes = min(max(1, min(most, len(group.pods)) // candidate.per_node), room)
@@ -93,7 +93,7 @@ def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames
         if candidate.offering.capacity_type == "spot":
             rules = run.policy.of_class(group.shape.workload_class)
             why = f"{why}; on spot {spot_verdict(group.shape, candidate.offering, rules).why}"
-        rejected = (*blocked, *dearer(order[index:]), *_not_bought(run, group, able))
+        rejected = (*blocked, *run.passed_over(order, index), *_not_bought(run, group, able))
         run.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
         return len(pods)
     if homes is None:
@@ -174,6 +174,25 @@ def _fresh(run: "Provisioner", offering: Offering, nodes: int) -> list[Bin]:
     return bins
 
 
+def _filled(run: "Provisioner", offering: Offering, nodes: int, group: Group) -> list[Bin]:
+    """New nodes, and a group's pods put there; of nodes alike that nobody tells apart, full ones are one bin."""
+    shape, left = group.shape, len(group.pods)
+    if run.allowed.neighbours is not NOBODY or offering.pool in run.steered:
+        bins, placed = _fresh(run, offering, nodes), 0
+        for bin_, count in fill(shape, left, bins, run.allowed):
+            run.house(bin_, group.pods[placed : (placed := placed + count)])
+        return bins
+    bins, each = [], -1
+    while len(bins) < nodes:
+        if 0 <= each <= left:
+            bins.append(bins[-1] if bins[-1].full else bins[-1].alike())
+        else:
+            bins.append(of_offering(offering, "new", offering.name))
+            each = sum(count for _, count in fill(shape, left, bins[-1:], run.allowed))
+        left -= each
+    return bins
+
+
 def _not_bought(run: "Provisioner", group: Group, able: Eligible) -> tuple[Rejected, ...]:
     """Offerings that are no candidates, those first that would do."""
     return (*held_back(able, group.shape, len(group.pods), run.policy), *able.rejected)
@@ -181,14 +200,15 @@ def _not_bought(run: "Provisioner", group: Group, able: Eligible) -> tuple[Rejec
 
 def _open(run: "Provisioner", candidate: Candidate, nodes: int, group: Group, terms: Terms | None) -> None:
     offering = candidate.offering
-    purchase = run.purchases.setdefault(offering.name, Purchase(offering))
+    purchase = run.purchases.get(offering.name)
+    if purchase is None:
+        run.opened += 1
+        purchase = run.purchases[offering.name] = Purchase(offering, number=run.opened)
     run.headroom.add(offering, nodes, terms)
     purchase.terms += [terms] * nodes if terms is not None else []
-    fresh = _fresh(run, offering, nodes)
+    fresh = _filled(run, offering, nodes, group)
+    run.open.add(purchase.number * A_PURCHASE + len(purchase.bins), fresh)
     purchase.bins += fresh
-    placed = 0
-    for bin_, count in fill(group.shape, len(group.pods), fresh, run.allowed):
-        run.house(bin_, group.pods[placed : (placed := placed + count)])
     purchase.charge(group.shape, group.pods)
     run.note_demand(offering.pool, nodes, group)
 

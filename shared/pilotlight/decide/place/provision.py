@@ -4,23 +4,39 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Allowed, Bin, Neighbours, fill
-from pilotlight.decide.offers.selection import Eligible, Memo, eligible
+from pilotlight.decide.money.budget_limits import longest_run
+from pilotlight.decide.offers.selection import (
+    Candidate,
+    Eligible,
+    Memo,
+    dearer,
+    eligible,
+    lack,
+    per_node,
+    rank_candidates,
+)
 from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zone
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
-from pilotlight.decide.place.purchase import Group, Headroom, Purchase, asked_for, covers
+from pilotlight.decide.place.purchase import A_PURCHASE, Group, Headroom, OpenBins, Purchase
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy, Demand
 from pilotlight.facts.labels import ZONE
+from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected, Verdict
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
+
+if TYPE_CHECKING:
+    from pilotlight.decide.place.requested_nodes import AskedFor
 
 PLACED = ("fits", "booting", "bought")
 """What is told of pods that have a place."""
@@ -43,6 +59,9 @@ class Provisioner:
         self.headroom = headroom
         self.ready = ready
         self.booting = booting
+        self.open = OpenBins()
+        self.opened = 0
+        """Offerings that purchases were begun of: their nodes stand in that order."""
         self.now, self.untaken = look.now, look.untaken
         self.steps = look.money.steps
         self.filters = work.filters
@@ -67,6 +86,9 @@ class Provisioner:
         self.zone = ""
         self._told_unbound: set[str] = set()
         self._known: Memo[Eligible] = Memo()
+        self._alike: Memo[Eligible] = Memo()
+        self._ranked: Memo[list[tuple[Decimal, Candidate]]] = Memo()
+        self._dearer: Memo[list[Rejected]] = Memo()
         self.steered = work.steered
         able, closed = partial(self.able, self.offerings), {node.name for node in work.standing if node.home}
         self.homes = Homes(self.policy, able, work.steered, closed, view.pending) if work.steered else None
@@ -93,9 +115,24 @@ class Provisioner:
 
     def eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
         """Worked out once for a shape, of which it is asked at each step of a plan."""
-        known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
         about, key = (offerings if shape.key else (shape, *offerings)), (shape.key, self.lit_on_demand)
-        return self._known(tuple(about), key, lambda: eligible(shape, offerings, *known))
+        return self._known(tuple(about), key, lambda: self._eligible(shape, offerings))
+
+    def _eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
+        """As it was found for a shape that differs by its size alone, where as many of both fit a node of each."""
+        known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
+        if self.memory.misfits or self.memory.quarantines:
+            return eligible(shape, offerings, *known)
+        key = tuple([per_node(shape, o) or lack(shape, o) for o in offerings]), _beside_size(shape), self.lit_on_demand
+        return self._alike(tuple(offerings), key, lambda: eligible(shape, offerings, *known))
+
+    def ranked(self, able: Eligible, shape: PodShape, count: int) -> list[tuple[Decimal, Candidate]]:
+        """Candidates of pods of a shape, the cheapest first, worked out once for shapes that have the same ones."""
+        return self._ranked((able,), count, lambda: rank_candidates(able, shape, count, self.policy))
+
+    def passed_over(self, order: list[tuple[Decimal, Candidate]], index: int) -> list[Rejected]:
+        """Why those after one of a ranking were not taken."""
+        return self._dearer((order,), index, lambda: dearer(order[index:]))
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
@@ -105,7 +142,13 @@ class Provisioner:
             pending = [pod for pod in pending if pod.uid not in kept]
         if any(pod.shape.due for pod in pending):
             pending = [pod for pod in pending if not self._in_vain(pod)]
-        asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
+        asked: Sequence[AskedFor] = ()
+        if self.memory.in_flight:
+            from pilotlight.decide.place.requested_nodes import asked_for
+
+            asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
+        self.open.add(0, self.ready)
+        self.open.add(len(self.ready), self.booting)
         for entry, group, bins in asked:
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
             self.tell("booting", group, entry.offering, why)
@@ -153,7 +196,7 @@ class Provisioner:
         if not group.picky:
             return self._place(group, buy=buy)
         placed, begun, bought, left = 0, len(self.outcomes), -1, group.pods
-        while left and bought != (bought := len(self.bought_bins())):
+        while left and bought != (bought := self.nodes_bought()):
             placed += self._place(Group(group.shape, left), buy=buy)
             found = {uid for told in self.outcomes[begun:] if told.verdict in PLACED for uid in told.uids}
             left = [pod for pod in group.pods if pod.uid not in found]
@@ -177,15 +220,15 @@ class Provisioner:
         """Into room that there is, or will be; of ``homes``, where they are given."""
         shape, placed = group.shape, 0
         for bins, verdict, why in (
-            (self._usable(shape, self.ready), "fits", "a ready node has room; the scheduler will bind it"),
-            (self._usable(shape, self.booting), "booting", "a node on its way has room for it"),
+            (self._usable(shape, "ready"), "fits", "a ready node has room; the scheduler will bind it"),
+            (self._usable(shape, "booting"), "booting", "a node on its way has room for it"),
             (self._shared_bins(group), "bought", "shares a node that this plan buys"),
         ):
             if shape.due is not None and self.able(self.offerings, shape).sure:
-                bins = [b for b in bins if not self._is_spot(b.pool)]
+                bins = (b for b in bins if not self._is_spot(b.pool))
             if self.homes is not None and homes is not None:
-                bins = [b for b in bins if self.homes.welcome(b, homes)]
-            for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed) if bins else ():
+                bins = filter(partial(self.homes.welcome, homes=homes), bins)
+            for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
                 pods = group.pods[placed : placed + count]
                 placed += count
                 self.house(bin_, pods)
@@ -207,27 +250,35 @@ class Provisioner:
             self.tell("waiting", Group(group.shape, unbound), "", why, code="unbound")
         return [p for p in group.pods if p.uid not in self.unbound]
 
-    def _usable(self, shape: PodShape, bins: list[Bin]) -> list[Bin]:
-        bins = self._in_place(bins)
+    def _usable(self, shape: PodShape, kind: str) -> Iterator[Bin]:
+        """Nodes of a kind, there or on their way, with devices for one pod of a shape, where pods may go now."""
+        bins = self._in_place(self.open.able(kind, shape.gpu))
         if not self.memory.misfits:
             return bins
-        return [b for b in bins if not self.memory.has_mismatch(shape.key, b.where, self.now)]
+        return (b for b in bins if not self.memory.has_mismatch(shape.key, b.where, self.now))
 
-    def _in_place(self, bins: list[Bin]) -> list[Bin]:
+    def _in_place(self, bins: Iterator[Bin]) -> Iterator[Bin]:
         if self.only is not None:
-            bins = [b for b in bins if b.in_pool_of(self.only)]
-        return [b for b in bins if b.labels.get(ZONE, self.zone) == self.zone] if self.zone else bins
+            bins = filter(partial(_in_pool, self.only), bins)
+        return (b for b in bins if b.labels.get(ZONE, self.zone) == self.zone) if self.zone else bins
 
-    def bought_bins(self) -> list[Bin]:
-        return [b for purchase in self.purchases.values() for b in purchase.bins]
+    def nodes_bought(self) -> int:
+        """Count of nodes that this plan buys so far."""
+        return sum(len(purchase.bins) for purchase in self.purchases.values())
 
-    def _shared_bins(self, group: Group) -> list[Bin]:
+    def _shared_bins(self, group: Group) -> Iterator[Bin]:
         """Nodes of this plan with device room that pods may share: with budgets, those whose hold covers them."""
-        bought = self.purchases.values()
+        bins = self._in_place(self.open.able("new", group.shape.gpu))
         if self.headroom.purse is None:
-            return self._in_place([b for one in bought for b in one.bins if not b.full])
-        pairs = [pair for one in bought for pair in zip(one.bins, one.terms, strict=True) if not pair[0].full]
-        return self._in_place([b for b, held in pairs if covers(held, group, self.policy)])
+            return bins
+        known: dict[int, bool] = {}
+        return (b for b in bins if self._covered(b, group, known))
+
+    def _covered(self, bin_: Bin, group: Group, known: dict[int, bool]) -> bool:
+        held = self.purchases[bin_.where].terms[self.open.number(bin_) % A_PURCHASE]
+        if id(held) not in known:
+            known[id(held)] = covers(held, group, self.policy)
+        return known[id(held)]
 
     def note_demand(self, pool: str, nodes: int, group: Group) -> None:
         """Note that pods ask for empty nodes of a pool; those that an earlier look counted do not ask again."""
@@ -271,3 +322,24 @@ class Provisioner:
         nodes = {id(bin_): n for purchase in bought for n, bin_ in enumerate(purchase.bins)} if self.housed else {}
         numbers = {pod.uid: n for one in self.housed if (n := nodes.get(id(one.bin))) is not None for pod in one.pods}
         return tuple(one.buy(numbers if one.offering.pool in self.steered else {}) for one in bought)
+
+
+def covers(held: Terms, group: Group, policy: Policy) -> bool:
+    """True where a node held for on such terms may take pods of a group: whose money it is, and for how long."""
+    shape = group.shape
+    if (held.team, held.workload_class) != (policy.payer(shape.team), shape.workload_class):
+        return False
+    longest_s, _ = longest_run(shape.max_run_s, shape.workload_class, policy)
+    return held.run_s >= longest_s and held.stop_s >= group.stop_s
+
+
+def _beside_size(shape: PodShape) -> Hashable:
+    """All of a shape but its size that decides where it may be bought room, and for how much."""
+    s = shape
+    size = s.gang.size if s.gang is not None else 0
+    asks = s.gpu, s.other, s.terms, s.reach, s.tolerations, s.gpu_models, s.min_gpu_memory_gib, s.claimed, s.near
+    return *asks, s.workload_class, s.team, s.max_run_s, s.checkpoint_s, s.due, size
+
+
+def _in_pool(offering: Offering, bin_: Bin) -> bool:
+    return bin_.in_pool_of(offering)

@@ -1,28 +1,33 @@
 """State of a plan while it is made: pods that wait, nodes bought or asked for, what caps and budgets leave."""
 
+from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_balance import MANY, Purse
-from pilotlight.decide.money.budget_limits import longest_run, terms
+from pilotlight.decide.money.budget_limits import terms
 from pilotlight.decide.money.economics import stop_of_one_s
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.money.budgets import Terms
-from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.offers.pool_quota import Quota
 from pilotlight.facts.place.pod_verdicts import Code
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import PodDemand, PodShape
-from pilotlight.units import Seconds, UsdPerHour, cents, count_of
+from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape
+from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, cents, count_of
 
 if TYPE_CHECKING:
     from pilotlight.decide.offers.spot_share import SpotShares
+
+
+A_PURCHASE = 1 << 32
+"""Numbers of nodes that a purchase may have: in an order of all, its own begin at the next multiple."""
 
 
 @dataclass(slots=True)
@@ -128,13 +133,106 @@ class Headroom:
         )
 
 
-def covers(held: Terms, group: "Group", policy: Policy) -> bool:
-    """True where a node held for on such terms may take pods of a group: whose money it is, and for how long."""
-    shape = group.shape
-    if (held.team, held.workload_class) != (policy.payer(shape.team), shape.workload_class):
-        return False
-    longest_s, _ = longest_run(shape.max_run_s, shape.workload_class, policy)
-    return held.run_s >= longest_s and held.stop_s >= group.stop_s
+class Before(NamedTuple):
+    """Room of a bin as it was, to give back to it; ``room`` None: it was not there."""
+
+    bin: Bin
+    room: tuple[list[int], dict[str, int], dict[str, int], int, int, int, int, int, bool, tuple[str, ...]] | None
+
+    def restore(self) -> None:
+        """Put it back."""
+        b = self.bin
+        if self.room is None:
+            b.full = True
+        else:
+            b.devices, b.slices, b.other, taken, b.cpu_milli, b.memory, b.ephemeral, b.pods, b.full, b.ports = self.room
+            del b.taken[taken:]
+
+
+Level = tuple[str, int, int, tuple[tuple[str, int], ...]]
+"""Devices that are free: their resource, whole ones, thousandths of the one with most, and other GPU resources."""
+
+
+class OpenBins:
+    """Bins that have device room, in their order, by what is free of them; what a gang put there can be taken back."""
+
+    def __init__(self) -> None:
+        self._bins: dict[int, Bin] = {}
+        self._at: dict[int, tuple[int, Level | None]] = {}
+        self._rows: dict[tuple[str, Level], list[int]] = {}
+        self._fitting: dict[tuple[str, GpuRequest], list[list[int]]] = {}
+        self.log: list[Before] = []
+        self._seen = 0
+
+    def add(self, number: int, bins: Iterable[Bin]) -> None:
+        """Further bins, numbered from there on; full ones are no room for anybody."""
+        for n, bin_ in enumerate(bins, number):
+            if not bin_.full:
+                bin_.watch = self.note
+                self._bins[n], self._at[id(bin_)] = bin_, (n, None)
+                self.log.append(Before(bin_, None))
+
+    def note(self, bin_: Bin) -> None:
+        """Keep the room of a bin that is about to change."""
+        b = bin_
+        held = list(b.devices), dict(b.slices), dict(b.other), len(b.taken), b.cpu_milli, b.memory
+        self.log.append(Before(b, (*held, b.ephemeral, b.pods, b.full, b.ports)))
+
+    def able(self, kind: str, gpu: GpuRequest) -> Iterator[Bin]:
+        """Bins of a kind whose free devices hold a request, in their order."""
+        self._settle(self._seen)
+        rows = self._fitting.get((kind, gpu))
+        if rows is None:
+            rows = [row for (of, level), row in self._rows.items() if of == kind and _holds(level, gpu)]
+            self._fitting[kind, gpu] = rows
+        there = [row for row in rows if row]
+        return map(self._bins.__getitem__, there[0] if len(there) == 1 else merge(*there))
+
+    def number(self, bin_: Bin) -> int:
+        """The number of a bin."""
+        return self._at[id(bin_)][0]
+
+    def undo(self, mark: int) -> None:
+        """Give back all that was put, and take away all that was added, since the log was so long."""
+        self._settle(self._seen)
+        for before in reversed(self.log[mark:]):
+            before.restore()
+        self._settle(mark)
+        for bin_ in [before.bin for before in self.log[mark:] if before.room is None]:
+            del self._bins[self._at.pop(id(bin_))[0]]
+        del self.log[mark:]
+        self._seen = mark
+
+    def _settle(self, since: int) -> None:
+        """Move bins that changed to where they are by now."""
+        for bin_, _ in self.log[since:]:
+            number, was = self._at[id(bin_)]
+            level = None
+            if not bin_.full:
+                devices, slices = bin_.devices, tuple(sorted(bin_.slices.items()))
+                level = bin_.resource, devices.count(MILLI_PER_GPU), max(devices, default=0), slices
+            if level == was:
+                continue
+            if was is not None:
+                row = self._rows[bin_.kind, was]
+                del row[bisect_left(row, number)]
+            if level is not None:
+                if (bin_.kind, level) not in self._rows:
+                    self._rows[bin_.kind, level] = []
+                    self._fitting.clear()
+                insort(self._rows[bin_.kind, level], number)
+            self._at[id(bin_)] = number, level
+        self._seen = len(self.log)
+
+
+def _holds(level: Level, gpu: GpuRequest) -> bool:
+    """True where devices that are free hold a request; one for none is held anywhere."""
+    resource, whole, most, slices = level
+    if not gpu.count:
+        return True
+    if gpu.resource != resource:
+        return dict(slices).get(gpu.resource, 0) >= gpu.count
+    return most >= gpu.milli if gpu.milli < MILLI_PER_GPU else whole >= gpu.count
 
 
 @dataclass(slots=True)
@@ -163,17 +261,30 @@ class Purchase:
     bins: list[Bin] = field(default_factory=list)
     terms: list[Terms] = field(default_factory=list)
     demands: list[str] = field(default_factory=list)
-    shapes: set[str] = field(default_factory=set)
-    gangs: set[str] = field(default_factory=set)
+    shapes: dict[str, None] = field(default_factory=dict)  # Keys alone, in the order that they came.
+    gangs: dict[str, None] = field(default_factory=dict)
     workload_class: str = ""
+    number: int = 0  # Its place among the plan's purchases.
 
     def charge(self, shape: PodShape, pods: Sequence[PodDemand]) -> None:
         """These pods are whom it is for, too."""
         self.demands += [p.uid for p in pods]
-        self.shapes.add(shape.key)
+        self.shapes[shape.key] = None
         self.workload_class = shape.workload_class
         if shape.gang is not None:
-            self.gangs.add(shape.gang.key)
+            self.gangs[shape.gang.key] = None
+
+    @property
+    def parts(self) -> tuple[Sized, ...]:
+        """All that grows with what is bought."""
+        return self.bins, self.terms, self.demands, self.shapes, self.gangs
+
+    def cut(self, lengths: Sequence[int]) -> None:
+        """Take back all that came since its parts were so long."""
+        del self.bins[lengths[0] :], self.terms[lengths[1] :], self.demands[lengths[2] :]
+        for kept, length in ((self.shapes, lengths[3]), (self.gangs, lengths[4])):
+            while len(kept) > length:
+                kept.popitem()
 
     def buy(self, numbers: Mapping[str, int]) -> Buy:
         """The call that makes it. ``numbers`` say by uid on which of its nodes a pod is put."""
@@ -237,46 +348,3 @@ def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, st
     follows = s.near is not None and any(rule.group not in s.near.groups for rule in s.near.rules)
     size = -s.gpu.total_milli, -s.memory, -s.cpu_milli
     return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key, group.stop_s)
-
-
-class AskedFor(NamedTuple):
-    """Waiting pods of one shape that capacity was asked for, and the nodes of that request."""
-
-    entry: InFlight
-    group: Group
-    bins: list[Bin]
-
-
-def asked_for(
-    pending: Sequence[PodDemand], in_flight: Sequence[InFlight], booting: Sequence[Bin]
-) -> tuple[list[AskedFor], list[Bin]]:
-    """The pods that were asked for, in the order of requests and in a plan's; and ``booting``, the newest last.
-
-    So who was told of room on its way finds it in a later look too: what was asked for since is taken last.
-    """
-    entries = sorted(in_flight, key=lambda e: (e.requested_at, e.decision, e.n, e.offering))
-    flight = {uid: index for index, entry in enumerate(entries) for uid in entry.demands}
-    groups: dict[tuple[int, str], Group] = {}
-    for pod in sorted(pending, key=by_age) if flight else ():
-        if (index := flight.get(pod.uid)) is not None:
-            groups.setdefault((index, pod.shape.key), Group(pod.shape, [])).pods.append(pod)
-    own = _by_entry(entries, booting)
-    order = sorted(groups.items(), key=lambda item: (item[0][0], in_order(item[1])))
-    asked = [AskedFor(entries[index], group, own[index]) for (index, _), group in order]
-    newest = [bin_ for bins in own for bin_ in bins]
-    owned = set(map(id, newest))
-    return asked, [*(bin_ for bin_ in booting if id(bin_) not in owned), *newest]
-
-
-def _by_entry(entries: Sequence[InFlight], booting: Sequence[Bin]) -> list[list[Bin]]:
-    """The nodes on their way that each entry asked for: of its pool the newest entry has the last."""
-    left: dict[str, list[Bin]] = {}
-    for bin_ in booting:
-        left.setdefault(bin_.pool, []).append(bin_)
-    own: list[list[Bin]] = []
-    for entry in reversed(entries):
-        there = left.get(entry.pool, [])
-        first = max(0, len(there) - entry.count)
-        own.append(there[first:])
-        left[entry.pool] = there[:first]
-    return own[::-1]

@@ -160,7 +160,7 @@ def _mixed(run: Provisioner, groups: list[Group]) -> bool:
     """Place it on any mix of offerings that are in one zone."""
     for zone in sorted({offering.zone for offering in run.offerings if offering.zone}) or [""]:
         run.zone = zone
-        if _placed(run, groups, None):
+        if _placed(run, groups, None) is not None:
             return True
     run.zone = ""
     return False
@@ -178,23 +178,23 @@ def _cheapest_first(run: Provisioner, groups: list[Group]) -> list[Offering]:
     able, homes = run.able(run.offerings, shape), run.homes_of(shape)
     added: list[tuple[bool, Decimal, str, Offering]] = []
     for candidate in able.candidates:
-        undo, before = Savepoint(run), run.headroom.usd_per_hour
-        if _placed(run, groups, candidate.offering):
-            offering = candidate.offering
+        offering, before = candidate.offering, run.headroom.usd_per_hour
+        undo = _placed(run, groups, offering)
+        if undo is not None:
             away = homes is not None and offering.pool not in homes
             added.append((away, run.headroom.usd_per_hour - before, offering.name, offering))
             undo.restore(run)
     return [offering for *_, offering in sorted(added, key=lambda a: a[:3])]
 
 
-def _placed(run: Provisioner, groups: list[Group], only: Offering | None, *, buy: bool = True) -> bool:
-    """Place the whole gang, or leave the run as it was."""
+def _placed(run: Provisioner, groups: list[Group], only: Offering | None, *, buy: bool = True) -> "Savepoint | None":
+    """Place the whole gang, and tell how to take that back, or leave the run as it was."""
     undo = Savepoint(run)
     run.only = only
     if all(run.place(group, buy=buy) == len(group.pods) for group in groups):
-        return True
+        return undo
     undo.restore(run)
-    return False
+    return None
 
 
 def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None:
@@ -232,26 +232,8 @@ class Savepoint:
         self.findings = len(run.findings)
         self._headroom = run.headroom.copy()
         self._neighbours = run.allowed.neighbours.copy_counts()
-        self._bins = [
-            (
-                b,
-                list(b.devices),
-                dict(b.slices),
-                b.cpu_milli,
-                b.memory,
-                b.ephemeral,
-                b.pods,
-                dict(b.other),
-                len(b.taken),
-                b.full,
-                b.ports,
-            )
-            for b in (*run.ready, *run.booting, *run.bought_bins())
-        ]
-        self._bought = {
-            n: (list(p.bins), list(p.terms), list(p.demands), set(p.shapes), set(p.gangs))
-            for n, p in run.purchases.items()
-        }
+        self._bins = len(run.open.log)
+        self._bought = {n: [len(part) for part in p.parts] for n, p in run.purchases.items()}
 
     def restore(self, run: Provisioner) -> None:
         """Put everything back as it was."""
@@ -261,12 +243,8 @@ class Savepoint:
         del run.findings[self.findings :]
         run.headroom = self._headroom
         run.allowed.neighbours.restore(self._neighbours)
-        for b, devices, slices, cpu, memory, ephemeral, pods, other, taken, full, ports in self._bins:
-            b.devices, b.slices, b.cpu_milli, b.memory = devices, slices, cpu, memory
-            b.ephemeral, b.pods, b.other, b.full, b.ports = ephemeral, pods, other, full, ports
-            del b.taken[taken:]
+        run.open.undo(self._bins)
         for name in [n for n in run.purchases if n not in self._bought]:
             del run.purchases[name]
-        for name, (bins, terms, demands, shapes, gangs) in self._bought.items():
-            p = run.purchases[name]
-            p.bins, p.terms, p.demands, p.shapes, p.gangs = bins, terms, demands, shapes, gangs
+        for name, lengths in self._bought.items():
+            run.purchases[name].cut(lengths)
