@@ -194,6 +194,14 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     claimed: Claimed | None = None  # Devices that it asks for by claim.
     key: str = ""  # Digest of all the rest.
 
+    @property
+    def beside_size(self) -> tuple[object, ...]:
+        """All that decides where it may be bought room, and at what price, but CPU, memory and disk."""
+        asks = self.gpu, self.other, self.terms, self.reach, self.tolerations, self.gpu_models, self.min_gpu_memory_gib
+        size = self.gang.size if self.gang is not None else 0
+        runs = self.workload_class, self.team, self.max_run_s, self.checkpoint_s, self.due
+        return *asks, *runs, self.claimed, self.near, size
+
 
 def clash(taken: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     """True where host ports ("TCP/8080", with an address "TCP/8080/10.0.0.1") are taken: no address is all of them."""

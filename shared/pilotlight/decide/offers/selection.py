@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
 from pilotlight.decide.money.budget_ladder import barring_step
@@ -171,6 +171,25 @@ def eligible(
     chosen = free if falls_back and (shape.due or not preferred) else preferred
     barred = next((why for _, code, why in held if code == "step"), "")
     return Eligible(tuple(map(candidate, chosen)), (*rejected, *unknown), tuple(held), barred=barred)
+
+
+class Choices:
+    """Offerings that shapes may be bought, worked out once for those alike but for a size of which as many fit a node.
+
+    Where memory knows of shapes that do not run on nodes, each is worked out by itself.
+    """
+
+    def __init__(self, *known: Any) -> None:
+        self._known, self._alone = known, bool(known[2].misfits or known[2].quarantines)
+        self._found: Memo[Eligible] = Memo()
+
+    def __call__(self, shape: PodShape, offerings: Sequence[Offering], *more: Any) -> Eligible:
+        """As ``eligible``, of which ``known`` and ``more`` are the further arguments."""
+        if self._alone:
+            return eligible(shape, offerings, *self._known, *more)
+        sizes = tuple([per_node(shape, one) or lack(shape, one) for one in offerings])
+        key = sizes, shape.beside_size, more
+        return self._found(tuple(offerings), key, lambda: eligible(shape, offerings, *self._known, *more))
 
 
 def _fitting(

@@ -4,7 +4,7 @@ A demand already in flight is never bought for again. Pods of one shape are plan
 or not at all. Nothing here takes the plan over a cap.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Allowed, Bin, Neighbours, fill
 from pilotlight.decide.money.budget_limits import longest_run
-from pilotlight.decide.offers.selection import (
-    Candidate,
-    Eligible,
-    Memo,
-    dearer,
-    eligible,
-    lack,
-    per_node,
-    rank_candidates,
-)
+from pilotlight.decide.offers.selection import Candidate, Choices, Eligible, Memo, dearer, rank_candidates
 from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zone
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
@@ -86,7 +77,7 @@ class Provisioner:
         self.zone = ""
         self._told_unbound: set[str] = set()
         self._known: Memo[Eligible] = Memo()
-        self._alike: Memo[Eligible] = Memo()
+        self._choices = Choices(self.policy, self.throughput, self.memory, self.now, self.steps)
         self._ranked: Memo[list[tuple[Decimal, Candidate]]] = Memo()
         self._dearer: Memo[list[Rejected]] = Memo()
         self.steered = work.steered
@@ -116,15 +107,7 @@ class Provisioner:
     def eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
         """Worked out once for a shape, of which it is asked at each step of a plan."""
         about, key = (offerings if shape.key else (shape, *offerings)), (shape.key, self.lit_on_demand)
-        return self._known(tuple(about), key, lambda: self._eligible(shape, offerings))
-
-    def _eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
-        """As it was found for a shape that differs by its size alone, where as many of both fit a node of each."""
-        known = self.policy, self.throughput, self.memory, self.now, self.steps, self.lit_on_demand
-        if self.memory.misfits or self.memory.quarantines:
-            return eligible(shape, offerings, *known)
-        key = tuple([per_node(shape, o) or lack(shape, o) for o in offerings]), _beside_size(shape), self.lit_on_demand
-        return self._alike(tuple(offerings), key, lambda: eligible(shape, offerings, *known))
+        return self._known(tuple(about), key, lambda: self._choices(shape, offerings, self.lit_on_demand))
 
     def ranked(self, able: Eligible, shape: PodShape, count: int) -> list[tuple[Decimal, Candidate]]:
         """Candidates of pods of a shape, the cheapest first, worked out once for shapes that have the same ones."""
@@ -331,14 +314,6 @@ def covers(held: Terms, group: Group, policy: Policy) -> bool:
         return False
     longest_s, _ = longest_run(shape.max_run_s, shape.workload_class, policy)
     return held.run_s >= longest_s and held.stop_s >= group.stop_s
-
-
-def _beside_size(shape: PodShape) -> Hashable:
-    """All of a shape but its size that decides where it may be bought room, and for how much."""
-    s = shape
-    size = s.gang.size if s.gang is not None else 0
-    asks = s.gpu, s.other, s.terms, s.reach, s.tolerations, s.gpu_models, s.min_gpu_memory_gib, s.claimed, s.near
-    return *asks, s.workload_class, s.team, s.max_run_s, s.checkpoint_s, s.due, size
 
 
 def _in_pool(offering: Offering, bin_: Bin) -> bool:

@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.offers.selection import eligible
+from pilotlight.decide.offers.selection import Choices
 from pilotlight.decide.place.belonging import Homes, acting_pools
 from pilotlight.facts.capacity import ClusterView, Offering
 from pilotlight.facts.limits.brakes import ALL, Brakes
@@ -78,15 +78,18 @@ def homed_pools(
     """The pools whose nodes are to be born closed, each with the reason: one of these shapes may run there and costs
     less elsewhere, alone or where many fill a node. A pool where every shape is at home either way needs no taint.
     """
-    ask = partial(eligible, offerings=offerings, policy=policy, throughput=throughput, memory=Memory(), now=now)
+    ask = partial(Choices(policy, throughput, Memory(), now), offerings=offerings)
     homes = Homes(policy, ask, (), ())
     found: dict[str, str] = {}
+    alike: dict[int, PodShape] = {}
     for one in shapes:
+        alike.setdefault(id(homes.able(one)), one)
+    for one in alike.values():
         gpus = f"{one.gpu.count} GPU{'s' * (one.gpu.count != 1)}"
         for pool in sorted(_stray_pools(homes, one)):
             best = ", ".join(sorted(homes.pools_for(one) or ()))
             found.setdefault(pool, f"a pod of {gpus} costs less on {best}")
-        candidates = ask(one).candidates
+        candidates = homes.able(one).candidates
         least = min((c.rate for c in candidates), default=None)
         cheap = ", ".join(sorted({c.offering.pool for c in candidates if c.rate == least}))
         for pool in (c.offering.pool for c in candidates if c.rate != least):

@@ -39,9 +39,12 @@ class FileCluster:
         self._nodes: Sequence[KubeNode] = read_nodes(nodes.text, nodes.where)
         self._objects: Objects = read_objects(objects)
         self._policy = policy
+        self._view: ClusterView | None = None
 
     def observe(self) -> ClusterView:
-        return view_of(self._pods, self._nodes, self._objects, policy=self._policy, classify=classify)
+        if self._view is None:
+            self._view = view_of(self._pods, self._nodes, self._objects, policy=self._policy, classify=classify)
+        return self._view
 
     def taken_at(self) -> datetime | None:
         """The newest moment the files speak of: they were written then or later."""
