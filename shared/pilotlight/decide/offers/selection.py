@@ -20,7 +20,7 @@ from pilotlight.facts.money.budgets import StepInForce
 from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import ClassPolicy, Policy
 from pilotlight.facts.workload import PodShape, clash, unlisted_amount
-from pilotlight.units import MILLI_PER_GPU, cents, count_of, human
+from pilotlight.units import MILLI_PER_GPU, count_of, human
 
 T = TypeVar("T")
 
@@ -119,10 +119,8 @@ def _offers(offering: Offering, resource: str) -> bool:
 def lack(shape: PodShape, offering: Offering) -> str:
     """What a pod of a shape needs that an empty node does not hold."""
     have = offering.resources
-    whole = shape.gpu.resource == offering.resource
-    gpus = len(offering.devices) if whole else offering.slices.get(shape.gpu.resource, 0)
-    if gpus < shape.gpu.count:
-        return f"needs {shape.gpu}, a node {'has' if whole else 'offers'} {gpus}"
+    if (gpus := _devices(offering, shape.gpu.resource)) < shape.gpu.count:
+        return f"needs {shape.gpu}, a node {'has' if shape.gpu.resource == offering.resource else 'offers'} {gpus}"
     for name, amount in shape.other:
         if (room := {**offering.slices, **dict(have.other)}.get(name, unlisted_amount(name))) < amount:
             return f"needs {amount} {name}, {room} allocatable"
@@ -131,6 +129,10 @@ def lack(shape: PodShape, offering: Offering) -> str:
     if shape.memory > have.memory:
         return f"needs {shape.memory / 2**30:.1f} GiB of memory, {have.memory / 2**30:.1f} allocatable"
     return "too little ephemeral storage or pod slots"
+
+
+def _devices(offering: Offering, resource: str) -> int:
+    return len(offering.devices) if resource == offering.resource else offering.slices.get(resource, 0)
 
 
 def eligible(
@@ -182,14 +184,17 @@ class Choices:
     def __init__(self, *known: Any) -> None:
         self._known, self._alone = known, bool(known[2].misfits or known[2].quarantines)
         self._found: Memo[Eligible] = Memo()
+        self._sized: Memo[list[Offering]] = Memo()  # Offerings whose nodes have the devices of a request.
 
     def __call__(self, shape: PodShape, offerings: Sequence[Offering], *more: Any) -> Eligible:
         """As ``eligible``, of which ``known`` and ``more`` are the further arguments."""
         if self._alone:
             return eligible(shape, offerings, *self._known, *more)
-        sizes = tuple([per_node(shape, one) or lack(shape, one) for one in offerings])
+        about, gpu = tuple(offerings), shape.gpu
+        sized = self._sized(about, gpu, lambda: [one for one in offerings if _devices(one, gpu.resource) >= gpu.count])
+        sizes = tuple([per_node(shape, one) or lack(shape, one) for one in sized])
         key = sizes, shape.beside_size, more
-        return self._found(tuple(offerings), key, lambda: eligible(shape, offerings, *self._known, *more))
+        return self._found(about, key, lambda: eligible(shape, offerings, *self._known, *more))
 
 
 def _fitting(
@@ -334,17 +339,3 @@ def stranded_gpus(candidate: Candidate, shape: PodShape, count: int) -> int:
     """Whole GPUs of a new node that ``count`` pods of a shape would leave unused."""
     used = -(-min(count, candidate.per_node) * shape.gpu.total_milli // MILLI_PER_GPU)
     return max(0, candidate.offering.gpus - used)
-
-
-def dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
-    """Why each but the first of a ranking was not taken."""
-    best = cents(pairs[0][0])
-    return [
-        Rejected(
-            offering=c.offering.name,
-            code="dearer",
-            why=f"{cents(usd)} per useful hour and pod, the choice {best}",
-            usd_per_useful_hour=usd,
-        )
-        for usd, c in pairs[1:]
-    ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Allowed, Bin, Neighbours, fill
 from pilotlight.decide.money.budget_limits import longest_run
-from pilotlight.decide.offers.selection import Candidate, Choices, Eligible, Memo, dearer, rank_candidates
+from pilotlight.decide.offers.selection import Candidate, Choices, Eligible, Memo, rank_candidates
 from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zone
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
@@ -25,6 +25,7 @@ from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected, Verdict
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding, PodDemand, PodShape
+from pilotlight.units import cents
 
 if TYPE_CHECKING:
     from pilotlight.decide.place.requested_nodes import AskedFor
@@ -115,7 +116,7 @@ class Provisioner:
 
     def passed_over(self, order: list[tuple[Decimal, Candidate]], index: int) -> list[Rejected]:
         """Why those after one of a ranking were not taken."""
-        return self._dearer((order,), index, lambda: dearer(order[index:]))
+        return self._dearer((order,), index, lambda: _dearer(order[index:]))
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
@@ -314,6 +315,20 @@ def covers(held: Terms, group: Group, policy: Policy) -> bool:
         return False
     longest_s, _ = longest_run(shape.max_run_s, shape.workload_class, policy)
     return held.run_s >= longest_s and held.stop_s >= group.stop_s
+
+
+def _dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
+    """Why each but the first of a ranking was not taken."""
+    best = cents(pairs[0][0])
+    return [
+        Rejected(
+            offering=c.offering.name,
+            code="dearer",
+            why=f"{cents(usd)} per useful hour and pod, the choice {best}",
+            usd_per_useful_hour=usd,
+        )
+        for usd, c in pairs[1:]
+    ]
 
 
 def _in_pool(offering: Offering, bin_: Bin) -> bool:

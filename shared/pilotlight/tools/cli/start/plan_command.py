@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 EXIT_WOULD_CHANGE = 3
+PRINTED = 100
+"""So many lines are printed at once: a plan has one or more for each pod."""
 
 
 def register(app: typer.Typer) -> None:
@@ -227,8 +230,9 @@ def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: 
     from pilotlight.tools.report.texts.plan_text import lines
 
     console = Console(highlight=False, soft_wrap=True)
-    for line in lines(decided, now, source, options):
-        console.print(line)
+    said = lines(decided, now, source, options)
+    while some := list(islice(said, PRINTED)):
+        console.print(*some, sep="\n")
     if ways:
         from pilotlight.tools.report.texts.give_way_text import section
 
