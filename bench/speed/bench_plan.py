@@ -77,10 +77,11 @@ def fleet() -> list[Offering]:
 
 def lit(offered: Sequence[Offering]) -> list[Node]:
     """Nodes of all types, three of four full, the rest with one GPU in use or none."""
-    return [_node(n, offered[n % len(offered)]) for n in range(NODES)]
+    return [node_of(n, offered[n % len(offered)]) for n in range(NODES)]
 
 
-def _node(n: int, of: Offering) -> Node:
+def node_of(n: int, of: Offering) -> Node:
+    """One of them, by its number."""
     used = of.gpus if n % 4 else min(n % 3, of.gpus)
     pod = BoundPod(uid=f"r{n}", namespace="ml", name=f"r{n}", gpu=GpuRequest(count=used))
     return Node(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from heapq import merge
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
@@ -150,7 +151,7 @@ class Before(NamedTuple):
 
 
 Level = tuple[str, int, int, tuple[tuple[str, int], ...]]
-"""Devices that are free: their resource, whole ones, thousandths of the one with most, and other GPU resources."""
+"""Free devices: their resource, whole ones, thousandths of the one with most, and other GPU resources."""
 
 
 class OpenBins:
@@ -185,8 +186,8 @@ class OpenBins:
         if rows is None:
             rows = [row for (of, level), row in self._rows.items() if of == kind and _holds(level, gpu)]
             self._fitting[kind, gpu] = rows
-        there = [row for row in rows if row]
-        return map(self._bins.__getitem__, there[0] if len(there) == 1 else merge(*there))
+        few = sum(map(len, rows)) <= 500  # Of more the first ones are as a rule all that is asked for.
+        return map(self._bins.__getitem__, sorted(chain.from_iterable(rows)) if few else merge(*rows))
 
     def number(self, bin_: Bin) -> int:
         """The number of a bin."""
