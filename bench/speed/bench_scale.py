@@ -83,7 +83,7 @@ class Row(NamedTuple):
     """One measurement: its pods and nodes at full size; the most that it may grow by, and cost of the peer's."""
 
     pods: Callable[[int], list[PodDemand]]
-    count: int
+    size: int
     nodes: int
     exponent: float = 1.1
     share: float = 0.06
@@ -114,8 +114,8 @@ def main() -> int:
 
 def _row(name: str, row: Row) -> bool:
     offered = fleet()
-    tenth, whole = (_ms(*(row.pods(row.count // by), row.nodes // by)) for by in (10, 1))
-    pods, nodes = row.pods(row.count // 10), [node_of(n, offered[n % len(offered)]) for n in range(row.nodes // 10)]
+    tenth, whole = (_ms(*(row.pods(row.size // by), row.nodes // by)) for by in (10, 1))
+    pods, nodes = row.pods(row.size // 10), [node_of(n, offered[n % len(offered)]) for n in range(row.nodes // 10)]
     began = time.process_time()
     first_fit_decreasing(pods, nodes, offered)
     peer = (time.process_time() - began) * 1000

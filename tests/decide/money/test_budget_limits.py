@@ -23,7 +23,8 @@ from pilotlight.decide.money.budget_limits import (
     window,
 )
 from pilotlight.decide.money.holds import lit_instances, match
-from pilotlight.decide.place.purchase import Group, covers
+from pilotlight.decide.place.provision import covers
+from pilotlight.decide.place.purchase import Group
 from pilotlight.facts.money.budgets import Meter, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import Booting, PoolState

@@ -43,9 +43,9 @@ def test_a_trial_that_is_taken_back_leaves_no_trace(
 ) -> None:
     """Whatever pods were put, and nodes added, the nodes with room for a request are those of a walk, in its order;
     taken back, they are as they were."""
-    bins, rooms = [make(of) for make, of in made], OpenBins()
+    bins = [make(of) for make, of in made]
     here, coming = bins[: len(bins) - later], bins[len(bins) - later :] if later else []
-    rooms.add(0, here)
+    rooms = OpenBins(here)
     _put(rooms, kept)
     before = [(list(b.devices), b.cpu_milli, b.pods, list(b.taken), b.full) for b in here]
     _agree(rooms, here)

@@ -183,11 +183,16 @@ class Choices:
 
     def __init__(self, *known: Any) -> None:
         self._known, self._alone = known, bool(known[2].misfits or known[2].quarantines)
+        self._own: Memo[Eligible] = Memo()  # By shape, for one is asked about again and again.
         self._found: Memo[Eligible] = Memo()
         self._sized: Memo[list[Offering]] = Memo()  # Offerings whose nodes have the devices of a request.
 
     def __call__(self, shape: PodShape, offerings: Sequence[Offering], *more: Any) -> Eligible:
         """As ``eligible``, of which ``known`` and ``more`` are the further arguments."""
+        about = tuple(offerings) if shape.key else (shape, *offerings)
+        return self._own(about, (shape.key, more), lambda: self._as_alike(shape, offerings, more))
+
+    def _as_alike(self, shape: PodShape, offerings: Sequence[Offering], more: tuple[Any, ...]) -> Eligible:
         if self._alone:
             return eligible(shape, offerings, *self._known, *more)
         about, gpu = tuple(offerings), shape.gpu

@@ -55,7 +55,7 @@ def _able_now(run: "Provisioner", group: Group) -> Eligible:
 
 def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames | None) -> int:
     """Buy nodes of the cheapest candidate the caps leave room for. Returns pods placed; none: they are refused."""
-    order = run.ranked(able, group.shape, len(group.pods))
+    order = run.ranking(able, group.shape, len(group.pods))
     blocked: list[Rejected] = []
     for index, (usd, candidate) in enumerate(order):
         # The last pods of many may cost less on a smaller type than on a node of theirs that they do not fill.
@@ -80,7 +80,12 @@ def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames
         if better:
             if homes is None:
                 passed = Rejected(offering=candidate.offering.name, code="dearer", why=better, usd_per_useful_hour=usd)
-                rejected = (*blocked, passed, *run.passed_over(order, index), *_not_bought(run, group, able))
+                rejected = (
+                    *blocked,
+                    passed,
+                    *run.passed_over(able, len(group.pods), index),
+                    *_not_bought(run, group, able),
+                )
                 run.tell("waiting", group, "", better, rejected, code="backoff")
             return 0
         nodes = min(max(1, min(most, len(group.pods)) // candidate.per_node), room)
@@ -93,7 +98,7 @@ def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames
         if candidate.offering.capacity_type == "spot":
             rules = run.policy.of_class(group.shape.workload_class)
             why = f"{why}; on spot {spot_verdict(group.shape, candidate.offering, rules).why}"
-        rejected = (*blocked, *run.passed_over(order, index), *_not_bought(run, group, able))
+        rejected = (*blocked, *run.passed_over(able, len(group.pods), index), *_not_bought(run, group, able))
         run.tell("bought", Group(group.shape, pods), candidate.offering.name, why, rejected, usd)
         return len(pods)
     if homes is None:
@@ -207,7 +212,8 @@ def _open(run: "Provisioner", candidate: Candidate, nodes: int, group: Group, te
     run.headroom.add(offering, nodes, terms)
     purchase.terms += [terms] * nodes if terms is not None else []
     fresh = _filled(run, offering, nodes, group)
-    run.open.add(purchase.number * A_PURCHASE + len(purchase.bins), fresh)
+    if not all(bin_.full for bin_ in fresh):
+        run.open.add(purchase.number * A_PURCHASE + len(purchase.bins), fresh)
     purchase.bins += fresh
     purchase.charge(group.shape, group.pods)
     run.note_demand(offering.pool, nodes, group)

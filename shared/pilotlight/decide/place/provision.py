@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Allowed, Bin, Neighbours, fill
 from pilotlight.decide.money.budget_limits import longest_run
-from pilotlight.decide.offers.selection import Candidate, Choices, Eligible, Memo, rank_candidates
+from pilotlight.decide.offers.selection import Candidate, Choices, Eligible, rank_candidates
 from pilotlight.decide.place.belonging import Homes, PoolNames, wait_for_own_zone
 from pilotlight.decide.place.homes import Housed, keep_homes
 from pilotlight.decide.place.new_nodes import buy_nodes
@@ -29,6 +30,8 @@ from pilotlight.units import cents
 
 if TYPE_CHECKING:
     from pilotlight.decide.place.requested_nodes import AskedFor
+
+Ranking = list[tuple[Decimal, Candidate]]
 
 PLACED = ("fits", "booting", "bought")
 """What is told of pods that have a place."""
@@ -51,7 +54,7 @@ class Provisioner:
         self.headroom = headroom
         self.ready = ready
         self.booting = booting
-        self.open = OpenBins()
+        self.open: OpenBins  # Nodes with device room, once it is known which are on their way for whom.
         self.opened = 0
         """Offerings that purchases were begun of: their nodes stand in that order."""
         self.now, self.untaken = look.now, look.untaken
@@ -77,10 +80,8 @@ class Provisioner:
         self.only: Offering | None = None
         self.zone = ""
         self._told_unbound: set[str] = set()
-        self._known: Memo[Eligible] = Memo()
         self._choices = Choices(self.policy, self.throughput, self.memory, self.now, self.steps)
-        self._ranked: Memo[list[tuple[Decimal, Candidate]]] = Memo()
-        self._dearer: Memo[list[Rejected]] = Memo()
+        self._rankings: dict[tuple[int, int], tuple[Eligible, Ranking, dict[int, list[Rejected]]]] = {}
         self.steered = work.steered
         able, closed = partial(self.able, self.offerings), {node.name for node in work.standing if node.home}
         self.homes = Homes(self.policy, able, work.steered, closed, view.pending) if work.steered else None
@@ -107,16 +108,22 @@ class Provisioner:
 
     def eligible(self, shape: PodShape, offerings: Sequence[Offering]) -> Eligible:
         """Worked out once for a shape, of which it is asked at each step of a plan."""
-        about, key = (offerings if shape.key else (shape, *offerings)), (shape.key, self.lit_on_demand)
-        return self._known(tuple(about), key, lambda: self._choices(shape, offerings, self.lit_on_demand))
+        return self._choices(shape, offerings, self.lit_on_demand)
 
-    def ranked(self, able: Eligible, shape: PodShape, count: int) -> list[tuple[Decimal, Candidate]]:
+    def ranking(self, able: Eligible, shape: PodShape, count: int) -> Ranking:
         """Candidates of pods of a shape, the cheapest first, worked out once for shapes that have the same ones."""
-        return self._ranked((able,), count, lambda: rank_candidates(able, shape, count, self.policy))
+        known = self._rankings.get((id(able), count))
+        if known is None:
+            order = rank_candidates(able, shape, count, self.policy)
+            known = self._rankings[id(able), count] = able, order, {}
+        return known[1]
 
-    def passed_over(self, order: list[tuple[Decimal, Candidate]], index: int) -> list[Rejected]:
+    def passed_over(self, able: Eligible, count: int, index: int) -> list[Rejected]:
         """Why those after one of a ranking were not taken."""
-        return self._dearer((order,), index, lambda: _dearer(order[index:]))
+        _, order, told = self._rankings[id(able), count]
+        if index not in told:
+            told[index] = _dearer(order[index:])
+        return told[index]
 
     def in_flight(self, pending: Sequence[PodDemand]) -> Mapping[str, str]:
         """Pods whose capacity is on its way take their room in it; the offering that was asked for each, by uid."""
@@ -131,8 +138,7 @@ class Provisioner:
             from pilotlight.decide.place.requested_nodes import asked_for
 
             asked, self.booting = asked_for(pending, self.memory.in_flight, self.booting)
-        self.open.add(0, self.ready)
-        self.open.add(len(self.ready), self.booting)
+        self.open = OpenBins((*self.ready, *self.booting))
         for entry, group, bins in asked:
             why = f"asked for by decision {entry.decision}; expected by {entry.ready_by:%H:%M:%S}"
             self.tell("booting", group, entry.offering, why)
@@ -203,13 +209,16 @@ class Provisioner:
     def _put(self, group: Group, homes: PoolNames | None) -> int:
         """Into room that there is, or will be; of ``homes``, where they are given."""
         shape, placed = group.shape, 0
-        for bins, verdict, why in (
-            (self._usable(shape, "ready"), "fits", "a ready node has room; the scheduler will bind it"),
-            (self._usable(shape, "booting"), "booting", "a node on its way has room for it"),
-            (self._shared_bins(group), "bought", "shares a node that this plan buys"),
+        for there, kind, verdict, why in (
+            (self.ready, "ready", "fits", "a ready node has room; the scheduler will bind it"),
+            (self.booting, "booting", "booting", "a node on its way has room for it"),
+            (self.purchases, "new", "bought", "shares a node that this plan buys"),
         ):
+            if not there or placed == len(group.pods):
+                continue
+            bins = self._shared_bins(group) if kind == "new" else self._usable(shape, kind)
             if shape.due is not None and self.able(self.offerings, shape).sure:
-                bins = (b for b in bins if not self._is_spot(b.pool))
+                bins = filterfalse(lambda b: self._is_spot(b.pool), bins)
             if self.homes is not None and homes is not None:
                 bins = filter(partial(self.homes.welcome, homes=homes), bins)
             for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
@@ -239,12 +248,12 @@ class Provisioner:
         bins = self._in_place(self.open.able(kind, shape.gpu))
         if not self.memory.misfits:
             return bins
-        return (b for b in bins if not self.memory.has_mismatch(shape.key, b.where, self.now))
+        return filterfalse(lambda b: self.memory.has_mismatch(shape.key, b.where, self.now), bins)
 
     def _in_place(self, bins: Iterator[Bin]) -> Iterator[Bin]:
         if self.only is not None:
-            bins = filter(partial(_in_pool, self.only), bins)
-        return (b for b in bins if b.labels.get(ZONE, self.zone) == self.zone) if self.zone else bins
+            bins = filter(partial(Bin.in_pool_of, offering=self.only), bins)
+        return filter(lambda b: b.labels.get(ZONE, self.zone) == self.zone, bins) if self.zone else bins
 
     def nodes_bought(self) -> int:
         """Count of nodes that this plan buys so far."""
@@ -256,10 +265,10 @@ class Provisioner:
         if self.headroom.purse is None:
             return bins
         known: dict[int, bool] = {}
-        return (b for b in bins if self._covered(b, group, known))
+        return filter(partial(self._covered, group, known), bins)
 
-    def _covered(self, bin_: Bin, group: Group, known: dict[int, bool]) -> bool:
-        held = self.purchases[bin_.where].terms[self.open.number(bin_) % A_PURCHASE]
+    def _covered(self, group: Group, known: dict[int, bool], bin_: Bin) -> bool:
+        held = self.purchases[bin_.where].terms[self.open.at[id(bin_)][0] % A_PURCHASE]
         if id(held) not in known:
             known[id(held)] = covers(held, group, self.policy)
         return known[id(held)]
@@ -329,7 +338,3 @@ def _dearer(pairs: Sequence[tuple[Decimal, Candidate]]) -> list[Rejected]:
         )
         for usd, c in pairs[1:]
     ]
-
-
-def _in_pool(offering: Offering, bin_: Bin) -> bool:
-    return bin_.in_pool_of(offering)

@@ -150,27 +150,29 @@ class Before(NamedTuple):
             del b.taken[taken:]
 
 
-Level = tuple[str, int, int, tuple[tuple[str, int], ...]]
-"""Free devices: their resource, whole ones, thousandths of the one with most, and other GPU resources."""
+# Resource of a node's devices, whole ones that are free, thousandths of the one with most, other GPU resources.
+FreeDevices = tuple[str, int, int, tuple[tuple[str, int], ...]]
 
 
 class OpenBins:
     """Bins that have device room, in their order, by what is free of them; what a gang put there can be taken back."""
 
-    def __init__(self) -> None:
+    def __init__(self, bins: Iterable[Bin]) -> None:
         self._bins: dict[int, Bin] = {}
-        self._at: dict[int, tuple[int, Level | None]] = {}
-        self._rows: dict[tuple[str, Level], list[int]] = {}
+        # Number by a bin's id, and where it stands.
+        self.at: dict[int, tuple[int, FreeDevices | None]] = {}
+        self._rows: dict[tuple[str, FreeDevices], list[int]] = {}
         self._fitting: dict[tuple[str, GpuRequest], list[list[int]]] = {}
         self.log: list[Before] = []
         self._seen = 0
+        self.add(0, bins)
 
     def add(self, number: int, bins: Iterable[Bin]) -> None:
         """Further bins, numbered from there on; full ones are no room for anybody."""
         for n, bin_ in enumerate(bins, number):
             if not bin_.full:
                 bin_.watch = self.note
-                self._bins[n], self._at[id(bin_)] = bin_, (n, None)
+                self._bins[n], self.at[id(bin_)] = bin_, (n, None)
                 self.log.append(Before(bin_, None))
 
     def note(self, bin_: Bin) -> None:
@@ -189,10 +191,6 @@ class OpenBins:
         few = sum(map(len, rows)) <= 500  # Of more the first ones are as a rule all that is asked for.
         return map(self._bins.__getitem__, sorted(chain.from_iterable(rows)) if few else merge(*rows))
 
-    def number(self, bin_: Bin) -> int:
-        """The number of a bin."""
-        return self._at[id(bin_)][0]
-
     def undo(self, mark: int) -> None:
         """Give back all that was put, and take away all that was added, since the log was so long."""
         self._settle(self._seen)
@@ -200,18 +198,18 @@ class OpenBins:
             before.restore()
         self._settle(mark)
         for bin_ in [before.bin for before in self.log[mark:] if before.room is None]:
-            del self._bins[self._at.pop(id(bin_))[0]]
+            del self._bins[self.at.pop(id(bin_))[0]]
         del self.log[mark:]
         self._seen = mark
 
     def _settle(self, since: int) -> None:
         """Move bins that changed to where they are by now."""
         for bin_, _ in self.log[since:]:
-            number, was = self._at[id(bin_)]
-            level = None
+            number, was = self.at[id(bin_)]
+            level, devices = None, bin_.devices
             if not bin_.full:
-                devices, slices = bin_.devices, tuple(sorted(bin_.slices.items()))
-                level = bin_.resource, devices.count(MILLI_PER_GPU), max(devices, default=0), slices
+                others = tuple(sorted(bin_.slices.items()))
+                level = bin_.resource, devices.count(MILLI_PER_GPU), max(devices, default=0), others
             if level == was:
                 continue
             if was is not None:
@@ -222,11 +220,11 @@ class OpenBins:
                     self._rows[bin_.kind, level] = []
                     self._fitting.clear()
                 insort(self._rows[bin_.kind, level], number)
-            self._at[id(bin_)] = number, level
+            self.at[id(bin_)] = number, level
         self._seen = len(self.log)
 
 
-def _holds(level: Level, gpu: GpuRequest) -> bool:
+def _holds(level: FreeDevices, gpu: GpuRequest) -> bool:
     """True where devices that are free hold a request; one for none is held anywhere."""
     resource, whole, most, slices = level
     if not gpu.count:
