@@ -183,6 +183,7 @@ class Choices:
 
     def __init__(self, *known: Any) -> None:
         self._known, self._alone = known, bool(known[2].misfits or known[2].quarantines)
+        self._asked = 0
         self._own: Memo[Eligible] = Memo()  # By shape, for one is asked about again and again.
         self._found: Memo[Eligible] = Memo()
         self._sized: Memo[list[Offering]] = Memo()  # Offerings whose nodes have the devices of a request.
@@ -193,7 +194,8 @@ class Choices:
         return self._own(about, (shape.key, more), lambda: self._as_alike(shape, offerings, more))
 
     def _as_alike(self, shape: PodShape, offerings: Sequence[Offering], more: tuple[Any, ...]) -> Eligible:
-        if self._alone:
+        self._asked += 1
+        if self._alone or self._asked <= 8:  # Of few shapes, none is like another as a rule.
             return eligible(shape, offerings, *self._known, *more)
         about, gpu = tuple(offerings), shape.gpu
         sized = self._sized(about, gpu, lambda: [one for one in offerings if _devices(one, gpu.resource) >= gpu.count])
