@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_fleet import NOW
 
-from pilotlight.decide.fit.fit import Allowed, of_node, pods_that_fit
+from pilotlight.decide.fit.fit import Allowed, fill, of_node, pods_that_fit
 from pilotlight.facts.capacity import Node, Resources, Taint
 from pilotlight.facts.fit.matching import holds, selects, untolerated_taint
 from pilotlight.facts.workload import NVIDIA, GpuRequest, Near, PodShape, Requirement, Toleration, clash, shape
@@ -192,3 +192,11 @@ def test_an_answer_about_labels_that_are_gone_is_no_answer_about_others() -> Non
     zones = ["a", "b"] * 20
     said = [allowed(wants, of_node(msgspec.structs.replace(node, labels={"zone": zone}))) for zone in zones]
     assert said == [zone == "a" for zone in zones]
+
+
+def test_a_pod_that_asks_for_no_cpu_fits_where_too_much_of_it_is_promised() -> None:
+    """Pods of a node may ask for more than it has by now: who asks for none of that is not kept off."""
+    node = Node(name="n", pool="p", instance_type="t", capacity_type="spot", created_at=NOW, ready=True)
+    node = msgspec.structs.replace(node, devices=(1000,), free=Resources(cpu_milli=-500, memory=-1))
+    found = [fill(shape(gpu=GpuRequest(count=1), cpu_milli=cpu), 1, [of_node(node)], Allowed()) for cpu in (0, 1)]
+    assert [bool(each) for each in found] == [True, False]

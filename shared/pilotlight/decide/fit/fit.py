@@ -321,7 +321,7 @@ def fill(shape: PodShape, count: int, bins: Iterable[Bin], allowed: Allowed) -> 
     for bin_ in bins:
         if count == 0:
             break
-        if bin_.full or shape.cpu_milli > bin_.cpu_milli or shape.memory > bin_.memory:
+        if bin_.full or bin_.cpu_milli < shape.cpu_milli > 0 or bin_.memory < shape.memory > 0:
             continue  # Most are, in a large plan: cheaper to know than to work out.
         here = min(count, bin_.room_for(shape))
         if here and allowed(shape, bin_):
