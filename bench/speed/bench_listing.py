@@ -1,8 +1,8 @@
 """Cost of listing a cluster's pods: ours against the official client, in processes of their own, in one run.
 
 ``bench_listing.py [--pods 10000] [--runs 3]``. CPU is that of the listing alone, imports left out; memory is the whole
-process's peak. Exits 1 when a bound is passed: 4 % of the official client's CPU and 10 % of its memory for every pod,
-1 % of its CPU for those that wait.
+process's peak. Exits 1 when a bound is passed: 4 % of the official client's CPU and 13 % of its memory for every pod
+(a page of 24 MB is in it, so that a look takes 12 calls), 1 % of its CPU for those that wait.
 """
 
 import argparse
@@ -22,7 +22,7 @@ WAYS = {
     "look": "ours, a whole look (every pod, nodes, what is free)",
     "waiting": "ours, only those that wait",
 }
-BOUNDS = (("ours", "cpu_s", 0.04), ("ours", "peak_mb", 0.10), ("look", "peak_mb", 0.10), ("waiting", "cpu_s", 0.01))
+BOUNDS = (("ours", "cpu_s", 0.04), ("ours", "peak_mb", 0.13), ("look", "peak_mb", 0.13), ("waiting", "cpu_s", 0.01))
 
 
 def main() -> int:

@@ -83,17 +83,22 @@ class Lists:
                     raise
                 size = max(1, size // SMALLER)
                 continue
-            items = page.items or ()
-            if items:
-                self._largest[path] = max(self._largest.get(path, 1), body.size / len(items))
+            if page.items:
+                self._largest[path] = max(self._largest.get(path, 1), body.size / len(page.items))
                 size = self._fitting(path)
-            if self._bare is not None:
-                items = [left for item in items if (left := self._bare(item)) is not None]
-            found += (kept for item in items if (kept := keep(item)) is not None)
-            self.unread += page.unread
+            self._keep(page, keep, found)
             after = page.metadata.next
+            del page  # Before another is read: each is as large as answers may be.
             if not after:
                 return found
+
+    def _keep(self, page: ListOf[T], keep: Callable[[T], T | None], found: list[T]) -> None:
+        """Add what is wanted of a page."""
+        items = page.items or ()
+        if self._bare is not None:
+            items = [left for item in items if (left := self._bare(item)) is not None]
+        found += (kept for item in items if (kept := keep(item)) is not None)
+        self.unread += page.unread
 
     def _fitting(self, path: str) -> int:
         """Objects of a path that fill a page."""
