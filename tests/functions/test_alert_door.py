@@ -11,7 +11,8 @@ import msgspec
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel
+from pilotlight.facts.limits.rule_policy import RuleTime
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.delivery.flush import wake
@@ -24,7 +25,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples" / "pilotlig
 
 def test_a_tick_for_alerts_tells_what_waited(clock: VirtualClock) -> None:
     """What quiet hours hold back goes out with the first tick after them; a dry run counts it."""
-    quiet = QuietHours(start="11:00", end="13:00")
+    quiet = RuleTime(start="11:00", end="13:00")
     policy = Policy(version=1, alerts=Alerts(channels={"console": Channel(kind="console", quiet_hours=quiet)}))
     house = app(Settings(), policy=policy, state=MemoryState(clock), outbox=MemoryOutbox(), clock=clock)
     alert = Alert(cluster="local", kind="k", severity="warning", fingerprint="f", what="w", why="y")
@@ -40,7 +41,7 @@ def test_a_tick_for_alerts_tells_what_waited(clock: VirtualClock) -> None:
 
 def test_alerts_on_their_way_may_have_a_state_of_their_own(clock: VirtualClock) -> None:
     """Whoever tells alerts writes there and nowhere else, and a look wakes it by what waits there."""
-    quiet = QuietHours(start="11:00", end="13:00")
+    quiet = RuleTime(start="11:00", end="13:00")
     policy = Policy(version=1, alerts=Alerts(channels={"console": Channel(kind="console", quiet_hours=quiet)}))
     state, alerts, outbox = MemoryState(clock), MemoryState(clock), MemoryOutbox()
     fanout = app(Settings(), policy=policy, state=alerts, alerts=alerts, outbox=outbox, clock=clock)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel
 from pilotlight.facts.limits.rule_policy import RuleTime
 
 Problem = tuple[str, str]
@@ -63,7 +63,7 @@ def _others(path: str, name: str, channel: Channel, alerts: Alerts) -> Iterator[
         yield f"{path}.escalate_after", "must be more than 0"
 
 
-def _quiet(path: str, quiet: QuietHours) -> Iterator[Problem]:
+def _quiet(path: str, quiet: RuleTime) -> Iterator[Problem]:
     yield from window_problems(path, quiet)
     if quiet.start == quiet.end:
         yield f"{path}.end", "equals start: the window would be empty"

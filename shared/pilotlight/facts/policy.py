@@ -79,13 +79,12 @@ class RenewPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class CanaryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A pool that is acted on beside ``control``, for as long as it keeps within bounds; beyond one it is paused.
 
-    ``max_wait``: how long a purchase may be on its way. ``max_refusals``: how often in a row its cloud may refuse one.
-    ``max_usd_ratio``: what a GPU-hour that was used may cost, as a multiple of the control's.
+    ``max_wait``: how long a purchase may be on its way. ``max_usd_ratio``: what a GPU-hour that was used may cost, as a
+    multiple of the control's.
     """
 
     control: str  # Pool that it is compared with.
     max_wait: Duration = 900  # Seconds that a purchase may be on its way.
-    max_refusals: Annotated[int, msgspec.Meta(ge=1)] = 3  # Refusals in a row.
     # Dollars of a used GPU-hour, as a multiple of the control's.
     max_usd_ratio: Annotated[float, msgspec.Meta(gt=0)] = 1.2
 

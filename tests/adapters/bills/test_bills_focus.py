@@ -329,6 +329,9 @@ def test_dollars_that_commitments_pay_are_told_beside_those_billed(tmp_path: Pat
     assert sum(row.usd for row in bill.days) == Decimal("1.5")
     assert bill.notes == (
         "$37.00 by EffectiveCost where $1.50 are billed: commitments are paid apart; "
-        "$3.50 of it are unused commitment; budgets count what is billed",
+        "$3.50 of it are unused commitment; reports go by effective, a budget by the basis that it names",
     )
+    assert {row.commitment: (row.usd, row.effective_usd, row.list_usd) for row in bill.days} == {
+        "": (Decimal("1.5"), Decimal("1.5"), None), "unused": (0, Decimal("3.5"), None), "used": (0, 32, None),
+    }  # fmt: skip
     assert _read(_write(tmp_path / "b.csv", ROW | {"EffectiveCost": "1.50"})).notes == ()

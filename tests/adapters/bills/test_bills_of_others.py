@@ -15,29 +15,38 @@ import pytest
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.money.money_policy import BillScope
+from pilotlight.facts.money.money_policy import Basis, BillScope
 
 duckdb = pytest.importorskip("duckdb")
 
 Row = dict[str, Any]
 START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
 CLUSTERS = ("ml", "web")
+BASES: tuple[Basis, ...] = ("list", "billed", "effective")
+COSTS = ("ListCost", "BilledCost", "EffectiveCost")
 CENT = Decimal("0.01")
 
 
 def test_the_focus_project_s_own_sample_comes_to_its_sums(shelf: Path) -> None:
-    """A thousand lines of several providers, summed by DuckDB alone: equal by day and service, to the last digit."""
+    """A thousand lines of several providers, summed by DuckDB alone: equal by day, service and basis, to the last
+    digit."""
     file = shelf / "contracts" / "billing" / "focus" / "focus_1.0_sample_1000.csv"
     if not file.exists():
         pytest.skip("the sample is not there")
     asked = f"""SELECT CAST(ChargePeriodStart[:10] AS DATE), COALESCE(ServiceName, ''),
-            sum(CAST(BilledCost AS DECIMAL(38, 15)))
+            sum(CAST(ListCost AS DECIMAL(38, 15))), sum(CAST(BilledCost AS DECIMAL(38, 15))),
+            sum(CAST(EffectiveCost AS DECIMAL(38, 15)))
         FROM read_csv('{file}', all_varchar=true, nullstr='NULL') GROUP BY ALL"""  # fmt: skip
-    raw = {(day, service): usd for day, service, usd in duckdb.sql(asked).fetchall()}
+    raw = {
+        (basis, *row[:2]): usd
+        for row in duckdb.sql(asked).fetchall()
+        for basis, usd in zip(BASES, row[2:], strict=True)
+    }
     bill = FocusBills(str(file), Rules()).read(datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC))
-    ours: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
+    ours: dict[tuple[Basis, date, str], Decimal] = defaultdict(Decimal)
     for row in bill.days:
-        ours[row.day, row.service] += row.usd
+        for basis in BASES:
+            ours[basis, row.day, row.service] += row.amount(basis) or 0
     assert dict(ours) == raw
     assert bill.findings == ()
     assert sum(raw.values()) > 0
@@ -48,7 +57,8 @@ def _line(day: int, usd: str, node: str, cluster: str = "ml", **fields: Any) -> 
         "BilledCost": usd, "BillingCurrency": "USD", "ChargeCategory": "Usage", "ChargeClass": None,
         "ServiceName": "Amazon EC2", "SubAccountId": "1", "ChargePeriodStart": datetime(2026, 11, day, tzinfo=UTC),
         "ChargePeriodEnd": datetime(2026, 11, day + 1, tzinfo=UTC), "ResourceId": f"i-0abc1234{node}",
-        "ChargeDescription": "p5.48xlarge per hour", "Tags": {"eks:cluster-name": cluster, "team": "nlp"}, **fields,
+        "ChargeDescription": "p5.48xlarge per hour", "Tags": {"eks:cluster-name": cluster, "team": "nlp"},
+        "EffectiveCost": usd, "ListCost": usd, "CommitmentDiscountId": None, "CommitmentDiscountStatus": None, **fields,
     }  # fmt: skip
 
 
@@ -57,12 +67,24 @@ FIRST = [
 ]
 """A week of a node of each of two clusters."""
 
+PLAN = {"CommitmentDiscountId": "sp-1"}
+USED = {**PLAN, "CommitmentDiscountStatus": "Used"}
+COMMITMENT = [
+    _line(day, "0", "8", cluster, ListCost="786.51", EffectiveCost=f"512.{day:02}", **USED)
+    for day in range(1, 21) for cluster in CLUSTERS
+] + [
+    _line(2, "0", "", EffectiveCost="31.33", ListCost="0", CommitmentDiscountStatus="Unused", **PLAN),
+    _line(2, "10900.01", "", EffectiveCost="0", ListCost="0", ChargeCategory="Purchase", **PLAN),
+]  # fmt: skip
+"""Twenty days of a node of each cluster under a Savings Plan, what nothing used of it, and its fee."""
+
 SCENARIOS: dict[str, tuple[Sequence[Row], Sequence[Row]]] = {
     "a re-export": ([], [*FIRST[:-1], {**FIRST[-1], "BilledCost": "77.01"}]),
     "tags that are back-filled": ([], [{**row, "Tags": {**row["Tags"], "env": "prod"}} for row in FIRST]),
     "a refund": (FIRST, [_line(3, "-50.5", "0", ChargeCategory="Credit")]),
     "a late line": (FIRST, [_line(5, "12.34", "9")]),
     "one file alone": (FIRST, []),
+    "a commitment": (FIRST, COMMITMENT),
 }
 """The lines of the first file that still count, and those of the second."""
 
@@ -128,24 +150,46 @@ def _bill(folder: Path, cluster: str) -> Bill:
 def _sums(bill: Bill) -> dict[tuple[Any, ...], Decimal]:
     sums: dict[tuple[Any, ...], Decimal] = defaultdict(Decimal)
     for row in bill.days:
-        sums[row.day, row.team, row.resource] += row.usd
+        for basis in BASES:
+            sums[basis, row.day, row.team, row.resource, row.commitment] += row.amount(basis) or 0
     return dict(sums)
+
+
+def _worked(rows: Sequence[Row], cluster: str) -> dict[tuple[Any, ...], Decimal]:
+    """The sums that DuckDB makes of the lines by itself."""
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE t (day DATE, node VARCHAR, of VARCHAR, list DECIMAL(38, 15), billed DECIMAL(38, 15), "
+                   "effective DECIMAL(38, 15))")  # fmt: skip
+        db.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", [
+            [row["ChargePeriodStart"].date(), row["ResourceId"], _of(row), row["ListCost"], row["BilledCost"],
+             row["EffectiveCost"]]
+            for row in rows if row["Tags"]["eks:cluster-name"] == cluster
+        ])  # fmt: skip
+        asked = "SELECT day, node, of, sum(list), sum(billed), sum(effective) FROM t GROUP BY ALL"
+        return {
+            (basis, day, "nlp", node, of): usd.quantize(CENT)
+            for day, node, of, *sums in db.execute(asked).fetchall()
+            for basis, usd in zip(BASES, sums, strict=True)
+        }
+
+
+def _of(row: Row) -> str:
+    if row["CommitmentDiscountStatus"]:
+        return str(row["CommitmentDiscountStatus"]).lower()
+    return "fee" if row["CommitmentDiscountId"] else ""
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_ten_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
-    """Written again, with tags back-filled, a refund or a late line, for two clusters: to the cent by day and node."""
+    """Written again, with tags back-filled, a refund, a late line or a plan, for two clusters: to the cent by basis,
+    day and node."""
     stays, second = SCENARIOS[scenario]
     DIALECTS[dialect](FIRST, tmp_path / "bill-2026-11-08")
     if second:
         DIALECTS[dialect](second, tmp_path / "bill-2026-11-09")
     for cluster in CLUSTERS:
-        worked: dict[tuple[Any, ...], Decimal] = defaultdict(Decimal)
-        for row in [*stays, *second]:
-            if row["Tags"]["eks:cluster-name"] == cluster:
-                worked[row["ChargePeriodStart"].date(), "nlp", row["ResourceId"]] += Decimal(row["BilledCost"])
-        assert _sums(_bill(tmp_path, cluster)) == {key: usd.quantize(CENT) for key, usd in worked.items()}
+        assert _sums(_bill(tmp_path, cluster)) == _worked([*stays, *second], cluster)
 
 
 @pytest.mark.parametrize("tags", ["map", "list", "text"])
@@ -154,4 +198,4 @@ def test_a_csv_beside_parquet_is_one_bill(tmp_path: Path, tags: str) -> None:
     _parquet(FIRST[:7], tmp_path / "bill-1", tags, "")
     _csv(FIRST[7:], tmp_path / "bill-2", _snake, "user:")
     found = sum((sum(_sums(_bill(tmp_path, cluster)).values()) for cluster in CLUSTERS), Decimal(0))
-    assert found == sum((Decimal(row["BilledCost"]) for row in FIRST), Decimal(0))
+    assert found == sum((Decimal(row[name]) for row in FIRST for name in COSTS), Decimal(0))

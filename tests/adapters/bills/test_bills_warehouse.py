@@ -28,7 +28,7 @@ from pilotlight.connections import bills_at
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
 from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.money.money_policy import BillScope
+from pilotlight.facts.money.money_policy import Basis, BillScope
 from pilotlight.settings import Settings
 from pilotlight.world.world_clock import WallClock
 
@@ -37,6 +37,7 @@ sqlglot = pytest.importorskip("sqlglot")
 import bill_sql  # noqa: E402  It needs sqlglot.
 
 START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+BASES: tuple[Basis, ...] = ("list", "billed", "effective")
 TABLE = "acme-billing.export.focus"
 WHERE = "eu-west-1/primary/billing.focus"
 SCOPE = BillScope(tags={"eks:cluster-name": "ml"}, shared=Decimal("0.25"))
@@ -44,7 +45,8 @@ COLUMNS = {
     "BilledCost": "DOUBLE", "BillingCurrency": "VARCHAR", "ChargeCategory": "VARCHAR", "ServiceName": "VARCHAR",
     "SubAccountId": "VARCHAR", "BillingAccountId": "VARCHAR", "ChargeDescription": "VARCHAR",
     "ChargePeriodStart": "TIMESTAMP", "ChargePeriodEnd": "TIMESTAMP", "Tags": "MAP(VARCHAR, VARCHAR)",
-    "ResourceId": "VARCHAR",
+    "ResourceId": "VARCHAR", "EffectiveCost": "DOUBLE", "ListCost": "DOUBLE", "CommitmentDiscountId": "VARCHAR",
+    "CommitmentDiscountStatus": "VARCHAR",
 }  # fmt: skip
 
 
@@ -55,10 +57,12 @@ def _row(day: int, usd: str | None, tags: Mapping[str, str] | None = None, **fie
         "BilledCost": usd, "BillingCurrency": "USD", "ChargeCategory": "Usage", "ServiceName": "EC2",
         "SubAccountId": "1", "BillingAccountId": "9", "ChargeDescription": "p4d.24xlarge by the hour",
         "ChargePeriodStart": at, "ChargePeriodEnd": at + timedelta(days=1), "Tags": dict(tags or {}),
-        "ResourceId": None, **fields,
+        "ResourceId": None, "EffectiveCost": usd, "ListCost": usd, "CommitmentDiscountId": None,
+        "CommitmentDiscountStatus": None, **fields,
     }  # fmt: skip
 
 
+PLAN = {"CommitmentDiscountId": "sp-1"}
 OURS = {"eks:cluster-name": "ml", "eks:nodegroup-name": "gpu-a100"}
 EXPORT = [
     *(_row(day, "786.400000001", {**OURS, "team": "nlp" if day % 2 else "cv"}) for day in range(1, 11)),
@@ -76,8 +80,11 @@ EXPORT = [
     _row(2, "9", OURS, ResourceId="i-0abc1234"),
     _row(2, "2", OURS, ResourceId="//compute.googleapis.com/projects/p/zones/z/instances/gke-n-1"),
     _row(2, "3", OURS, ResourceId="vol-0abc1234"),
+    _row(2, "0", OURS, EffectiveCost="500.25", ListCost="786.5", **PLAN, CommitmentDiscountStatus="Used"),
+    _row(2, "0", OURS, EffectiveCost="20.5", ListCost=None, **PLAN, CommitmentDiscountStatus="Unused"),
+    _row(2, "520.75", OURS, EffectiveCost="0", ListCost="0", **PLAN, ChargeCategory="Purchase"),
 ]
-"""Two services, a credit, data that was moved, another cluster's, euros, a fee, and what cannot be counted."""
+"""Two services, a credit, data that was moved, another cluster's, euros, fees, a plan, and what cannot be counted."""
 
 
 def _rules(scope: BillScope | None = SCOPE) -> Rules:
@@ -118,7 +125,9 @@ def _of_file(rows: Sequence[Mapping[str, Any]], folder: Path, scope: BillScope |
 def _sums(bill: Bill) -> dict[tuple[Any, ...], Decimal]:
     sums: dict[tuple[Any, ...], Decimal] = defaultdict(Decimal)
     for row in bill.days:
-        sums[row.day, row.team, row.pool, row.service, row.egress, row.resource] += row.usd
+        for basis in BASES:
+            key = basis, row.day, row.team, row.pool, row.service, row.egress, row.resource, row.commitment
+            sums[key] += row.amount(basis) or 0
     return {key: usd for key, usd in sums.items() if usd}
 
 
@@ -130,7 +139,7 @@ def test_what_is_shipped_is_what_the_source_comes_to() -> None:
     for dialect, file in (("duckdb", bill_sql.SOURCE), *((d, bill_sql.file_of(d)) for d in bill_sql.DIALECTS)):
         tree = sqlglot.parse_one(file.read_text(), dialect, error_level=sqlglot.ErrorLevel.RAISE)
         assert [column.alias for column in tree.selects if column.alias][-5:] == [
-            "doubt", "egress", "amount", "charges", "reach",
+            "amount", "effective", "list", "charges", "reach",
         ]  # fmt: skip
         assert len(tree.selects) == warehouse.COLUMNS
 
@@ -198,10 +207,15 @@ def test_the_third_dialect_comes_to_the_sums_of_a_file(tmp_path: Path) -> None:
     assert (found.horizon, found.findings, found.doubtful, found.notes) == (
         by_file.horizon, by_file.findings, by_file.doubtful, by_file.notes,
     )  # fmt: skip
-    # 10 x 786.400000001, a quarter of 10 x 250, 10 x 0.0000004, data, a credit, a fee and four resources.
+    # 10 x 786.400000001, a quarter of 10 x 250, 10 x 0.0000004, data, a credit, two fees and four resources.
     assert sum((row.usd for row in found.days), Decimal(0)) == Decimal("7864.00000001") + 625 + Decimal("0.000004") + (
-        Decimal("12.5") - Decimal("3.25") + 90 + 22
+        Decimal("12.5") - Decimal("3.25") + 90 + 22 + Decimal("520.75")
     )
+    told = {row.commitment: (row.usd, row.effective_usd, row.list_usd) for row in found.days if row.commitment}
+    assert told == {
+        "used": (0, Decimal("500.25"), Decimal("786.5")), "unused": (0, Decimal("20.5"), 0),
+        "fee": (Decimal("520.75"), 0, 0),
+    }  # fmt: skip
     assert [row.usd for row in found.days if row.egress] == [Decimal("12.5")]
 
 
@@ -284,7 +298,7 @@ def test_a_query_that_athena_ends_says_why() -> None:
         AthenaBills(WHERE, _rules(), environ, sleep=lambda _: None).read(START, END)
 
 
-@pytest.mark.parametrize("row", [["2026-11-02"], ["soon", *[""] * 15], [*[""] * 13, "much", "1", None]])
+@pytest.mark.parametrize("row", [["2026-11-02"], ["soon", *[""] * 19], [*[""] * 15, "much", *[""] * 2, "1", None]])
 def test_rows_that_cannot_be_read_are_not_counted_as_nothing(row: list[str | None]) -> None:
     """An answer that is cut or odd is asked for again."""
     with _bigquery([row]) as (url, _), pytest.raises(Unavailable, match="cannot be read"):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.alerts.alert_routing import count_alert, group_alerts, pause_s, quiet_until, wants
 from pilotlight.decide.limits.policy_schedule import in_window
-from pilotlight.facts.alerts.channel_policy import Channel, QuietHours
+from pilotlight.facts.alerts.channel_policy import Channel
 from pilotlight.facts.alerts.delivery_records import Burst
+from pilotlight.facts.limits.rule_policy import RuleTime
 from pilotlight.facts.messages import Alert
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -57,16 +58,16 @@ def test_quiet_time_ends_by_the_local_clock(
     zone: str, days: Any, start: str, end: str, now: str, until: str | None
 ) -> None:
     """What is held back is held until the window's end in its zone, daylight saving followed."""
-    quiet = QuietHours(timezone=zone, start=start, end=end, **({"days": days} if days else {}))
+    quiet = RuleTime(timezone=zone, start=start, end=end, **({"days": days} if days else {}))
     found = quiet_until(quiet, _alert(), datetime.fromisoformat(f"{now}+00:00"))
     assert found == (datetime.fromisoformat(f"{until}+00:00") if until else None)
 
 
-def test_what_is_severe_enough_is_let_through() -> None:
-    """let_through decides which severities quiet hours hold."""
-    quiet = QuietHours(start="00:00", end="23:00", let_through="warning")
-    assert quiet_until(quiet, _alert(), NOW) is None
-    assert quiet_until(quiet, _alert(severity="info"), NOW) is not None
+def test_what_is_critical_is_told_in_quiet_hours() -> None:
+    """Quiet hours hold back all that is less."""
+    quiet = RuleTime(start="00:00", end="23:00")
+    assert quiet_until(quiet, _alert(severity="critical"), NOW) is None
+    assert [quiet_until(quiet, _alert(severity=low), NOW) is None for low in ("info", "warning")] == [False, False]
 
 
 @given(
@@ -79,7 +80,7 @@ def test_quiet_time_always_ends(now: datetime, zone: str, start: tuple[int, int]
     """Whatever the window and the moment, what is held back comes within a day and an hour, at a moment outside it."""
     if start == end:
         return
-    quiet = QuietHours(timezone=zone, start=f"{start[0]:02}:{start[1]:02}", end=f"{end[0]:02}:{end[1]:02}")
+    quiet = RuleTime(timezone=zone, start=f"{start[0]:02}:{start[1]:02}", end=f"{end[0]:02}:{end[1]:02}")
     until = quiet_until(quiet, _alert(), now)
     assert (until is not None) == in_window(quiet, now)
     if until is not None:

@@ -13,7 +13,7 @@ from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.policy import CanaryPolicy
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-BOUNDS = CanaryPolicy(control="old", max_wait=900, max_refusals=3, max_usd_ratio=1.5)
+BOUNDS = CanaryPolicy(control="old", max_wait=900, max_usd_ratio=1.5)
 
 
 def figures(usd: str = "10", hours: str = "10", **more: Any) -> Side:

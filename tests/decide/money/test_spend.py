@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight.decide.money.budget_ladder import climb_ladder, figures
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
-from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.money.money_policy import Basis, Budget, BudgetScope, LadderStep
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MONTH = Budget(name="b", usd=Decimal(1000), period="month")
@@ -159,6 +160,60 @@ def test_a_bill_replaces_the_meter_for_nodes_that_it_names(
     bill = BillDay(day=date(2026, 11, 19), source="focus", rows=tuple(rows))
     found = budget_spend(meter_of(scope=scope), counted_days([SHARED], [bill]), Decimal(0), NOW)
     assert (found.billed, found.metered) == tuple(map(Decimal, expected))
+
+
+PLAN = node_row(
+    "n1", "0", pool="a100", team="red", list_usd=Decimal(900), effective_usd=Decimal(500), commitment="used"
+)
+UNUSED = node_row("", "0", list_usd=Decimal(0), effective_usd=Decimal(40), commitment="unused")
+FEE = node_row("", "540", list_usd=Decimal(0), effective_usd=Decimal(0), commitment="fee")
+
+BASES: dict[str, tuple[Any, Basis | None, list[BilledDay], tuple[str, str, str]]] = {
+    "effective: what the plan costs, spread over its use": ("all", "effective", [PLAN], ("500", "20", "500")),
+    "effective: with what nothing used of it": ("all", "effective", [PLAN, UNUSED, FEE], ("540", "20", "540")),
+    "a team's part has none of what nothing used": (
+        BudgetScope(team="red"), "effective", [PLAN, UNUSED, FEE], ("500", "20", "500")
+    ),
+    "billed: the node at $0, and the plan's own price": ("all", "billed", [PLAN, UNUSED, FEE], ("540", "20", "540")),
+    "billed: a pool at $0": (BudgetScope(pool="a100"), "billed", [PLAN, FEE], ("0", "0", "0")),
+    "list: what it would cost without": ("all", "list", [PLAN, UNUSED, FEE], ("900", "20", "900")),
+    "none: a line at $0 sets nothing aside": ("all", None, [PLAN], ("0", "800", "0")),
+    "none: a plan's price is billed, and sunk": ("all", None, [PLAN, FEE], ("540", "800", "540")),
+    "effective, of a bill that does not tell it": (
+        "all", "effective", [N1, node_row("n2", "0")], ("750", "20", "0")
+    ),
+    "billed, of such a bill": ("all", "billed", [N1, node_row("n2", "0")], ("750", "0", "0")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("scope", "basis", "rows", "expected"), BASES.values(), ids=BASES.keys())
+def test_a_budget_counts_in_the_basis_that_it_names(
+    scope: Any, basis: Basis | None, rows: list[BilledDay], expected: tuple[str, str, str]
+) -> None:
+    """Billed, metered, and what of it is sunk in commitments."""
+    bill = BillDay(day=date(2026, 11, 19), source="focus", rows=tuple(rows))
+    meter = meter_of(scope=scope, basis=basis)
+    found = budget_spend(meter, counted_days([SHARED], [bill]), Decimal(0), NOW)
+    assert (found.billed, found.metered, found.sunk) == tuple(map(Decimal, expected))
+
+
+STANDS = {
+    "notify, for all of it is spent": ((LadderStep(at=Decimal(1), do="notify"),), None),
+    "nothing is refused for what is sunk": ((LadderStep(at=Decimal("0.1"), do="no-new-buys"),), None),
+    "what refusing could have saved refuses": ((LadderStep(at=Decimal("0.02"), do="no-new-buys"),), "no-new-buys"),
+}
+
+
+@pytest.mark.parametrize(("ladder", "does"), STANDS.values(), ids=STANDS.keys())
+def test_a_sunk_commitment_stops_nobody(ladder: tuple[LadderStep, ...], does: str | None) -> None:
+    """$540 of a budget of $500 are a plan's, $20 are metered: people are told, and purchases are judged by the $20."""
+    bill = BillDay(day=date(2026, 11, 19), source="focus", rows=(PLAN, UNUSED, FEE))
+    meter = meter_of(basis="effective", usd=Decimal(500), ladder=ladder, ladder_dry_run=False)
+    spent = budget_spend(meter, counted_days([SHARED], [bill]), Decimal(0), NOW)
+    rung = climb_ladder(None, spent, NOW)
+    assert (rung.step.do if rung.step else None) == does
+    assert rung.at == (ladder[0].at if does or ladder[0].do == "notify" else 0)
+    assert figures(spent) == "budget b: $560.00 of $500.00 a month is spent, $540.00 of it on commitments"
 
 
 def test_a_budget_in_another_zone_counts_from_its_own_midnight() -> None:

@@ -8,14 +8,14 @@ from stage import Stage
 from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.errors import Unavailable, Unsure
-from pilotlight.facts.alerts.channel_policy import QuietHours
+from pilotlight.facts.limits.rule_policy import RuleTime
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
 from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.world.world_clock import VirtualClock
 
-NIGHT = {"quiet_hours": QuietHours(timezone="America/New_York", start="22:00", end="07:00")}
+NIGHT = {"quiet_hours": RuleTime(timezone="America/New_York", start="22:00", end="07:00")}
 """In November: 03:00 to 12:00 UTC."""
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from browser import opened, pixels
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
-from pilotlight.tools.advice.month import Month, cents, month
+from pilotlight.tools.advice.money.month import Month, cents, month
 from pilotlight.tools.cli import terminal
 from pilotlight.tools.cli.records.report_command import plain
 from pilotlight.tools.report.pages.month_page import page

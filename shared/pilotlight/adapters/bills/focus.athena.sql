@@ -39,7 +39,18 @@ WITH charge AS (
       NULLIF(REGEXP_EXTRACT(ResourceId, '(?:^|/)(i-[0-9a-f]+)$', 1), ''),
       REGEXP_EXTRACT(ResourceId, '/instances/([^/]+)$', 1),
       ''
-    ) AS instance
+    ) AS instance,
+    TRY_CAST(EffectiveCost AS DECIMAL(38, 12)) AS amortised,
+    TRY_CAST(ListCost AS DECIMAL(38, 12)) AS listed,
+    CASE
+      WHEN CommitmentDiscountStatus = 'Unused'
+      THEN 'unused'
+      WHEN ChargeCategory = 'Purchase' AND CommitmentDiscountId <> ''
+      THEN 'fee'
+      WHEN CommitmentDiscountStatus = 'Used' OR CommitmentDiscountId <> ''
+      THEN 'used'
+      ELSE ''
+    END AS commitment
   FROM "{export}"
   WHERE
     ChargePeriodStart IS NULL
@@ -63,7 +74,10 @@ SELECT
   CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
   CASE WHEN moved THEN 1 ELSE 0 END AS egress,
   instance,
+  commitment,
   SUM(usd) AS amount,
+  SUM(COALESCE(amortised, usd)) AS effective,
+  SUM(COALESCE(listed, usd)) AS list,
   COUNT(*) AS charges,
   MAX(
     CASE
@@ -86,4 +100,5 @@ GROUP BY
   11,
   12,
   13,
-  14
+  14,
+  15

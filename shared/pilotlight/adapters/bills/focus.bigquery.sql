@@ -129,7 +129,18 @@ WITH charge AS (
       NULLIF(REGEXP_EXTRACT(ResourceId, '(?:^|/)(i-[0-9a-f]+)$'), ''),
       REGEXP_EXTRACT(ResourceId, '/instances/([^/]+)$'),
       ''
-    ) AS instance
+    ) AS instance,
+    SAFE_CAST(EffectiveCost AS BIGNUMERIC(38, 12)) AS amortised,
+    SAFE_CAST(ListCost AS BIGNUMERIC(38, 12)) AS listed,
+    CASE
+      WHEN CommitmentDiscountStatus = 'Unused'
+      THEN 'unused'
+      WHEN ChargeCategory = 'Purchase' AND CommitmentDiscountId <> ''
+      THEN 'fee'
+      WHEN CommitmentDiscountStatus = 'Used' OR CommitmentDiscountId <> ''
+      THEN 'used'
+      ELSE ''
+    END AS commitment
   FROM `{export}`
   WHERE
     ChargePeriodStart IS NULL
@@ -153,7 +164,10 @@ SELECT
   CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
   CASE WHEN moved THEN 1 ELSE 0 END AS egress,
   instance,
+  commitment,
   SUM(usd) AS amount,
+  SUM(COALESCE(amortised, usd)) AS effective,
+  SUM(COALESCE(listed, usd)) AS list,
   COUNT(*) AS charges,
   MAX(
     CASE
@@ -176,4 +190,5 @@ GROUP BY
   11,
   12,
   13,
-  14
+  14,
+  15

@@ -28,7 +28,15 @@ WITH charge AS (
         COALESCE(
             NULLIF(REGEXP_EXTRACT(ResourceId, '(?:^|/)(i-[0-9a-f]+)$', 1), ''),
             REGEXP_EXTRACT(ResourceId, '/instances/([^/]+)$', 1), ''
-        ) AS instance
+        ) AS instance,
+        TRY_CAST(EffectiveCost AS DECIMAL(38, 12)) AS amortised,
+        TRY_CAST(ListCost AS DECIMAL(38, 12)) AS listed,
+        CASE
+            WHEN CommitmentDiscountStatus = 'Unused' THEN 'unused'
+            WHEN ChargeCategory = 'Purchase' AND CommitmentDiscountId <> '' THEN 'fee'
+            WHEN CommitmentDiscountStatus = 'Used' OR CommitmentDiscountId <> '' THEN 'used'
+            ELSE ''
+        END AS commitment
     FROM "{export}"
     WHERE ChargePeriodStart IS NULL OR (
         ChargePeriodStart >= CAST('{start}' AS TIMESTAMPTZ) AND ChargePeriodStart < CAST('{end}' AS TIMESTAMPTZ)
@@ -37,9 +45,11 @@ WITH charge AS (
 SELECT
     CAST(since AS DATE) AS day, team, pool, service, account, payer, tag_1, tag_2, tag_3, tag_4, currency,
     CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
-    CASE WHEN moved THEN 1 ELSE 0 END AS egress, instance,
+    CASE WHEN moved THEN 1 ELSE 0 END AS egress, instance, commitment,
     SUM(usd) AS amount,
+    SUM(COALESCE(amortised, usd)) AS effective,
+    SUM(COALESCE(listed, usd)) AS list,
     COUNT(*) AS charges,
     MAX(CASE WHEN used AND EPOCH(until) - EPOCH(since) <= 86400 THEN EPOCH(until) END) AS reach
 FROM charge
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15

@@ -21,7 +21,7 @@ NAMES = {
     for name in (
         "BilledCost", "EffectiveCost", "ListCost", "BillingCurrency", "ServiceName", "SubAccountId", "BillingAccountId",
         "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "ResourceId",
-        "SkuId", "RegionId", "Tags", "CommitmentDiscountStatus",
+        "SkuId", "RegionId", "Tags", "CommitmentDiscountId", "CommitmentDiscountStatus",
     )
 }  # fmt: skip
 """FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
@@ -61,15 +61,15 @@ def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS egress
             , {_instance(columns)} AS instance,
-            {_amount(columns, "EffectiveCost")} AS effective,
-            COALESCE({_text(columns, "CommitmentDiscountStatus")} = 'Unused', false) AS unused
+            {_amount(columns, "EffectiveCost")} AS effective, {_amount(columns, "ListCost")} AS listed,
+            {_commitment(columns)} AS commitment
             {", " + VERSION if several else ""}
         FROM export)
         SELECT CAST(since AS DATE), team, pool, service, account, payer, tags, currency,
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
             sum(usd), count(*),
             max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress, instance,
-            sum(effective), unused
+            sum(effective), sum(listed), commitment
         FROM charge WHERE {where}
         GROUP BY ALL ORDER BY ALL"""
 
@@ -115,7 +115,20 @@ def _text(columns: Columns, name: str) -> str:
 
 
 def _amount(columns: Columns, name: str) -> str:
-    return f'TRY_CAST("{name}" AS DECIMAL(38, 15))' if name in columns else "CAST(NULL AS DECIMAL(38, 15))"
+    """An amount beside the billed one; a line that lacks it has what is billed, where others tell it."""
+    if name not in columns:
+        return "CAST(NULL AS DECIMAL(38, 15))"
+    return f'COALESCE(TRY_CAST("{name}" AS DECIMAL(38, 15)), TRY_CAST("BilledCost" AS DECIMAL(38, 15)))'
+
+
+def _commitment(columns: Columns) -> str:
+    """What a line is of a commitment discount, as ``BilledDay.commitment``."""
+    status, of = _text(columns, "CommitmentDiscountStatus"), _text(columns, "CommitmentDiscountId")
+    bought = f"{_text(columns, 'ChargeCategory')} = 'Purchase' AND {of} <> ''"
+    return (
+        f"CASE WHEN {status} = 'Unused' THEN 'unused' WHEN {bought} THEN 'fee' "
+        f"WHEN {status} = 'Used' OR {of} <> '' THEN 'used' ELSE '' END"
+    )
 
 
 def _moment(columns: Columns, name: str) -> str:

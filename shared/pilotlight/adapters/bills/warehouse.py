@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from pilotlight.decide.money.bill_scope import Line
 from pilotlight.errors import BadInput, Unavailable
+from pilotlight.facts.money.bill import Commitment
 from pilotlight.units import Seconds, moment
 
 Dialect = Literal["bigquery", "athena"]
@@ -23,8 +24,9 @@ PAUSES_S: Sequence[Seconds] = (0.5, 1, 2, 4)
 """Between two looks at a query; the last one again and again."""
 MOST_TAGS = 4
 HOUR = timedelta(hours=1)
+_COMMITMENTS: Mapping[str, Commitment] = {"used": "used", "unused": "unused", "fee": "fee"}
 _TAG = re.compile(r"[\w .:/=+@-]{1,128}")
-COLUMNS = 17
+COLUMNS = 20
 
 
 class Query(NamedTuple):
@@ -70,10 +72,11 @@ def lines(rows: Iterable[Sequence[str | None]], tags: int) -> list[Line]:
 def _line(row: Sequence[str | None], tags: int) -> Line:
     if len(row) != COLUMNS:
         raise ValueError(f"{len(row)} columns")
-    *head, currency, doubt, egress, instance, amount, charges, reach = row
+    *head, currency, doubt, egress, instance, commitment, amount, effective, listed, charges, reach = row
     day, team, pool, service, account, payer, *_ = (value or "" for value in head)
-    usd = Decimal(amount) if amount else None
+    usd, *others = (Decimal(one) if one else None for one in (amount, effective, listed))
     odd = usd is not None and not usd.is_finite()
+    amortised, full = (one if one is not None and one.is_finite() else None for one in others)
     return Line(
         day=date.fromisoformat(day) if day else None,
         team=team,
@@ -89,4 +92,7 @@ def _line(row: Sequence[str | None], tags: int) -> Line:
         reach=moment(float(reach)) if reach else None,
         egress=egress == "1",
         instance=instance or "",
+        effective=amortised,
+        listed=full,
+        commitment=_COMMITMENTS.get(commitment or "", ""),
     )

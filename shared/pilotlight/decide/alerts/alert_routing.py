@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from pilotlight.decide.limits.policy_schedule import in_window
-from pilotlight.facts.alerts.channel_policy import Alerts, Channel, QuietHours
+from pilotlight.facts.alerts.channel_policy import Alerts, Channel
 from pilotlight.facts.alerts.delivery_records import Burst
+from pilotlight.facts.limits.rule_policy import RuleTime
 from pilotlight.facts.messages import Alert
 from pilotlight.units import Seconds, count_of
 
@@ -36,9 +37,9 @@ def _is_kind(kind: str, wanted: str) -> bool:
     return kind.startswith(wanted[:-1]) if wanted.endswith("*") else kind == wanted
 
 
-def quiet_until(quiet: QuietHours | None, alert: Alert, now: datetime) -> datetime | None:
-    """When the quiet time that holds an alert back ends; None where nothing does."""
-    if quiet is None or RANK[alert.severity] >= RANK[quiet.let_through] or not in_window(quiet, now):
+def quiet_until(quiet: RuleTime | None, alert: Alert, now: datetime) -> datetime | None:
+    """When the quiet time that holds an alert back ends; None where nothing does, as for one that is critical."""
+    if quiet is None or alert.severity == "critical" or not in_window(quiet, now):
         return None
     zone = ZoneInfo(quiet.timezone)
     today, end = now.astimezone(zone).date(), time.fromisoformat(quiet.end)

@@ -13,6 +13,8 @@ from pilotlight.units import Seconds, Usd, cents, human
 
 LEAST_HOURS = Decimal(1)
 """GPU-hours that must have been used in both pools before their dollars are compared."""
+MOST_REFUSALS = 3
+"""So many purchases in a row that its cloud refused."""
 
 
 class Side(NamedTuple):
@@ -54,8 +56,8 @@ def passed_bound(canary: Side, control: Side, bounds: CanaryPolicy) -> str:
     """Which bound the canary has passed, with its figures; or nothing."""
     if canary.wait_s > bounds.max_wait:
         return f"a purchase is on its way for {human(canary.wait_s)}, more than max_wait {human(bounds.max_wait)}"
-    if canary.refusals >= bounds.max_refusals:
-        return f"its cloud refused {canary.refusals} purchases in a row (max_refusals {bounds.max_refusals})"
+    if canary.refusals >= MOST_REFUSALS:
+        return f"its cloud refused {canary.refusals} purchases in a row"
     ours, theirs = canary.usd_per_used_hour, control.usd_per_used_hour
     if ours is None or theirs is None or ours <= theirs * Decimal(repr(bounds.max_usd_ratio)):
         return ""

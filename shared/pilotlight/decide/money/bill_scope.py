@@ -11,7 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from pilotlight.facts.money.bill import Bill, BilledDay
+from msgspec.structs import replace
+
+from pilotlight.facts.money.bill import Bill, BilledDay, Commitment
 from pilotlight.facts.money.money_policy import BillScope, CurrencyRate
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents, count_of
@@ -28,6 +30,9 @@ DOUBTS = {
     2: "ChargePeriodStart or ChargePeriodEnd is missing or no time",
 }
 """Why lines cannot be counted, by the number that the reader gives them; 0 is none."""
+
+AMOUNTS = ("usd", "list_usd", "effective_usd", "gpu_hours")
+"""Fields of a row that are summed."""
 
 Tie = Literal["own", "shared", "other"]
 
@@ -50,7 +55,8 @@ class Line(NamedTuple):
     egress: bool = False  # It is data that was moved.
     instance: str = ""  # The machine that it is of, where the reader can tell.
     effective: Decimal | None = None  # EffectiveCost: with commitments amortised; None where it is not told.
-    unused: bool = False  # It is of a commitment, and nothing used it.
+    listed: Decimal | None = None  # ListCost: without any discount; None where it is not told.
+    commitment: Commitment = ""  # What it is of a commitment discount.
 
 
 class Rules(NamedTuple):
@@ -72,14 +78,14 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
     counted = [(line, share, usd) for line, share in mine if (usd := _usd(line, rules.rates)) is not None]
     uncounted = [line for line, _ in mine if _usd(line, rules.rates) is None]
     left_out = [line for line, tie in ties if tie == "shared" and not shares[tie]]
-    days = tuple(_day(line, usd, share, rules.pools) for line, share, usd in counted)
+    days = tuple(_day(line, share, rules) for line, share, _ in counted)
     nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
     return Bill(
         source=source,
         days=days,
         horizon=_horizon(counted, end),
         findings=(*_doubts(uncounted), *nobody),
-        notes=(*_notes(left_out, rules.rates, dropped), *_committed(counted)),
+        notes=(*_notes(left_out, rules.rates, dropped), *_committed(days)),
         doubtful=_doubtful(days, uncounted, left_out),
     )
 
@@ -100,27 +106,50 @@ def _tie(line: Line, rules: Rules, *, tagged: bool) -> Tie:
 
 def _usd(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
     """A line's dollars, at the last rate on or before its day; None where they cannot be known."""
-    if line.doubt or line.amount is None or line.day is None:
+    rate = _rate(line, rates)
+    return None if rate is None or line.amount is None else line.amount * rate
+
+
+def _rate(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
+    """Dollars of one unit of a line's currency on its day; None where it cannot be counted."""
+    if line.doubt or line.day is None:
         return None
     currency = line.currency.strip().upper()
     if currency == DOLLARS:
-        return line.amount
+        return Decimal(1)
     known = [one for one in rates if one.currency == currency and one.date <= line.day.isoformat()]
-    return line.amount * max(known, key=lambda one: one.date).usd if known else None
+    return max(known, key=lambda one: one.date).usd if known else None
 
 
-def _day(line: Line, usd: Decimal, share: Decimal, pools: Mapping[str, str]) -> BilledDay:
-    """The day of a line. A share of a machine is no machine's."""
+def _day(line: Line, share: Decimal, rules: Rules) -> BilledDay:
+    """The day of a line that can be counted. A share of a machine is no machine's."""
+    rate = _rate(line, rules.rates)
     assert line.day is not None
+    assert line.amount is not None
+    assert rate is not None
     return BilledDay(
         day=line.day,
-        usd=usd * share,
+        usd=line.amount * rate * share,
+        list_usd=None if line.listed is None else line.listed * rate * share,
+        effective_usd=None if line.effective is None else line.effective * rate * share,
+        commitment=line.commitment,
         team=line.team,
-        pool=pools.get(line.pool, line.pool),
+        pool=rules.pools.get(line.pool, line.pool),
         resource=line.instance if share == 1 else "",
         service=line.service,
         egress=line.egress,
     )
+
+
+def sum_rows(rows: Iterable[BilledDay]) -> tuple[BilledDay, ...]:
+    """Rows that differ in their amounts alone as one. One that tells a basis is not added to one that does not."""
+    sums: dict[BilledDay, BilledDay] = {}
+    for row in rows:
+        amounts = {name: getattr(row, name) for name in AMOUNTS}
+        key = replace(row, **{name: None if usd is None else ZERO for name, usd in amounts.items()})
+        was = sums.get(key, key)
+        sums[key] = replace(key, **{n: None if usd is None else getattr(was, n) + usd for n, usd in amounts.items()})
+    return tuple(sums.values())
 
 
 def _horizon(lines: Iterable[tuple[Line, Decimal, Decimal]], end: datetime) -> datetime | None:
@@ -170,20 +199,16 @@ def _notes(left_out: Sequence[Line], rates: Sequence[CurrencyRate], dropped: int
     return tuple(notes)
 
 
-def _committed(counted: Sequence[tuple[Line, Decimal, Decimal]]) -> tuple[str, ...]:
+def _committed(days: Sequence[BilledDay]) -> tuple[str, ...]:
     """A note where commitments pay: dollars by EffectiveCost beside those billed, and the unused among them."""
-    whole = [
-        (line, usd * share, line.effective * share)
-        for line, share, usd in counted
-        if line.effective is not None and line.currency.strip().upper() == DOLLARS
-    ]
-    billed, effective = sum((usd for _, usd, _ in whole), ZERO), sum((own for _, _, own in whole), ZERO)
+    told = [(row, row.effective_usd) for row in days if row.effective_usd is not None]
+    billed, effective = sum((row.usd for row, _ in told), ZERO), sum((own for _, own in told), ZERO)
     if abs(effective - billed) < Decimal("0.01"):
         return ()
-    unused = sum((own for line, _, own in whole if line.unused), ZERO)
+    unused = sum((own for row, own in told if row.commitment == "unused"), ZERO)
     return (
         f"{cents(effective)} by EffectiveCost where {cents(billed)} are billed: commitments are paid apart; "
-        f"{cents(unused)} of it are unused commitment; budgets count what is billed",
+        f"{cents(unused)} of it are unused commitment; reports go by effective, a budget by the basis that it names",
     )
 
 

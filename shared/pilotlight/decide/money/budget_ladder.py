@@ -27,11 +27,16 @@ def climb_ladder(rung: Rung | None, spent: Spent, now: datetime) -> Rung:
     reached = [
         step
         for step in budget.ladder
-        if spent.share >= step.at or (step.at <= rung.at and spent.share >= step.at - MARGIN)
+        if (share := _share(spent, step)) >= step.at or (step.at <= rung.at and share >= step.at - MARGIN)
     ]
     top = max(reached, key=lambda step: step.at, default=None)
     at = top.at if top else Decimal(0)
     return Rung(start=start, at=at, since=rung.since if at == rung.at else now, step=_acting(top, spent))
+
+
+def _share(spent: Spent, step: LadderStep) -> Decimal:
+    """What a step is judged by: one that refuses purchases by what these cost, and not by what is paid either way."""
+    return spent.share if step.do == "notify" else spent.marginal_share
 
 
 def _acting(top: LadderStep | None, spent: Spent) -> StepInForce | None:
@@ -45,7 +50,8 @@ def _acting(top: LadderStep | None, spent: Spent) -> StepInForce | None:
 
 def figures(spent: Spent) -> str:
     """As people read it: "team research: $328.10 of $400.00 a day is spent"."""
-    return f"{budget_owner(spent.meter)}: {amount(spent.meter, spent.total)} of {limit(spent.meter)} is spent"
+    sunk = f", {amount(spent.meter, spent.sunk)} of it on commitments" if spent.sunk else ""
+    return f"{budget_owner(spent.meter)}: {amount(spent.meter, spent.total)} of {limit(spent.meter)} is spent{sunk}"
 
 
 def rule(step: LadderStep) -> str:

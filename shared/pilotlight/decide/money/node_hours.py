@@ -9,17 +9,15 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
 from pilotlight.decide.money.gpu_shares import shares
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.money.bill import BilledDay, CostLine, Holder, MeteredNode, Stretch
+from pilotlight.facts.money.bill import CostLine, Holder, MeteredNode, Stretch
 from pilotlight.facts.money.budgets import HeldPrice, Priced
 from pilotlight.units import UsdPerHour
-
-CountedLine = TypeVar("CountedLine", BilledDay, CostLine)
 
 MICROS_PER_HOUR = 3_600_000_000
 MOST_PRICES = 24
@@ -66,9 +64,9 @@ def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str
     )
 
 
-def sum_lines(lines: Iterable[CountedLine], **same: str) -> tuple[CountedLine, ...]:
+def sum_lines(lines: Iterable[CostLine], **same: str) -> tuple[CostLine, ...]:
     """Lines that differ in dollars and GPU-hours alone as one, with what is the ``same`` for all then."""
-    sums: dict[CountedLine, tuple[Decimal, Decimal]] = {}
+    sums: dict[CostLine, tuple[Decimal, Decimal]] = {}
     for line in lines:
         key = msgspec.structs.replace(line, usd=Decimal(0), gpu_hours=Decimal(0), **same)
         usd, hours = sums.get(key, (Decimal(0), Decimal(0)))

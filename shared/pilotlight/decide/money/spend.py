@@ -2,8 +2,9 @@
 
 A bill knows pools, and teams where its export carries their tags; it never knows classes, nor who held a GPU. So for
 a class, for GPU-hours, and for a team that no export names, the meter alone counts. Idle and shared time is no team's.
-A bill replaces the meter for nodes that its lines of the scope name, at more than $0; its other lines come on top. One
-that names no node at all replaces the meter where it is not far below it.
+A bill replaces the meter for nodes that its lines of the scope name; its other lines come on top. A line at $0 names
+none, unless the budget's basis asks for such lines. A bill that names no node at all replaces the meter where it is not
+far below it.
 
 Forecast of a budget's period: its spend, and as many days more as are left, each like the last ones.
 
@@ -25,7 +26,7 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Forecast, Meter, Spent
-from pilotlight.facts.money.money_policy import BudgetScope
+from pilotlight.facts.money.money_policy import Basis, BudgetScope
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd, cents
 
@@ -56,60 +57,85 @@ def counted_days(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> Coun
     return CountedDays({day.day: day for day in metered}, whole)
 
 
+class _Day(NamedTuple):
+    """Amounts of a day that are billed, and metered of what its bills do not name; ``sunk`` of the billed ones."""
+
+    billed: Decimal
+    metered: Decimal
+    sunk: Decimal = ZERO
+
+    @property
+    def total(self) -> Decimal:
+        return self.billed + self.metered
+
+
 def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime) -> Spent:
     """Spend of a meter with a period, and what it will end with."""
     assert meter.end is not None
-    billed = metered = Decimal(0)
+    spent = _Day(ZERO, ZERO)
     day = meter.start.date()
     while day_start(day) < min(meter.end, now):
         inside = day_start(day) >= meter.start and day_start(day + DAY) <= meter.end
-        own = _of_day(meter, known, day) if inside else (ZERO, _sum(meter, _metered(meter, known, day)))
-        billed, metered = billed + own[0], metered + own[1]
+        own = _of_day(meter, known, day) if inside else _Day(ZERO, _sum(meter, _metered(meter, known, day)))
+        spent = _Day(spent.billed + own.billed, spent.metered + own.metered, spent.sunk + own.sunk)
         day += DAY
     last = _last_days(meter, known, now.date())
-    coming = forecast(billed + metered, meter.limit, last, now, meter.end, _a_day(meter, known, now))
-    return Spent(meter=meter, billed=billed, metered=metered, held=held, forecast=coming)
+    coming = forecast(spent.total, meter.limit, last, now, meter.end, _a_day(meter, known, now))
+    return Spent(meter=meter, billed=spent.billed, metered=spent.metered, sunk=spent.sunk, held=held, forecast=coming)
 
 
 def _last_days(meter: Meter, known: CountedDays, today: date) -> list[Decimal]:
     """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
     first = max(min([*known.metered, *known.billed], default=today) + DAY, today - DAYS * DAY)
     days = [first + n * DAY for n in range((today - first).days)]
-    return [sum(_of_day(meter, known, day), ZERO) for day in days]
+    return [_of_day(meter, known, day).total for day in days]
 
 
-def _of_day(meter: Meter, known: CountedDays, day: date) -> tuple[Decimal, Decimal]:
-    """Amounts of a whole day that are billed, and metered of what its bills do not name."""
+def _of_day(meter: Meter, known: CountedDays, day: date) -> _Day:
     found, bills = known.metered.get(day), known.billed.get(day, ())
     lines = [line for line in found.lines if counts(meter.budget, line)] if found else []
     told, sure = [row for bill in bills for row in bill.rows], not any(bill.doubt for bill in bills)
     rows = _of_scope(told, meter.budget.scope) if bills and meter.measure == "usd" else None
-    return (ZERO, _sum(meter, lines)) if rows is None else _billed(meter, lines, told, rows, sure=sure)
+    return _Day(ZERO, _sum(meter, lines)) if rows is None else _billed(meter, lines, told, rows, sure=sure)
 
 
 def _billed(
     meter: Meter, lines: Sequence[CostLine], told: Sequence[BilledDay], rows: Sequence[BilledDay], *, sure: bool
-) -> tuple[Usd, Usd]:
+) -> _Day:
     """Dollars of a scope's ``rows``, and of its metered lines that they leave; ``told`` are all of the day's bills."""
-    metered = _sum(meter, lines)
-    billed = sum((row.usd for row in rows), ZERO)
+    metered, basis = _sum(meter, lines), meter.budget.basis
+    billed = sum((_usd(row, basis) for row in rows), ZERO)
     by_node = any(row.resource for row in told) and all(line.node for line in lines)
-    left = _sum(meter, _unnamed(lines, rows)) if by_node else ZERO
+    left = _sum(meter, _unnamed(lines, rows, basis)) if by_node else ZERO
+    day = _Day(billed, left, sum((_usd(row, basis) for row in rows if row.commitment), ZERO))
     if by_node and sure:
-        return billed, left
-    return (ZERO, metered) if metered > billed + left and _apart(billed + left, metered) else (billed, left)
+        return day
+    return _Day(ZERO, metered) if metered > day.total and apart(day.total, metered) else day
 
 
-def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay]) -> list[CostLine]:
-    """Metered lines of the nodes that no row names at more than $0, or only for data that was moved."""
-    named = {row.resource for row in rows if row.usd and not row.egress}
+def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: Basis | None) -> list[CostLine]:
+    """Metered lines of the nodes that no row names, or only for data that was moved.
+
+    A row that is billed at $0 names its node where the budget asks for a basis that the row tells, and nowhere else.
+    """
+    named = {
+        row.resource
+        for row in rows
+        if not row.egress and (row.usd or (basis is not None and row.amount(basis) is not None))
+    }
     return [line for line in lines if line.node not in named]
+
+
+def _usd(row: BilledDay, basis: Basis | None) -> Usd:
+    """Dollars of a row in a budget's basis; billed ones where it names none, or the bill does not tell it."""
+    told = row.amount(basis) if basis is not None else None
+    return row.usd if told is None else told
 
 
 def _a_day(meter: Meter, known: CountedDays, now: datetime) -> Decimal:
     """Today's pace, for a meter that knows less than two days: what today took so far, for as long as a day is."""
     gone = (now - day_start(now.date())) / DAY
-    return sum(_of_day(meter, known, now.date()), ZERO) / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
+    return _of_day(meter, known, now.date()).total / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
 
 
 def _metered(meter: Meter, known: CountedDays, day: date) -> list[CostLine]:
@@ -139,10 +165,11 @@ def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) ->
 def drift(known: CountedDays) -> tuple[Finding, ...]:
     """Days and pools on which the bill and the meter are further apart than both thresholds."""
     days = compare_with_bill(known.metered, known.billed)
-    return tuple(_drift(one) for one in days if _apart(one.billed, one.metered))
+    return tuple(_drift(one) for one in days if apart(one.billed, one.metered))
 
 
-def _apart(billed: Usd, metered: Usd) -> bool:
+def apart(billed: Usd, metered: Usd) -> bool:
+    """Whether bill and meter are further apart than both thresholds."""
     return abs(billed - metered) > max(DRIFT_USD, DRIFT_SHARE * max(billed, metered))
 
 

@@ -10,12 +10,6 @@ from pilotlight.facts.limits.rule_policy import RuleTime
 Severity = Literal["info", "warning", "critical"]
 
 
-class QuietHours(RuleTime, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a channel stays quiet: what is less severe than ``let_through`` waits for the end. A window as a rule's."""
-
-    let_through: Severity = "critical"  # Least severity that is told all the same.
-
-
 class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One place alerts go to. ``*_env`` name the environment variables that hold its secrets.
 
@@ -38,7 +32,7 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     min_severity: Severity = "info"  # Least severity that is told here.
     teams: tuple[str, ...] = ()  # Teams that it wants; empty: all.
     kinds: tuple[str, ...] = ()  # Kinds that it wants; empty: all.
-    quiet_hours: QuietHours | None = None  # Hours in which it is told less.
+    quiet_hours: RuleTime | None = None  # Hours in which what is less than critical waits.
     again_after: Duration = 6 * 3600  # Seconds in which a fingerprint is not told again.
     escalate_to: str = ""  # Channel for what nobody acknowledged.
     escalate_after: Duration = 600  # Seconds until then.

@@ -8,12 +8,14 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.money.budgets import Priced
+from pilotlight.facts.money.money_policy import Basis
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
-LineKind = Literal["used", "idle", "shared"]
+LineKind = Literal["used", "idle", "shared", "commitment"]
 """``used`` is a team's; ``idle`` nobody's while the node could be used; ``shared`` what no team can help: boot, and
-the minimum and increments of a cloud's billing."""
+the minimum and increments of a cloud's billing. ``commitment`` is of a bill alone, never of the meter: commitments that
+no node used, and their own price."""
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,20 +150,33 @@ class NodeCost(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""  # That bill's.
 
 
+Commitment = Literal["", "used", "unused", "fee"]
+"""What a row is of a commitment discount: usage that it covers, what nothing used of it, or its own price. Or none."""
+
+
 class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
     """A row of a cloud's bill of one UTC day: ``resource`` is its id of a node, disk or pool, or empty.
 
+    ``usd`` is billed. Beside it stand FOCUS's ListCost and EffectiveCost, in which commitments are spread over what
+    they cover; None where the bill does not tell them.
     ``egress`` is for data that was moved: out of a region, a zone or the cloud.
     """
 
     day: date
     usd: Usd
+    list_usd: Usd | None = None
+    effective_usd: Usd | None = None
+    commitment: Commitment = ""
     pool: str = ""
     team: str = ""
     resource: str = ""
     service: str = ""
     egress: bool = False
     gpu_hours: Decimal = Decimal(0)
+
+    def amount(self, basis: Basis) -> Usd | None:
+        """Dollars in a basis; None where the bill does not tell it."""
+        return {"list": self.list_usd, "billed": self.usd, "effective": self.effective_usd}[basis]
 
 
 class Bill(msgspec.Struct, frozen=True, kw_only=True):

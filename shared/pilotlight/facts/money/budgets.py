@@ -204,12 +204,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """A limit, and how far it is used up: ``billed`` by the cloud, and ``metered`` for the time no bill covers yet.
 
+    ``billed`` is in the budget's basis; ``sunk`` of it is of commitments, which no purchase that is refused saves.
     ``held`` is what the limit's account has settled and held: what purchases are judged by.
     """
 
     meter: Meter
     billed: Decimal
     metered: Decimal
+    sunk: Decimal = Decimal(0)
     held: Decimal = Decimal(0)
     forecast: Forecast
 
@@ -221,7 +223,15 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def share(self) -> Decimal:
         """The part of the limit that is spent: 1 is all of it. A limit of nothing is spent."""
-        return self.total / self.meter.limit if self.meter.limit else Decimal(1)
+        return self._share(self.total)
+
+    @property
+    def marginal_share(self) -> Decimal:
+        """The same without what is sunk: the part that refusing purchases could have saved."""
+        return self._share(self.total - self.sunk)
+
+    def _share(self, amount: Decimal) -> Decimal:
+        return amount / self.meter.limit if self.meter.limit else Decimal(1)
 
 
 class Money(msgspec.Struct, frozen=True, kw_only=True):

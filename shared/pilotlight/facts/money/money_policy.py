@@ -8,6 +8,13 @@ import msgspec
 from pilotlight.facts.limits.policy_terms import Dollars, ExactNumber, WrittenName
 from pilotlight.facts.workload import WorkloadClass
 
+Basis = Literal["list", "billed", "effective"]
+"""What money is counted by: FOCUS's ListCost, BilledCost, or EffectiveCost, with commitments spread over their use."""
+
+
+UnusedRule = Literal["nobody", "held", "committed"]
+"""By what teams share commitments that no node used: by what they held, or by what they used of commitments."""
+
 
 class LitCaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Caps on what is lit at once over all pools. None is no cap."""
@@ -69,9 +76,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     of period "hour" are what may be lit at once. ``hard`` is never passed: nodes of classes that may be stopped are
     held for in stretches, the others for their longest run; without it the typical run is held, and what goes beyond
     is reported. The steps of ``ladder`` are taken as spending goes on; in a dry run they are only announced. None
-    touches serving. ``queues`` of Kueue admit no more while nothing more is bought: "name" is a ClusterQueue,
-    "namespace/name" a LocalQueue. What it counts is kept under ``id``, its name where none is written: one that is
-    renamed and keeps its id keeps that.
+    touches serving, and those that refuse purchases leave out commitments, which are paid either way. ``basis`` says
+    which dollars of a bill count; without one they are those billed, and lines at $0 leave their node metered.
+    ``queues`` of Kueue admit no more while nothing more is bought: "name" is a ClusterQueue, "namespace/name" a
+    LocalQueue. What it counts is kept under ``id``, its name where none is written: one that is renamed and keeps its
+    id keeps that.
     """
 
     name: str  # Name to people.
@@ -82,6 +91,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     period: Literal["hour", "day", "week", "month"] = "month"  # Of the calendar; "hour": what is lit at once.
     timezone: str = "UTC"  # Zone of that calendar.
     hard: bool = True  # It is never passed.
+    basis: Basis | None = None  # Dollars of a bill's lines that count; None: billed, above $0.
     # Steps at shares of it; an unwritten ladder is this one.
     ladder: tuple[LadderStep, ...] = (
         LadderStep(at=Decimal("0.5"), do="notify"),
@@ -123,7 +133,8 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     ``charges`` are files of what a bill's codes cost, for clouds that bill hours without money; ``currencies`` what
     lines of a bill are worth that are in another currency. ``throughput`` adds GPU models to the catalogue's by class,
-    and replaces those that it names, on the same scale.
+    and replaces those that it names, on the same scale. ``unused_commitments`` are shared in reports by the dollars
+    that teams "held", or by those of commitments "committed" to their nodes.
     """
 
     files: tuple[str, ...] = ()  # Catalogue files, beside the policy.
@@ -132,3 +143,4 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     currencies: tuple[CurrencyRate, ...] = ()  # Rates of other currencies.
     max_age_days: int = 30  # Days after which a price is told as old.
     throughput: dict[str, dict[str, float]] = {}  # Speed by class and GPU model.
+    unused_commitments: UnusedRule = "nobody"  # Rule by which teams share commitments that no node used.

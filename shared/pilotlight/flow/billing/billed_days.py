@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
+from pilotlight.decide.money.bill_scope import sum_rows
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.node_hours import sum_lines
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.ports.state import State
@@ -48,7 +48,7 @@ def _by_node(state: State, cluster: str, rows: Sequence[BilledDay]) -> tuple[Bil
     names: dict[str, str] = {}
     for instance, node in meter_nodes.nodes(state, cluster, named[0].day).items() if named else ():
         names |= {node.name: node.name, instance: node.name}
-    return sum_lines(msgspec.structs.replace(row, resource=names.get(row.resource, "")) for row in rows)
+    return sum_rows(msgspec.structs.replace(row, resource=names.get(row.resource, "")) for row in rows)
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:

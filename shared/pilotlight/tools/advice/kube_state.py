@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from math import isfinite
 
 from pilotlight.adapters.prometheus_api import Labels, PrometheusApi
-from pilotlight.tools.advice.spend_by import PodTime
+from pilotlight.tools.advice.money.spend_by import PodTime
 
 GPU = 'resource="nvidia_com_gpu"'
 ALLOCATABLE = f"kube_node_status_allocatable{{{GPU}}}"

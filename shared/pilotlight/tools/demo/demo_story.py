@@ -17,8 +17,8 @@ from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.state_schema.alert_records import RECLAIM
-from pilotlight.tools.advice.month import Month, month
-from pilotlight.tools.advice.month import cents as in_cents
+from pilotlight.tools.advice.money.month import Month, month
+from pilotlight.tools.advice.money.month import cents as in_cents
 from pilotlight.tools.cli.act import reclaim_by_hand
 from pilotlight.tools.demo.demo_stage import Stage
 from pilotlight.units import Seconds, Usd, cents

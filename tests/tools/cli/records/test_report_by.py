@@ -23,8 +23,8 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
 from pilotlight.state_schema.billing_records import METER
-from pilotlight.tools.advice.month import month
-from pilotlight.tools.advice.spend_by import BY, UNKNOWN, PodTime, spend_by, spend_by_pods
+from pilotlight.tools.advice.money.month import month
+from pilotlight.tools.advice.money.spend_by import BY, UNKNOWN, PodTime, spend_by, spend_by_pods
 from pilotlight.tools.cli.main import build
 
 DAY = date(2026, 10, 5)

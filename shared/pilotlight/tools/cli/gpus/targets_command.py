@@ -36,7 +36,7 @@ def targets(
     """
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.state_schema.decision_records import MEMORY
-    from pilotlight.tools.advice.month import month as report_of
+    from pilotlight.tools.advice.money.month import month as report_of
     from pilotlight.tools.advice.targets import PodsUse, card
     from pilotlight.tools.cli.month_option import chosen_clusters, days_of
     from pilotlight.wiring import app

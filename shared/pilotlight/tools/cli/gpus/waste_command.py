@@ -202,7 +202,7 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
 
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.settings import deployed_settings
-    from pilotlight.tools.advice.month import month
+    from pilotlight.tools.advice.money.month import month
     from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 

@@ -9,7 +9,7 @@ import typer
 from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
-from pilotlight.tools.advice.month import cents
+from pilotlight.tools.advice.money.month import cents
 from pilotlight.tools.advice.own_cost import OwnLine, OwnPrices, own_cost
 
 PRICES = "data/prices/self.yaml"

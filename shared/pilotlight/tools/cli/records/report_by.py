@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.advice.spend_by import BY, SpendRow, spend_by, spend_by_pods
+from pilotlight.tools.advice.money.spend_by import BY, SpendRow, spend_by, spend_by_pods
 
 if TYPE_CHECKING:
     from pilotlight.facts.money.bill import MeterDay

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_args
 
 import msgspec
 import typer
@@ -19,9 +19,11 @@ from pilotlight.units import shorten_figure
 if TYPE_CHECKING:
     from pilotlight.decide.money.reconciliation import Correction
     from pilotlight.facts.money.bill import Anomaly, MeterDay
+    from pilotlight.facts.money.money_policy import Basis, UnusedRule
     from pilotlight.facts.offers.paid_capacity import UnusedMonth
     from pilotlight.ports.state import State
-    from pilotlight.tools.advice.month import Month, Unused
+    from pilotlight.tools.advice.money.month import Month, Unused
+    from pilotlight.tools.advice.money.priced_days import PricedDays
 
 
 def register(app: typer.Typer) -> None:
@@ -45,21 +47,27 @@ def report(
         str, typer.Option(help="For pod and label: a Prometheus that has kube-state-metrics.", metavar="URL")
     ] = "",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
+    basis: Annotated[
+        str, typer.Option(help="Dollars of a bill that stand for the meter's: list, billed or effective.")
+    ] = "effective",
     as_json: Annotated[bool, typer.Option("--json", help="Every figure, dollars to the billionth.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
 ) -> None:
     """Report a month or other days: by machine, pool, team and class, with idle and shared time on their own lines.
 
+    Dollars of nodes are the bill's where it tells them by --basis: with discounts and commitments spread over their use
+    (effective), as invoiced (billed), or without either (list). Else they are metered, by the policy's prices.
+
     With --by it is one table, whose rows add up to the same total. The meter keeps no pods: what a namespace held on a
-    node is divided among its pods by the GPU-time that kube-state-metrics saw. Else only the state is read.
+    node is divided among its pods by the GPU-time that kube-state-metrics saw. Else only policy and state are read.
 
     Examples: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold];
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
     _check_form(by, prometheus, as_json, as_csv, html, per)
     units, form = tuple(_unit(text) for text in per or ()), "json" if as_json else "csv" if as_csv else ""
-    metered = _Metered.read_days(month, since, until, cluster)
+    metered = _Metered.read_days(month, since, until, cluster, basis)
     if by:
         _print_by(by, metered, team, prometheus, auth, form)
     else:
@@ -116,20 +124,31 @@ class _Metered(NamedTuple):
     state: "State"
     days: "Sequence[MeterDay]"
     head: str
+    priced: "PricedDays"
+    basis: "Basis"
+    sharing: "UnusedRule"
 
     @classmethod
-    def read_days(cls, month: str, since: str, until: str, cluster: str) -> "_Metered":
+    def read_days(cls, month: str, since: str, until: str, cluster: str, basis: str) -> "_Metered":
         """Of a month, or of the days that are named. Raises ``BadInput`` where nothing is set up and none were kept."""
         from pilotlight.flow.billing import meter_nodes
+        from pilotlight.tools.advice.money.priced_days import PricedDays
         from pilotlight.tools.cli.month_option import chosen_clusters, period_of
         from pilotlight.wiring import app
 
+        chosen = _basis(basis)
         wired = app(deployed_settings())
         first, last = period_of(month, since, until, wired.clock.now())
         names = chosen_clusters(cluster, wired.clusters)
-        days = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
+        counted = {name: meter_nodes.days(wired.state, name, first, last) for name in names}
+        priced = sum(
+            (_priced(wired.state, name, days, first, last, chosen) for name, days in counted.items()), PricedDays()
+        )
         head = cluster_line(known=bool(wired.state.scan("", limit=1).items))
-        return cls(first, last, names, wired.state, days, head)
+        days = [day for own in counted.values() for day in own]
+        rules = {wired.for_cluster(name).policy.prices.unused_commitments for name in names}
+        sharing = rules.pop() if len(rules) == 1 else "nobody"
+        return cls(first, last, names, wired.state, days, head, priced, chosen, sharing)
 
     def say_unlit(self) -> None:
         """Say where nothing was metered, which an error goes without."""
@@ -152,16 +171,36 @@ class _Metered(NamedTuple):
         return f"{self.first:%B %Y}" if self.whole_month else self.short
 
 
+def _basis(word: str) -> "Basis":
+    from pilotlight.facts.money.money_policy import Basis
+
+    if word not in get_args(Basis):
+        raise BadInput(f"--basis {word}: write list, billed or effective")
+    return cast("Basis", word)
+
+
+def _priced(
+    state: "State", cluster: str, metered: "Sequence[MeterDay]", first: date, last: date, basis: "Basis"
+) -> "PricedDays":
+    """A cluster's days with the dollars that its bills tell."""
+    from pilotlight.decide.money.spend import counted_days
+    from pilotlight.flow.billing import billed_days
+    from pilotlight.tools.advice.money.priced_days import price_days
+
+    return price_days(metered, counted_days(metered, billed_days.days(state, cluster, first, last)).billed, basis)
+
+
 def _report(metered: _Metered, team: str | None) -> "Month":
     from pilotlight.flow.billing import billed_days
-    from pilotlight.tools.advice.month import month
+    from pilotlight.tools.advice.money.month import month
 
     first, last, names, state, days = metered[:5]
     billed = [day for name in names for day in billed_days.days(state, name, first, last)]
     teams = sorted({line.team for day in days for line in day.lines if line.kind == "used" and line.team})
     if team is not None and team not in teams and any(day.lines for day in days):
         typer.echo(f"no line of team {team!r} in {metered.short}: it has {', '.join(teams) or 'no team'}", err=True)
-    found = month(days, billed, first, last, team=team)
+    found = month(days, billed, first, last, team=team, priced=metered.priced, sharing=metered.sharing)
+    found = found._replace(basis=metered.basis)
     if team is not None:
         return found
     learnt, odd = _beside(state, names, first, last)
@@ -173,7 +212,7 @@ def _print_by(by: str, metered: _Metered, team: str | None, prometheus: str, aut
     from pilotlight.tools.cli.records.report_by import rows_by
     from pilotlight.tools.report.tables.spend_table import Spend, as_csv, plain, table
 
-    first, last, days = metered.first, metered.last, metered.days
+    first, last, days = metered.first, metered.last, metered.priced.days
     spend = Spend(by, first, last, rows_by(by, days, first, last, team, prometheus, auth))
     if form == "json":
         typer.echo(json.dumps(plain(spend), indent=2))
@@ -210,7 +249,7 @@ def _beside(
 
 def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[Unused, ...]":
     """Capacity that all these clusters paid for and did not use, by pool."""
-    from pilotlight.tools.advice.month import Unused
+    from pilotlight.tools.advice.money.month import Unused
 
     sums: dict[str, Unused] = {}
     for each in filter(None, (paid_idle_of_month(state, name, first) for name in clusters)):

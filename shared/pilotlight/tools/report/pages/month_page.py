@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from importlib.resources import files
+from typing import get_args
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pilotlight.tools.advice.month import Month
+from pilotlight.facts.money.bill import LineKind
+from pilotlight.tools.advice.money.month import Month
 from pilotlight.tools.report.pages.replay_page import style
 from pilotlight.tools.report.pages.svg import Frame, Scale, axes, drawing, el, round_ticks
 from pilotlight.tools.report.tables.month_table import Line, notes, parts
@@ -21,6 +23,7 @@ FEW = 10
 def page(month: Month, *, title: str) -> str:
     """The page."""
     used, idle, shared = month.split
+    own = month.commitment_cents
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(files(__package__).joinpath("month_page.html").read_text("utf-8")).render(
         style=style(),
@@ -31,6 +34,7 @@ def page(month: Month, *, title: str) -> str:
             ("teams held", f"${used:,.2f}"),
             ("idle", f"${idle:,.2f}"),
             ("shared", f"${shared:,.2f}"),
+            *([("commitments unused", f"${own:,.2f}")] if own else []),
             ("on spot", f"{100 * month.spot_share:.1f} %"),
             ("a GPU-hour", f"${month.total.rate:,.2f}"),
         ],
@@ -43,14 +47,14 @@ def page(month: Month, *, title: str) -> str:
 def _days(month: Month) -> Markup:
     """A stacked bar a day."""
     frame = Frame(960, 300, 64, 944, 28, 262)
-    top = max(float(used + idle + shared) for _, used, idle, shared in month.days)
+    top = max(float(sum(kinds)) for _, *kinds in month.days)
     slots = max(len(month.days), FEW)
     width = (frame.right - frame.left) / slots
     y = Scale(0, top, frame.bottom, frame.top)
     bars: list[Markup] = []
     for number, (_, *kinds) in enumerate(month.days):
         base = 0.0
-        for kind, usd in zip(("used", "idle", "shared"), kinds, strict=True):
+        for kind, usd in zip(get_args(LineKind), kinds, strict=True):
             low, high = y(base), y(base + float(usd))
             left, wide = frame.left + number * width + 1, max(1.0, width - 2)
             bars.append(el("rect", x=left, y=high, width=wide, height=low - high, class_=kind))
@@ -59,7 +63,7 @@ def _days(month: Month) -> Markup:
     ticks = [(n + 0.5, f"{day[0]:%d %b}") for n, day in enumerate(month.days) if n % every == 0]
     x = Scale(0, slots, frame.left, frame.right)
     lines = [(value, f"${value:,.0f}" if top >= 10 else f"${value:,.2f}") for value in round_ticks(top)]
-    about = f"From {month.first} to {month.last}: used, idle and shared, one bar a day."
+    about = f"From {month.first} to {month.last}: used, idle, shared and commitments, one bar a day."
     return drawing(frame, "Dollars a day", about, axes(frame, x, y, ticks, lines, "dollars a day"), *bars)
 
 

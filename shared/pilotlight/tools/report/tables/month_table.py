@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pilotlight.decide.money.hourly_costs import cause
 from pilotlight.facts.money.bill import Anomaly
-from pilotlight.tools.advice.month import Amount, Month, cents
+from pilotlight.tools.advice.money.month import Amount, Month, cents
 from pilotlight.tools.cli.terminal import visible_text
 from pilotlight.tools.report.tables.bill_table import correction_sentence
 from pilotlight.tools.report.tables.sheet import Column, Sheet
@@ -19,6 +19,12 @@ from pilotlight.units import Usd, count_of
 
 NOBODY = "(no team)"
 OTHERS = "others"
+COMMITMENT = "commitments that no node used"
+_BASES = {
+    "list": "without discounts",
+    "billed": "as invoiced, with commitments at $0 where they were used",
+    "effective": "commitments spread over what used them",
+}
 TENTH = Decimal("0.1")
 REQUESTS = "requests"
 """A unit that is told by the thousand."""
@@ -38,7 +44,8 @@ class Line(NamedTuple):
 def parts(month: Month) -> Iterator[tuple[str, list[Line]]]:
     """The report's parts. The lines of each add up to the total, or to what teams held, in cents."""
     kinds = [("used", month.used), ("idle", month.idle), ("shared", month.shared)]
-    yield "where it went", _lines(kinds, month.total.usd)
+    own = [(COMMITMENT, month.commitment)] if month.commitment.usd else []
+    yield "where it went", _lines([*kinds, *own], month.total.usd)
     yield "by machine", _lines(month.machines, month.total.usd, rate=True)
     yield "by pool", _lines(month.pools, month.total.usd)
     yield "by team, for what it held", _teams(month)
@@ -58,24 +65,33 @@ def _lines(amounts: Sequence[tuple[str, Amount]], whole: Usd, *, rate: bool = Fa
 
 def _teams(month: Month) -> list[Line]:
     held = cents([team.held.usd for team in month.teams], month.split[0])
-    shares = cents([team.with_share for team in month.teams], month.total.usd if month.teams else Decimal(0))
+    whole = [team.with_share for team in month.teams]
+    shares = cents(whole, sum(whole, Decimal(0)))
     return [
-        Line(team.name or NOBODY, team.held.gpu_hours, usd, f"${share:,.2f} with its share of idle and shared")
+        Line(team.name or NOBODY, team.held.gpu_hours, usd, f"${share:,.2f} with its share of {_shared_of(month)}")
         for team, usd, share in zip(month.teams, held, shares, strict=True)
     ]
+
+
+def _shared_of(month: Month) -> str:
+    return "idle and shared" if month.unshared else "idle, shared and commitments"
 
 
 def notes(month: Month) -> list[str]:
     """Notes that a reader needs to judge the figures: how they were come by, and how far they agree."""
     used, idle, shared = month.split
+    own, whole = month.commitment_cents, used + idle + shared + month.commitment_cents
     out = [
-        f"teams ${used:,.2f} + idle ${idle:,.2f} + shared ${shared:,.2f} = ${used + idle + shared:,.2f}",
+        f"teams ${used:,.2f} + idle ${idle:,.2f} + shared ${shared:,.2f}"
+        + (f" + commitments ${own:,.2f}" if own else "")
+        + f" = ${whole:,.2f}",
+        *_basis(month),
         f"idle is {_percent(month.idle_share)} of the GPU-hours, efficiency {_percent(month.efficiency)}, "
         f"spot {_percent(month.spot_share)}",
         f"idle is priced at its own nodes' rate, ${month.idle.rate:,.4f}; at the month's blended rate of "
         f"${month.total.rate:,.4f} it would be ${month.idle_at_blended:,.2f}",
-        f"charged for what they held, teams pay ${used:,.2f}: ${idle + shared:,.2f} is not recovered; "
-        "with their shares they pay all of it",
+        f"charged for what they held, teams pay ${used:,.2f}: ${whole - used:,.2f} is not recovered; "
+        f"with their shares they pay all of it{_but(month)}",
     ]
     if month.billed is not None:
         billed, metered = round(month.billed, 2), round(month.metered, 2)
@@ -97,6 +113,20 @@ def notes(month: Month) -> list[str]:
     if month.unpriced:
         out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
     return out
+
+
+def _basis(month: Month) -> Iterator[str]:
+    """Which dollars these are."""
+    if month.basis is not None:
+        told = f"${month.told:,.2f} of it is the bill's" if month.told else "no bill tells them"
+        else_ = "else they are metered, by the policy's prices"
+        yield f"dollars are {month.basis} ones ({_BASES[month.basis]}): {told}; {else_}"
+
+
+def _but(month: Month) -> str:
+    if not month.unshared:
+        return ""
+    return f" but ${month.commitment_cents:,.2f} of commitments, which prices.unused_commitments shares with nobody"
 
 
 def _of_unit(month: Month, unit: str, count: Decimal) -> str:

@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from pilotlight.facts.money.bill import CostLine, MeterDay
-from pilotlight.tools.advice.month import Amount
+from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
+from pilotlight.tools.advice.money.month import Amount
 from pilotlight.units import shorten_figure
 
 NANO = Decimal("1e-9")
-KINDS = ("used", "idle", "shared")
+KINDS = get_args(LineKind)
 UNKNOWN = "(not known)"
 """What held GPUs that nothing tells more of."""
 
@@ -31,7 +31,7 @@ class PodTime(NamedTuple):
 
 
 class SpendRow(NamedTuple):
-    """One row: ``kind`` is used, idle or shared, and idle and shared time has no name."""
+    """One row: ``kind`` is a line's; only what was used has a name."""
 
     kind: str
     name: str
@@ -51,7 +51,7 @@ BY: Mapping[str, Callable[[CostLine], str]] = {
 def spend_by(
     metered: Iterable[MeterDay], first: date, last: date, name_of: Callable[[CostLine], str], team: str | None = None
 ) -> tuple[SpendRow, ...]:
-    """What was used by each name, the dearest first; then idle and shared time. Their sum is the period's."""
+    """What was used by each name, the dearest first; then idle, shared and commitments. Their sum is the period's."""
     return _rows((line, ((name_of(line), Decimal(1)),)) for line in _lines(metered, first, last, team))
 
 

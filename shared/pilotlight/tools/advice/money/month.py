@@ -1,19 +1,22 @@
 """A month's report from what was metered and billed: its lines add up to the whole, idle and shared time are their own.
 
 Chargeback is by allocation: a team pays for what it held, used or not. What no team held is told beside it, and what
-each team would pay with its share of that, so that the whole is recovered.
+each team would pay with its share of that, so that the whole is recovered. Commitments that no node used are shared
+only by a rule of the policy.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, get_args
 
 from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Correction
-from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, MeterDay
+from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, LineKind, MeterDay
+from pilotlight.facts.money.money_policy import Basis, UnusedRule
+from pilotlight.tools.advice.money.priced_days import PricedDays
 from pilotlight.units import Usd, shorten_figure
 
 K = TypeVar("K")
@@ -39,7 +42,7 @@ class Amount(NamedTuple):
 
 
 class Team(NamedTuple):
-    """A team's hours and dollars, and what it would pay with its share of what nobody held, by dollars."""
+    """A team's hours and dollars, and what it would pay with its share of what nobody held."""
 
     name: str
     held: Amount
@@ -70,6 +73,7 @@ class Month(NamedTuple):
     ``billed`` covers ``billed_days`` whole days; ``metered`` is what the meter counted on those. ``unpriced`` nodes are
     in no line, nor is ``paid_idle``, whose dollars are spent already. ``egress`` is what of the bill is for moved data.
     What is learnt of pools and the hours that were odd are by cluster.
+    Dollars are in ``basis`` where a bill tells them, which is ``told`` of them; the others are the meter's.
     """
 
     first: date  # First day, UTC.
@@ -78,6 +82,7 @@ class Month(NamedTuple):
     used: Amount  # Held by teams.
     idle: Amount  # Lit and held by nobody.
     shared: Amount  # What no team can help, as boots.
+    commitment: Amount  # Commitments that no node used, and their own price.
     spot: Amount  # The part of the total that was spot.
     machines: tuple[tuple[str, Amount], ...]  # By instance type and capacity type.
     pools: tuple[tuple[str, Amount], ...]  # By pool.
@@ -85,7 +90,7 @@ class Month(NamedTuple):
     classes: tuple[tuple[str, Amount], ...]  # By workload class.
     top: tuple[Consumer, ...]  # The dearest projects.
     others: Amount  # All consumers below those.
-    days: tuple[tuple[date, Usd, Usd, Usd], ...]  # Day, then dollars used, idle and shared.
+    days: tuple[tuple[date, Usd, Usd, Usd, Usd], ...]  # Day, then dollars used, idle, shared and of commitments.
     billed: Usd | None  # Dollars of the bill for its whole days; None without a bill.
     metered: Usd  # Dollars metered on the days that are billed.
     billed_days: int  # Whole days that a bill covers.
@@ -95,12 +100,29 @@ class Month(NamedTuple):
     egress: Usd = ZERO  # Dollars of the bill for moved data.
     learnt: tuple[tuple[str, Correction], ...] = ()  # Cluster and correction.
     anomalies: tuple[tuple[str, Anomaly], ...] = ()  # Cluster and odd hour.
+    basis: Basis | None = None  # Of dollars that a bill tells; None: the meter's alone.
+    told: Usd = ZERO  # Dollars of the total that a bill tells.
+    sharing: UnusedRule = "nobody"  # By what teams share the commitment.
 
     @property
     def split(self) -> tuple[Usd, Usd, Usd]:
-        """Cents of teams, idle and shared: they add up to the total in cents."""
-        used, idle, shared = cents([self.used.usd, self.idle.usd, self.shared.usd], self.total.usd)
+        """Cents of teams, idle and shared: with those of commitments they add up to the total in cents."""
+        used, idle, shared, _ = self._cents
         return used, idle, shared
+
+    @property
+    def commitment_cents(self) -> Usd:
+        """What commitments cost that no node used, as the total in cents has it."""
+        return self._cents[3]
+
+    @property
+    def _cents(self) -> list[Usd]:
+        return cents([self.used.usd, self.idle.usd, self.shared.usd, self.commitment.usd], self.total.usd)
+
+    @property
+    def unshared(self) -> bool:
+        """Whether commitments that no node used are in no team's share."""
+        return bool(self.commitment.usd) and sum((team.with_share for team in self.teams), ZERO) < self.total.usd
 
     @property
     def idle_share(self) -> Decimal:
@@ -134,16 +156,28 @@ class Month(NamedTuple):
 
 
 def month(
-    metered: Sequence[MeterDay], billed: Sequence[BillDay], first: date, last: date, *, team: str | None = None
+    metered: Sequence[MeterDay],
+    billed: Sequence[BillDay],
+    first: date,
+    last: date,
+    *,
+    team: str | None = None,
+    priced: PricedDays | None = None,
+    sharing: UnusedRule = "nobody",
 ) -> Month:
-    """The report of the days from ``first`` to ``last``; of one team's lines alone where it is named."""
-    days = [_rounded(day) for day in metered if first <= day.day <= last]
+    """The report of the days from ``first`` to ``last``; of one team's lines alone where it is named.
+
+    Lines are those ``priced`` in a basis, where they are given.
+    """
+    counted = [_rounded(day) for day in metered if first <= day.day <= last]
+    days = counted if priced is None else [_rounded(day) for day in priced.days if first <= day.day <= last]
     lines = [line for day in days for line in _lines(day, team)]
     held = [line for line in lines if line.kind == "used"]
-    total, (used, idle, shared) = _sum(lines), _kinds(lines)
+    total, (used, idle, shared, commitment) = _sum(lines), _kinds(lines)
     teams = _by(lambda line: line.team, held)
     consumers = [Consumer(*key, its) for key, its in _by(lambda x: (x.team, x.project, _machine(x)), held)]
-    bill = _bill([] if team is not None else [bill for bill in billed if first <= bill.day <= last], days)
+    bill = _bill([] if team is not None else [bill for bill in billed if first <= bill.day <= last], counted)
+    committed = priced.committed if priced is not None else {}
     return Month(
         first=first,
         last=last,
@@ -151,10 +185,11 @@ def month(
         used=used,
         idle=idle,
         shared=shared,
+        commitment=commitment,
         spot=dict(_by(lambda line: line.capacity_type, lines)).get("spot", Amount()),
         machines=tuple(_by(_machine, lines)),
-        pools=tuple(_by(lambda line: line.pool, lines)),
-        teams=tuple(_shared_out(teams, total.usd - used.usd, used.usd)),
+        pools=tuple(_by(_pool, lines)),
+        teams=tuple(_shared_out(teams, idle.usd + shared.usd, commitment.usd, _parts(teams, sharing, committed))),
         classes=tuple(_by(lambda line: line.workload_class, held)),
         top=tuple(consumers[:TOP]),
         others=sum((c.held for c in consumers[TOP:]), Amount()),
@@ -164,6 +199,8 @@ def month(
         billed_days=bill.days,
         egress=bill.egress,
         unpriced=tuple(sorted({name for day in days for name in day.unpriced})),
+        told=priced.told if priced is not None and team is None else ZERO,
+        sharing=sharing,
     )
 
 
@@ -186,14 +223,31 @@ def _rounded(day: MeterDay) -> MeterDay:
     return replace(day, lines=lines)
 
 
-def _shared_out(teams: Sequence[tuple[str, Amount]], rest: Usd, used: Usd) -> list[Team]:
-    """Each team's dollars with its part of what nobody held; by dollars held, the last takes what rounding left."""
-    out, left = list[Team](), rest
-    for number, (name, held) in enumerate(teams, 1):
-        part = (rest * held.usd / used).quantize(NANO) if used else ZERO
-        share = left if number == len(teams) else part
-        left -= share
-        out.append(Team(name, held, held.usd + share))
+def _parts(teams: Sequence[tuple[str, Amount]], sharing: UnusedRule, committed: Mapping[str, Usd]) -> list[Usd]:
+    """Dollars by which teams share what commitments cost that no node used; none where nobody does."""
+    match sharing:
+        case "held":
+            return [held.usd for _, held in teams]
+        case "committed":
+            return [committed.get(name, ZERO) for name, _ in teams]
+    return []
+
+
+def _shared_out(teams: Sequence[tuple[str, Amount]], rest: Usd, commitment: Usd, parts: Sequence[Usd]) -> list[Team]:
+    """Each team's dollars with its part of what nobody held, by dollars held, and of commitments by ``parts``."""
+    own = _divided(rest, [held.usd for _, held in teams])
+    more = _divided(commitment, parts) if sum(parts, ZERO) else [ZERO] * len(teams)
+    return [Team(name, held, held.usd + one + two) for (name, held), one, two in zip(teams, own, more, strict=True)]
+
+
+def _divided(whole: Usd, by: Sequence[Usd]) -> list[Usd]:
+    """Parts of a sum; the last takes what rounding left."""
+    total, left = sum(by, ZERO), whole
+    out: list[Usd] = []
+    for number, each in enumerate(by, 1):
+        part = left if number == len(by) else (whole * each / total).quantize(NANO) if total else ZERO
+        out.append(part)
+        left -= part
     return out
 
 
@@ -221,19 +275,23 @@ def _lines(day: MeterDay, team: str | None) -> Sequence[CostLine]:
     return day.lines if team is None else [line for line in day.lines if line.kind == "used" and line.team == team]
 
 
-def _day(day: MeterDay, team: str | None) -> tuple[date, Usd, Usd, Usd]:
-    used, idle, shared = _kinds(_lines(day, team))
-    return day.day, used.usd, idle.usd, shared.usd
+def _day(day: MeterDay, team: str | None) -> tuple[date, Usd, Usd, Usd, Usd]:
+    used, idle, shared, commitment = _kinds(_lines(day, team))
+    return day.day, used.usd, idle.usd, shared.usd, commitment.usd
 
 
-def _kinds(lines: Sequence[CostLine]) -> tuple[Amount, Amount, Amount]:
-    """Amounts that were used, idle and shared."""
-    used, idle, shared = (_sum(line for line in lines if line.kind == kind) for kind in ("used", "idle", "shared"))
-    return used, idle, shared
+def _kinds(lines: Sequence[CostLine]) -> tuple[Amount, Amount, Amount, Amount]:
+    """Amounts that were used, idle and shared, and of commitments that no node used."""
+    used, idle, shared, commitment = (_sum(line for line in lines if line.kind == kind) for kind in get_args(LineKind))
+    return used, idle, shared, commitment
 
 
 def _machine(line: CostLine) -> str:
-    return f"{line.instance_type or line.pool} {line.capacity_type}"
+    return f"{line.instance_type or line.pool} {line.capacity_type}".rstrip()
+
+
+def _pool(line: CostLine) -> str:
+    return line.instance_type if line.kind == "commitment" and not line.pool else line.pool
 
 
 def _sum(lines: Iterable[CostLine]) -> Amount:
