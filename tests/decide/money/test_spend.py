@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pilotlight.decide.money.budget_ladder import climb_ladder, figures
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.metering import day_start
+from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
 from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
@@ -273,6 +274,23 @@ def test_a_forecast_is_in_its_band_and_never_less_than_what_is_spent(
         assert already <= found.low <= found.likely + Decimal("0.00001")
         assert found.likely <= found.high + Decimal("0.00001")
     assert found.runs_out is None or NOW <= found.runs_out < NOW + timedelta(days=left)
+
+
+def test_a_pool_that_commitments_pay_is_compared_at_list_prices() -> None:
+    """A plan's usage at $0 explains itself; nodes that the meter has not are told, and nothing is learnt."""
+
+    def bill(day: int, listed: str) -> BillDay:
+        plan = BilledDay(
+            day=date(2026, 11, day), usd=Decimal(3), list_usd=Decimal(listed), pool="a100", commitment="used"
+        )
+        fee = BilledDay(day=plan.day, usd=Decimal(70), list_usd=Decimal(0), pool="a100", commitment="fee")
+        return BillDay(day=plan.day, source="focus", rows=(plan, fee))
+
+    days = [metered(day, "100") for day in range(10, 20)]
+    known = counted_days(days, [*(bill(day, "102") for day in range(11, 19)), bill(19, "200")])
+    assert [one.subject for one in drift(known)] == ["2026-11-19 pool a100"]
+    assert "($200.00 at list prices), metered $100.00: $100.00 more than was metered" in drift(known)[0].message
+    assert corrections(compare_with_bill(known.metered, known.billed)) == ()
 
 
 def test_drift_is_told_by_day_and_pool_above_both_thresholds() -> None:

@@ -104,7 +104,7 @@ def test_unused_commitment_is_shared_by_the_policys_rule(sharing: UnusedRule, ex
     """By nobody where none is named; by what teams held; or by what their nodes used of commitments: $300 to $100."""
     report = _month(sharing)
     assert {team.name: team.with_share for team in report.teams} == {n: Decimal(usd) for n, usd in expected.items()}
-    assert (report.commitment.usd, report.unshared) == (50, sharing == "nobody")
+    assert (report.commitment.usd, report.unshared) == (Decimal(50), sharing == "nobody")
     assert sum(team.with_share for team in report.teams) == report.total.usd - (50 if report.unshared else 0)
 
 
@@ -121,8 +121,9 @@ def test_nodes_cost_what_the_bill_says_of_them_to_the_last_digit(
     """In each basis, whoever held them; a node that no row names costs what was metered."""
     held = [_line("used" if team else "idle", str(usd), team, node) for node, team, usd in lines]
     bill = [_row(str(a), str(b), str(c), resource=node) for node, a, b, c in rows]
-    for number, basis in enumerate(BASES, 1):
+    for basis in BASES:
         found = [line for day in _priced(held, bill, basis).days for line in day.lines]
         for node in {line.node for line in held}:
-            said = [row[number] for row in rows if row[0] == node] or [usd for name, _, usd in lines if name == node]
+            told = [dict(zip(BASES, amounts, strict=True))[basis] for name, *amounts in rows if name == node]
+            said = told or [usd for name, _, usd in lines if name == node]
             assert sum(line.usd for line in found if line.node == node) == sum(said)

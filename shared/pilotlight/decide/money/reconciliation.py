@@ -29,6 +29,7 @@ class Compared(NamedTuple):
     """A day and pool: dollars billed and metered. In ``doubt`` it may have been billed at more.
 
     Without a pool it is what the bill ties to none; or the whole day, where its bill names no pools at all.
+    ``listed`` is what it comes to at list prices, where commitments pay a part of it: what is billed is no price then.
     """
 
     day: date
@@ -36,11 +37,17 @@ class Compared(NamedTuple):
     billed: Usd
     metered: Usd
     doubt: bool = False
+    listed: Usd | None = None
 
     @property
     def more(self) -> Usd:
         """Dollars billed above what was metered."""
         return self.billed - self.metered
+
+    @property
+    def price(self) -> Usd:
+        """Dollars to hold the meter's prices against: at list prices where commitments pay."""
+        return self.billed if self.listed is None else self.listed
 
 
 class Correction(NamedTuple):
@@ -78,7 +85,21 @@ def _of_day(day: date, bills: Sequence[BillDay], metered: MeterDay) -> list[Comp
     told = any(row.pool for row in rows) or not rows
     usd, counted = by_pool(rows), by_pool(metered.lines) if told else _together(metered.lines)
     doubt = any(bill.doubt for bill in bills)
-    return [Compared(day, pool, usd[pool], counted[pool], doubt) for pool in sorted(usd.keys() | counted.keys())]
+    listed = _listed(rows)
+    return [
+        Compared(day, pool, usd[pool], counted[pool], doubt, listed.get(pool))
+        for pool in sorted(usd.keys() | counted.keys())
+    ]
+
+
+def _listed(rows: Sequence[BilledDay]) -> dict[str, Usd]:
+    """Dollars at list prices of the pools of which commitments pay a part; what no node used is no pool's."""
+    paid = {row.pool for row in rows if row.commitment == "used"}
+    sums = dict.fromkeys(sorted(paid), ZERO)
+    for row in rows:
+        if row.pool in paid and row.commitment in ("", "used"):
+            sums[row.pool] += row.usd if row.list_usd is None else row.list_usd
+    return sums
 
 
 def by_pool(rows: Iterable[BilledDay | CostLine]) -> defaultdict[str, Usd]:
@@ -97,7 +118,7 @@ def corrections(days: Iterable[Compared]) -> tuple[Correction, ...]:
     """Corrections learnt of each pool from its latest days. No pool is no price, and nothing is learnt of it."""
     by_pool: dict[str, list[Compared]] = defaultdict(list)
     for one in days:
-        if one.metered >= SMALLEST and one.billed > 0 and not one.doubt:
+        if one.metered >= SMALLEST and one.billed > 0 and not one.doubt and one.listed is None:
             by_pool[one.pool].append(one)
     learnt = (_learnt(pool, by_pool[pool]) for pool in sorted(by_pool))
     return tuple(one for one in learnt if one is not None)

@@ -165,7 +165,7 @@ def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) ->
 def drift(known: CountedDays) -> tuple[Finding, ...]:
     """Days and pools on which the bill and the meter are further apart than both thresholds."""
     days = compare_with_bill(known.metered, known.billed)
-    return tuple(_drift(one) for one in days if apart(one.billed, one.metered))
+    return tuple(_drift(one) for one in days if apart(one.price, one.metered))
 
 
 def apart(billed: Usd, metered: Usd) -> bool:
@@ -175,13 +175,15 @@ def apart(billed: Usd, metered: Usd) -> bool:
 
 def _drift(one: Compared) -> Finding:
     where = f"pool {one.pool}" if one.pool else "no pool"
-    more = "more than was metered" if one.more > 0 else "less than was metered"
+    more = one.price - one.metered
+    than = "more than was metered" if more > 0 else "less than was metered"
+    listed = "" if one.listed is None else f" ({cents(one.listed)} at list prices)"
     return Finding(
         subject=f"{one.day} {where}",
         code="bill-drift",
         message=(
-            f"billed {cents(one.billed)}, metered {cents(one.metered)}: {cents(abs(one.more))} {more} is unexplained; "
-            "look for nodes outside the policy's pools, a changed price, or hours the bill rounds up"
+            f"billed {cents(one.billed)}{listed}, metered {cents(one.metered)}: {cents(abs(more))} {than} is "
+            "unexplained; look for nodes outside the policy's pools, a changed price, or hours the bill rounds up"
         ),
     )
 

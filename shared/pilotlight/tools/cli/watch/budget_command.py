@@ -37,6 +37,7 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     """Show of every budget what is held, billed and metered, how the period will end, and the ladder's step in force.
 
     Reads only the policy and the state. Purchases are judged by "settled and held", the ladder by billed and metered.
+    Billed dollars are in the basis that a budget names; steps that refuse purchases leave out commitments.
 
     Example: [bold]pilotlight budget --json[/bold]
     """
@@ -94,7 +95,9 @@ def _as_json(row: "BudgetRow") -> dict[str, Any]:
         "end": meter.end,
         "limit": meter.limit,
         "settled_and_held": row.held,
+        "basis": meter.budget.basis,
         "billed": spent.billed if spent else None,
+        "on_commitments": spent.sunk if spent else None,
         "metered": spent.metered if spent else None,
         "used": shorten_figure(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
         "forecast": spent.forecast if spent else None,

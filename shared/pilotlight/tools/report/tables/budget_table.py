@@ -48,7 +48,8 @@ def table(rows: Iterable[BudgetRow]) -> Sheet:
 
 def _cells(row: BudgetRow) -> list[str | Text]:
     meter, spent = row.meter, row.spent
-    name = f"{meter.budget.name} ({meter.budget.scope})"
+    basis = f", {meter.budget.basis}" if meter.budget.basis is not None and meter.measure == "usd" else ""
+    name = f"{meter.budget.name} ({meter.budget.scope}{basis})"
     limit = f"{_amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
     if spent is None:
         return [name, limit, _amount(meter, row.held), "", "", _share(row.held, meter.limit), "", "", ""]
