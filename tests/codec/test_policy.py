@@ -220,6 +220,19 @@ WRONG = {
     ),
     "a budget a year": ("budgets: [{name: a, usd: 1, period: year}]", "budgets[0].period: 'year' is not one of day"),
     "a budget on Mars": ("budgets: [{name: a, usd: 1, timezone: Mars}]", "budgets[0].timezone: 'Mars' is no IANA"),
+    "a basis of what may be lit at once": (
+        "budgets: [{name: a, usd: 1, period: hour, basis: effective}]",
+        "budgets[0].basis: is of dollars that are billed",
+    ),
+    "a basis of GPU-hours": (
+        "budgets: [{name: a, gpu_hours: 1, basis: list}]",
+        "budgets[0].basis: is of dollars that are billed",
+    ),
+    "a basis of a class": (
+        "budgets: [{name: a, usd: 1, hard: false, scope: {class: batch}, basis: billed}]",
+        "budgets[0].basis: is of dollars that are billed",
+    ),
+    "a basis that is none": ("budgets: [{name: a, usd: 1, basis: net}]", "budgets[0].basis: 'net' is not one of"),
     "a webhook without address": (
         "alerts: {channels: {chat: {kind: webhook}}}",
         "alerts.channels.chat.url_env: is missing",

@@ -219,9 +219,16 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
     for i, queue in enumerate(budget.queues):
         if not _QUEUE.fullmatch(queue):
             yield f"{path}.queues[{i}]", f"{queue!r} is no queue: write a ClusterQueue's name, or namespace/name"
+    yield from _basis(f"{path}.basis", budget)
     yield from _ladder(f"{path}.ladder", budget)
     if isinstance(budget.scope, BudgetScope):
         yield from _scope(f"{path}.scope", budget.scope, policy)
+
+
+def _basis(path: str, budget: Budget) -> Iterator[Problem]:
+    of_class = isinstance(budget.scope, BudgetScope) and budget.scope.workload_class is not None
+    if budget.basis is not None and (budget.usd is None or budget.period == "hour" or of_class):
+        yield path, "is of dollars that are billed: write usd, a period of a day or more, and no class as scope"
 
 
 def _ladder(path: str, budget: Budget) -> Iterator[Problem]:

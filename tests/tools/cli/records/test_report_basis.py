@@ -151,9 +151,12 @@ def test_a_report_goes_by_effective_dollars_and_says_so() -> None:
     assert "2026-10-01 to 2026-10-31: $12,500.00 for 3,840.0 GPU-hours" in shown
     assert "teams $9,000.00 + idle $3,000.00 + shared $0.00 + commitments $500.00 = $12,500.00" in shown
     assert (
-        "dollars are effective ones (commitments spread over what used them): $12,500.00 of it is the bill's; "
-        "else they are metered, by the policy's prices"
+        "dollars are effective ones (commitments spread over what used them) where a bill tells them, $12,500.00 of "
+        "it; else they are metered, by the policy's prices"
     ) in shown
+    team = " ".join(run(*OCTOBER, "--team", "nlp").stdout.split())
+    assert "2026-10-01 to 2026-10-31: $9,000.00 for 2,880.0 GPU-hours" in team
+    assert "where a bill tells them; else they are metered" in team
     assert "nlp 2,880.0 h $9,000.00 $12,500.00 with its share of idle, shared and commitments" in shown
     with pytest.raises(BadInput, match="--basis net: write list, billed or effective"):
         run(*OCTOBER, "--basis", "net")

@@ -101,7 +101,7 @@ class Month(NamedTuple):
     learnt: tuple[tuple[str, Correction], ...] = ()  # Cluster and correction.
     anomalies: tuple[tuple[str, Anomaly], ...] = ()  # Cluster and odd hour.
     basis: Basis | None = None  # Of dollars that a bill tells; None: the meter's alone.
-    told: Usd = ZERO  # Dollars of the total that a bill tells.
+    told: Usd | None = None  # Dollars of the total that a bill tells; None where none does, and for one team.
     sharing: UnusedRule = "nobody"  # By what teams share the commitment.
 
     @property
@@ -199,7 +199,7 @@ def month(
         billed_days=bill.days,
         egress=bill.egress,
         unpriced=tuple(sorted({name for day in days for name in day.unpriced})),
-        told=priced.told if priced is not None and team is None else ZERO,
+        told=priced.told if priced is not None and team is None else None,
         sharing=sharing,
     )
 

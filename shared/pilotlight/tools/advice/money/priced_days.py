@@ -27,13 +27,14 @@ COMMITMENTS = {"unused": "unused commitment", "fee": "price of commitments"}
 
 
 class PricedDays(NamedTuple):
-    """Days in a basis: ``told`` of their dollars are a bill's. ``committed`` are those of commitments used, by team.
+    """Days in a basis: ``told`` of their dollars are a bill's, None where none tells any. ``committed`` are those of
+    commitments used, by team.
 
     What a commitment costs and no node used is a line of its own.
     """
 
     days: Sequence[MeterDay] = ()
-    told: Usd = ZERO
+    told: Usd | None = None
     committed: Mapping[str, Usd] = {}
 
     def __add__(self, other: object) -> "PricedDays":
@@ -41,7 +42,8 @@ class PricedDays(NamedTuple):
         assert isinstance(other, PricedDays)
         teams = sorted(self.committed.keys() | other.committed.keys())
         committed = {team: self.committed.get(team, ZERO) + other.committed.get(team, ZERO) for team in teams}
-        return PricedDays((*self.days, *other.days), self.told + other.told, committed)
+        told = [each for each in (self.told, other.told) if each is not None]
+        return PricedDays((*self.days, *other.days), sum(told, ZERO) if told else None, committed)
 
 
 def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillDay]], basis: Basis) -> PricedDays:
@@ -50,7 +52,7 @@ def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillD
     Where a bill names no node, a pool's dollars are its own, if they are not far below the meter or a commitment's.
     """
     counted = {day.day: day for day in metered}
-    found, told = list[MeterDay](), ZERO
+    found, told = list[MeterDay](), list[Usd]()
     committed: dict[str, Usd] = defaultdict(Decimal)
     for on in sorted(counted.keys() | billed.keys()):
         day, bills = counted.get(on), billed.get(on, ())
@@ -60,11 +62,12 @@ def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillD
         for part, line in mine:
             committed[line.team] += part
         bill = [*_own(known, basis), *(line for _, line in mine)]
-        told += sum((line.usd for line in bill), ZERO)
+        told += [line.usd for line in bill]
         if day or bill:
             day = day or MeterDay(day=on, until=day_start(on + DAY))
             found.append(replace(day, lines=(*bill, *left)))
-    return PricedDays(tuple(found), told, {team: usd for team, usd in committed.items() if team and usd})
+    by_team = {team: usd for team, usd in committed.items() if team and usd}
+    return PricedDays(tuple(found), sum(told, ZERO) if told else None, by_team)
 
 
 def _own(rows: Iterable[BilledDay], basis: Basis) -> list[CostLine]:

@@ -118,9 +118,11 @@ def notes(month: Month) -> list[str]:
 def _basis(month: Month) -> Iterator[str]:
     """Which dollars these are."""
     if month.basis is not None:
-        told = f"${month.told:,.2f} of it is the bill's" if month.told else "no bill tells them"
-        else_ = "else they are metered, by the policy's prices"
-        yield f"dollars are {month.basis} ones ({_BASES[month.basis]}): {told}; {else_}"
+        told = f", ${month.told:,.2f} of it" if month.told is not None else ""
+        yield (
+            f"dollars are {month.basis} ones ({_BASES[month.basis]}) where a bill tells them{told}; "
+            "else they are metered, by the policy's prices"
+        )
 
 
 def _but(month: Month) -> str:
