@@ -77,12 +77,12 @@ def _own(rows: Iterable[BilledDay], basis: Basis) -> list[CostLine]:
             kind="commitment",
             pool=row.pool,
             node="",
-            instance_type=COMMITMENTS[row.commitment],
+            instance_type=named,
             capacity_type="",
             usd=usd,
         )
         for row in rows
-        if row.commitment in COMMITMENTS and (usd := row.amount(basis))
+        if (named := COMMITMENTS.get(row.commitment)) and (usd := row.amount(basis))
     ]
 
 
