@@ -36,7 +36,7 @@ class EvictionJudge:
     ) -> None:
         self._world, self._policy, self._books, self._forgeries = world, policy, books, forgeries
         self._broke = broke
-        self._stops: dict[str, str] = {}
+        self._stops: dict[str, tuple[object, str]] = {}
         self._may_go: set[str] = set()
 
     def may_go(self, instance: str) -> None:
@@ -49,7 +49,18 @@ class EvictionJudge:
         if found.kind not in _STOPS:
             self._stops.pop(found.instance, None)
         elif found.instance not in self._stops:
-            self._stops[found.instance] = self._books.spare(found.instance, self._world.now_s)
+            self._judge(found.instance)
+
+    def held(self) -> None:
+        """Holds were written: a node that is another's by them is stopped for that one. A stop is written down before
+        the holds of its look are."""
+        for id, (whose, _) in list(self._stops.items()):
+            if self._books.whose.get(id) != whose:
+                self._judge(id)
+
+    def _judge(self, id: str) -> None:
+        """Whether a stop that begins now takes work for which there are dollars, and whose node it is."""
+        self._stops[id] = self._books.whose.get(id), self._books.spare(id, self._world.now_s)
 
     def evicting(self, uid: str) -> None:
         """A pod is made to leave, and with it its gang."""
@@ -69,5 +80,5 @@ class EvictionJudge:
         """What is wrong with a stop, if anything."""
         left_s = job.start_s + max(d.shape.max_run_s for d in job.demands) - self._world.now_s
         if any(self._policy.classes[d.shape.workload_class].stops for d in job.demands):
-            return next((self._stops[id] for id in stopped if self._stops[id]), "")
+            return next((why for id in stopped if (why := self._stops[id][1])), "")
         return f"{left_s:.0f} s before the end of its whole run" if left_s > CLOCKS_S else ""

@@ -152,6 +152,7 @@ class Invariants:
                     self.purchases.recorded(worker, msgspec.json.decode(value, type=Record))
                 case "hold":
                     self.books.wrote(key, value, self._world.now_s)
+                    self.evictions.held()
                 case "proof":
                     self.tellings.proven(value, self._world.now_s)
                 case "ladder":

@@ -130,7 +130,7 @@ class StrangersBooks:
         self._nodes: dict[str, BookedNode] = {}
         self._kinds: dict[str, tuple[Decimal, Decimal]] = {}
         self._holds: dict[str, str] = {}
-        self._whose: dict[str, tuple[_Owner, ...]] = {}
+        self.whose: dict[str, tuple[_Owner, ...]] = {}
         self._beside: dict[str, list[BookedNode]] = {}
         self._claims: dict[str, _Terms] = {}
         self._places: dict[str, dict[str, msgspec.Raw]] = {}
@@ -162,7 +162,7 @@ class StrangersBooks:
         past = f"{id}{LIFE}{now_s:g}"
         self._nodes[past] = before
         self._holds = {key: past if of == id else of for key, of in self._holds.items()}
-        self._whose.pop(id, None)
+        self.whose.pop(id, None)
         self._beside.pop(id, None)
         return before
 
@@ -211,10 +211,10 @@ class StrangersBooks:
                 return
             self._claims.pop(key, None)
             id, since_s = hold.instance, (hold.since - START).total_seconds()
-            if self._whose.get(id, hold.terms.whose) != hold.terms.whose:
+            if self.whose.get(id, hold.terms.whose[:1]) != hold.terms.whose:
                 from_ = hold.matched_at if key in self._holds and hold.matched_at else hold.since
                 self._changes_hands(id, hold.terms.whose, (from_ - START).total_seconds())
-            self._whose[id], self._holds[key] = hold.terms.whose, id
+            self.whose[id], self._holds[key] = hold.terms.whose, id
             entry = self._nodes[id]
             if not self._beside.get(id):
                 entry.team, entry.workload_class = hold.terms.team, hold.terms.workload_class
