@@ -16,7 +16,7 @@ from stage import Stage
 from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.budgets import budget_accounts, budget_holds, workload_holds
+from pilotlight.flow.budgets import budget_accounts, budget_holds, renew_holds, workload_holds
 from pilotlight.flow.budgets.hold_handover import Handover
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.billing_records import HOLD
@@ -181,3 +181,22 @@ def test_what_teams_are_charged_is_what_nodes_cost(pods: list[tuple[str, int, in
 def spent(on: Stage) -> Decimal:
     """What the world's nodes cost."""
     return on.world.cost().quantize(Decimal("0.01"))
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["it is settled", "its worker died before it was settled"])
+def test_a_hold_that_gets_a_node_of_another_pays_from_where_that_one_ended(settled: bool) -> None:
+    """The first went over to another team and its worker died: what is bought beside takes the node, once charged."""
+    on = Stage(budgets=(Budget(name="all", usd=Decimal(1000), period="day"),))
+    on.event(on.submit("a", run_s=5 * HOUR))
+    on.minutes(8)
+    (first,) = HOLD.scan(on.deps.state, "c/")
+    ended = on.deps.now()
+    budget_holds.reserve(on.deps, "d", 0, [first.value.terms], first.value.since)
+    if settled:
+        budget_holds.end(on.deps, first, ended)
+    else:
+        budget_accounts.write_hold(on.deps, first, ended_at=ended)
+    on.wait(60)
+    renew_holds.keep(on.deps, look(on.deps))
+    (other,) = HOLD.scan(on.deps.state, "c/")
+    assert (other.value.id, other.value.instance, other.value.since) == ("d.0.0", first.value.instance, ended)

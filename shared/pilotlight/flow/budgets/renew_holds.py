@@ -104,7 +104,8 @@ class _Keeper:
         unsold = budget_holds.unsold(self.deps, holds, self.unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.unresolved, unsold)
         self._end(found.over, before)
-        every = self._of_their_owners([*found.live, *self._adopted(found.strange, holds)], before)
+        taken = [(self._from_where_charged(hold, holds), one) for hold, one in found.live]
+        every = self._of_their_owners([*taken, *self._adopted(found.strange, holds)], before)
         live = self._own(every, before)
         self.lit = len(live)
         if live:
@@ -193,13 +194,22 @@ class _Keeper:
             self.charged[instance] = found.value.until if found else None
         return self.charged[instance]
 
+    def _paid_until(self, instance: str, holds: Iterable[Hold]) -> datetime | None:
+        """Until when earlier holds of an instance paid for it, also where one of them is not settled yet."""
+        ended = [h.ended_at for h in holds if h.instance == instance and h.ended_at is not None and not h.void]
+        return max((at for at in (self._charged(instance), *ended) if at is not None), default=None)
+
+    def _from_where_charged(self, hold: Hold, holds: Iterable[Hold]) -> Hold:
+        """A hold that this look gave an instance: what another has paid of it is not paid for again."""
+        paid = self._paid_until(hold.instance, holds) if hold.instance and hold.matched_at == self.now else None
+        return hold if paid is None or paid <= hold.since else replace(hold, since=paid)
+
     def _adopted(self, strange: Iterable[Lit], holds: Iterable[Hold]) -> list[Live]:
         offerings = {o.pool: o for o in self.deps.offerings}
-        ended = {h.instance: h.ended_at for h in holds if h.ended_at is not None and not h.void}
         out: list[Live] = []
         for one in strange:
             if one.pool in offerings:
-                until = max((at for at in (self._charged(one.instance), ended.get(one.instance)) if at), default=None)
+                until = self._paid_until(one.instance, holds)
                 lit_for = self.snapshot.memory.pool_class.get(one.pool, "")
                 own = rules.adopt_node(one, offerings[one.pool], self.deps.policy, self.now, until, lit_for)
                 out.append((own, one))
