@@ -184,6 +184,48 @@ BUGS = {
         "for address in addresses[:1]:",
         test="tests/adapters/channels/test_hook_addresses.py",
     ),
+    "what GKE has taken on counts once it is listed": Bug(
+        "adapters.pools.gke.pools:GkePools._state",
+        "desired=sum(seen.size for seen in every)",
+        "desired=sum(len(seen.instances) for seen in every)",
+        test="tests/adapters/pools/gke/test_gke_groups.py::test_done_is_not_even_listed",
+    ),
+    "what a group of GKE's tries for ever is not called off": Bug(
+        "adapters.pools.gke.pools:GkePools._state",
+        "refused=ours,",
+        "",
+        test="tests/flow/clouds/test_on_gke.py::test_what_could_not_be_made_is_called_off_and_its_pod_goes_elsewhere",
+    ),
+    "an old error of an instance of GKE's refuses it": Bug(
+        "adapters.pools.gke.groups:_refused",
+        " if one.unmade}",
+        "}",
+        test="tests/adapters/pools/gke/test_gke_groups.py::test_an_old_error_of_an_instance_that_is_there_says_nothing",
+    ),
+    "a node pool of GKE's in two colours is bought from": Bug(
+        "adapters.pools.gke.closed:why_closed",
+        'pool.status not in STEADY or phase not in ("", "PHASE_UNSPECIFIED")',
+        "False",
+        test="tests/flow/clouds/test_on_gke.py::test_a_pool_that_gke_upgrades_is_left_alone_and_says_why",
+    ),
+    "an instance of GKE's is as old as the look at it": Bug(
+        "adapters.pools.gke.pools:GkePools._state",
+        "seen.made.get(one.called) or now",
+        "now",
+        test="tests/adapters/pools/gke/test_gke_groups.py::test_a_name_that_is_used_again_has_the_age_of_what_is_there",
+    ),
+    "what another hand waits for at GKE is called off": Bug(
+        "adapters.pools.gke.pools:_is_ours",
+        "is not None",
+        "is not None or True",
+        test="tests/adapters/pools/gke/test_gke_groups.py::test_what_another_hand_made_counts_and_is_not_called_off",
+    ),
+    "what a group of GKE's takes back is on its way": Bug(
+        "adapters.pools.gke.groups:look",
+        " if one.live",
+        "",
+        test="tests/adapters/pools/gke/test_gke_groups.py::test_a_resize_request_that_is_rolled_back_leaves_what_was_there",
+    ),
 }
 
 

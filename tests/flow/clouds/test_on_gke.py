@@ -214,3 +214,16 @@ def test_a_pool_whose_autoscaler_is_on_is_refused_before_anything_is_bought() ->
         answer = stage.event(stage.submit("a"))
         assert gke.changes() == []
         assert "--no-enable-autoscaling" in str(answer)
+
+
+def test_a_pod_that_counts_on_another_hands_request_is_bought_for_once_that_is_rolled_back() -> None:
+    """While the request stands the pod waits for its nodes; once they are taken back, one node of ours comes."""
+    with on_gke(pools={"one": PoolPolicy(instance_type="one", max=3)}) as (stage, gke):
+        gke.slow = True
+        gke.resize_request("one", 3)
+        stage.event(stage.submit("a", run_s=600))
+        assert gke.changes() == []
+        gke.slow = False
+        gke.rolls_back()
+        stage.minutes(5)
+        assert ([verb for verb, _ in gke.changes()], stage.nodes("one")) == (["createInstances"], 1)

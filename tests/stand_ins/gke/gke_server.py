@@ -11,6 +11,7 @@ from typing import Any
 
 from civo_server import Fault
 from gke_answers import CLUSTER, PROJECT, SITE, ZONE, Refused, attempt, stamp
+from gke_settings import PoolSettings
 from google_documents import Call
 
 from pilotlight.errors import PilotlightError
@@ -18,25 +19,28 @@ from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
 
 
-class Gke:
+class Gke(PoolSettings):
     """The project. ``calls`` are (method, path's parts, query, body) as they came; ``extra`` are fields of pools.
 
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
     group goes on trying. ``slow`` groups make nothing before ``make``; ``hidden`` ones do not even list it.
     ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has. ``paged`` lists go by
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
+    ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
     ``ends`` is the error that the operations of a verb end with; ``later`` operations are not DONE when they answer.
     """
 
     def __init__(self, world: World) -> None:
+        super().__init__()
         self.world = world
         self.calls: list[tuple[str, Mapping[str, str], Mapping[str, str], Any]] = []
         self.faults: list[Fault] = []
         self.cluster: dict[str, Any] = {}
-        self.extra: dict[str, dict[str, Any]] = {}
         self.zones = {pool: [ZONE] for pool in world.fleet.pools}
         self.tried: dict[str, tuple[str, str, PilotlightError]] = {}
         self.unmade: dict[str, tuple[str, str]] = {}
+        self.once: list[str] = []
+        self.going: dict[str, tuple[str, str]] = {}
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.told: list[dict[str, Any]] = []
         self.slow, self.hidden, self.paged, self.later = False, False, False, False
@@ -61,7 +65,7 @@ class Gke:
 
     def changes(self) -> list[tuple[str, Any]]:
         """The verbs that change something, with what they were asked."""
-        changing = ("createInstances", "deleteInstances", "resize", "setAutoscaling", "setSize")
+        changing = ("createInstances", "deleteInstances", "resize", "setAutoscaling", "setManagement", "setSize")
         return [(m.rpartition(".")[2], body) for m, _, _, body in self.calls if m.endswith(changing)]
 
     def answer(self, call: Call, asked: Any) -> dict[str, Any]:
@@ -137,6 +141,7 @@ class Gke:
         pool, zone = self._pool(call), call.path["zone"]
         found = [self._there(node, zone) for node in self.nodes(pool, zone)]
         found += [] if self.hidden else [self._not_there(name, zone) for name in self.waiting(pool, zone)]
+        found += [self._goes(name, zone) for name, at in self.going.items() if at == (pool, zone)]
         return self._page("managedInstances", found, call)
 
     def _page(self, key: str, found: list[Any], call: Call) -> dict[str, Any]:
@@ -164,9 +169,13 @@ class Gke:
         return {
             "name": name,
             "instance": f"{SITE}/projects/{PROJECT}/zones/{zone}/instances/{name}",
-            "currentAction": "CREATING",
+            "currentAction": "CREATING_WITHOUT_RETRIES" if name in self.once else "CREATING",
             **({"lastAttempt": {"errors": {"errors": errors}}} if errors else {}),
         }
+
+    def _goes(self, name: str, zone: str) -> dict[str, Any]:
+        url = f"{SITE}/projects/{PROJECT}/zones/{zone}/instances/{name}"
+        return {"name": name, "instance": url, "currentAction": "DELETING", "instanceStatus": "STOPPING"}
 
     def _compute_instanceGroupManagers_listErrors(self, call: Call, asked: Any) -> dict[str, Any]:
         self._pool(call)
@@ -233,6 +242,23 @@ class Gke:
     def launch(self, pool: str, zone: str) -> None:
         """One instance, as the world launches it."""
         self.world.launch(pool, 1, "" if zone == ZONE else zone)
+
+    def resize_request(self, pool: str, count: int) -> None:
+        """Another hand's resize request: the size rises by all of its instances, and each is tried once."""
+        for _ in range(count):
+            self.born += 1
+            self.once.append(f"{self.base(pool)}-{self.born:04d}")
+            self.unmade[self.once[-1]] = pool, ZONE
+            self.world.fleet.desired[pool] += 1
+
+    def rolls_back(self) -> None:
+        """It fails: what was made of it is removed from its group, and listed until it is gone."""
+        for name in self.once:
+            if name in self.world.nodes:
+                self.going[name] = self.world.nodes[name].pool, ZONE
+                self.world.terminate(name, "rolled back", evict=True)
+            elif (at := self.unmade.pop(name, None)) is not None:
+                self.world.fleet.desired[at[0]] -= 1
 
     def another_hand(self, pool: str, count: int = 1) -> None:
         """Somebody resizes the group: it makes instances by names of its own."""

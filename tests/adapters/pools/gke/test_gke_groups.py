@@ -126,6 +126,7 @@ def test_a_name_that_is_used_again_has_the_age_of_what_is_there(here: Project) -
     (name,) = here.gke.world.nodes
     here.gke.world.advance(7200)
     here.gke.recreate(name)
+    here.gke.world.advance(600)
     (one,) = here.pool().booting
     seen = here.pools.instance("one", name)
     assert seen is not None
@@ -143,14 +144,20 @@ def test_what_another_hand_made_counts_and_is_not_called_off(here: Project) -> N
     assert here.gke.changes() == []
 
 
-def test_a_resize_that_is_rolled_back_leaves_what_was_there(here: Project) -> None:
-    """Another hand's request asks for four and takes them back: the size follows, and ours stays."""
+def test_a_resize_request_that_is_rolled_back_leaves_what_was_there(here: Project) -> None:
+    """Another hand's request asks for three, each tried once, and takes one that was made with it: ours alone stays,
+    and what its group still lists of it while it goes is none."""
     here.pools.grow("one", 1)
-    here.gke.slow = True
-    here.gke.unmade = {f"gke-prod-one-pool-0a1b2c3d-{n:04}": ("one", "europe-west4-a") for n in range(4)}
-    assert here.pool().desired == 5
-    here.gke.unmade = {}
-    assert (here.pool().desired, len(here.pool().booting)) == (1, 1)
+    (ours,) = here.gke.world.nodes
+    here.gke.resize_request("one", 1)
+    here.gke.make()
+    here.gke.resize_request("one", 2)
+    state = here.pool()
+    assert (state.desired, len(state.booting), state.refused, state.owed) == (4, 4, (), 0)
+    here.gke.rolls_back()
+    state = here.pool()
+    assert (state.desired, [one.instance for one in state.booting]) == (1, [ours])
+    assert here.sent("deleteInstances") == []
 
 
 @pytest.mark.parametrize("paged", [True, False], ids=["page by page", "all at once, whatever is asked for"])
