@@ -2,7 +2,8 @@
 
 A setting is a name and a text: "min" and "max" (sizes), "protects-new" and "rebalances" ("true", "false"), "hook"
 (ours, as its cloud's own JSON), "warm" (where nodes stand by: "takes nodes back" where Pilotlight keeps it, else its
-cloud's own JSON), "tag KEY" and "launch-tag KEY" (a tag of the group; one that its new nodes get too). Empty: none.
+cloud's own JSON), "tag KEY" and "launch-tag KEY" (a tag of the group; one that its new nodes get too), "autoscaling"
+(the bounds of its cloud's own autoscaler, as its JSON), "repairs" ("true", "false"). Empty: none.
 """
 
 from datetime import datetime

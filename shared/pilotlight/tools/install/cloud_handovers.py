@@ -13,9 +13,13 @@ def handover_at(address: str, names: Mapping[str, str], environ: Mapping[str, st
     They are read and set as ``role`` where one is named.
     """
     kind, _, where = address.partition(":")
-    if kind != "asg":
-        return None
-    from pilotlight.tools.install import asg_handover
-
     account = CloudAccount(names=names, clock=SystemClock(), token=lambda: "", environ=environ, role=role)
-    return asg_handover.open_handover(where, account)
+    if kind == "asg":
+        from pilotlight.tools.install import asg_handover
+
+        return asg_handover.open_handover(where, account)
+    if kind == "gke":
+        from pilotlight.tools.install import gke_handover
+
+        return gke_handover.open_handover(where, account)
+    return None

@@ -84,6 +84,8 @@ def take_over(
     pool: str, rule: PoolPolicy, cloud: Cloud, state: GroupState, book: Book, now: datetime, dry: bool, stands: bool
 ) -> Iterator[Told]:
     """Make a pool ours; ``stands``: its nodes may stand by. Raises ``Busy`` where its nodes are being replaced."""
+    if state.never:
+        raise BadInput(f"pool {pool}: {state.never}")
     if state.busy:
         raise Busy(f"pool {pool}: {state.busy}; take it over again when that is over")
     earlier = book.read()[0].get(pool)
@@ -120,6 +122,8 @@ def hand_back(taken: Taken, open_: Opener, book: Book, now: datetime, dry: bool)
         yield Told(pool=taken.pool, verb="kept", setting=one.name, now=is_, why=one.why, passes=one.passes)
     if not changes and not kept:
         yield Told(pool=taken.pool, verb="nothing to do", why="is given back already")
+    if why := rules.goes_on(taken, state):
+        yield Told(pool=taken.pool, verb="nothing to do", why=why)
     if not dry and taken.handed_back is None and not any(one.passes for one in kept):
         book.write(rules.given_back(taken, now))
 

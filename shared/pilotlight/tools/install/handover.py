@@ -14,6 +14,7 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
 
     ``waiting`` end when a hook is answered. ``managed``: another service of its cloud makes it, and keeps its warm
     pool. ``busy`` says what replaces or sizes its nodes now, and cannot be held up; empty where nothing does.
+    ``never`` says why it cannot be taken over at all, with the way out. ``marks``: it can say that it was handed back.
     """
 
     group: str
@@ -23,6 +24,8 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     managed: bool = False
     busy: str = ""
+    never: str = ""
+    marks: bool = True
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

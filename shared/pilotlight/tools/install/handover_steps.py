@@ -18,6 +18,8 @@ from pilotlight.units import Seconds, count_of
 AUTOSCALER = "k8s.io/cluster-autoscaler/"
 """So begin the tags by which cluster-autoscaler finds its groups, where no further "/" comes."""
 MARK = f"tag {HANDED_BACK}"
+SCALER = "autoscaling"
+"""The bounds by which a cloud's own autoscaler sizes a group, as its cloud's JSON; empty where none does."""
 
 WARM_BY_EKS = (
     "EKS keeps the warm pool of a node group, and changes it in minutes; give the pool a plain Auto Scaling group, or "
@@ -70,9 +72,11 @@ def _wanted(
     rules: PoolPolicy, state: GroupState, before: dict[str, Setting], stands: bool
 ) -> Iterator[tuple[str, str]]:
     """Settings that a pool of ours gets. No max is lower than what runs."""
-    yield "min", "0"
-    yield "max", str(max(rules.max, state.nodes))
-    yield "protects-new", "true"
+    for name, size in (("min", "0"), ("max", str(max(rules.max, state.nodes))), ("protects-new", "true")):
+        if name in state.settings:
+            yield name, size
+    if SCALER in state.settings:
+        yield SCALER, ""
     if state.zones > 1:
         yield "rebalances", "false"
     for name, still in BY_ITSELF.items():
@@ -110,7 +114,7 @@ def back(taken: Taken, state: GroupState, now: datetime) -> tuple[Sequence[Chang
     """The changes that give a pool back, in order, and what is kept for now, or for good, with the reason."""
     by_name = {s.name: s for s in taken.settings}
     tags = [name for name in by_name if name not in _BACK]
-    changes = [] if state.settings.get(MARK) else [Change(name=MARK, to=f"{now:%Y-%m-%dT%H:%M:%SZ}")]
+    changes = [] if state.settings.get(MARK) or not state.marks else [Change(name=MARK, to=f"{now:%Y-%m-%dT%H:%M:%SZ}")]
     kept: list[Kept] = []
     for name in (*(n for n in _BACK if n in by_name), *tags):
         setting, is_ = by_name[name], state.settings.get(name, "")
@@ -137,6 +141,14 @@ def _stays(setting: Setting, state: GroupState) -> str:
     if setting.name == "hook" and state.waiting:
         return f"{state.waiting} nodes wait for its answer, and would end at once"
     return ""
+
+
+def goes_on(taken: Taken, state: GroupState) -> str:
+    """Why a pool that was given back is still bought for: no mark and no other scaler says that it is another's."""
+    if state.marks or any(one.name == SCALER and one.was for one in taken.settings):
+        return ""
+    pool = taken.pool
+    return f"no autoscaler kept it before: set pools.{pool}.mode to advise, or run pilotlight pause --pool {pool}"
 
 
 def silent_for(taken: Taken, renewed: datetime | None, now: datetime) -> Seconds:

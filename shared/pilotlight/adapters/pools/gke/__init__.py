@@ -18,12 +18,17 @@ GKE, COMPUTE = "https://container.googleapis.com", "https://compute.googleapis.c
 
 def open_pools(where: str, account: CloudAccount) -> Pools | None:
     """The node pools of one cluster; None where ``where`` is not PROJECT/LOCATION/CLUSTER."""
-    named = WHERE.fullmatch(where)
-    if named is None:
+    cluster = cluster_at(where)
+    if not cluster:
         return None
-    gke, compute = _apis(account)
-    cluster = f"projects/{named[1]}/locations/{named[2]}/clusters/{named[3]}"
+    gke, compute = apis(account)
     return GkePools(gke, compute, cluster, account.names, account.clock)
+
+
+def cluster_at(where: str) -> str:
+    """The cluster by its name at GKE; empty where ``where`` is not PROJECT/LOCATION/CLUSTER."""
+    named = WHERE.fullmatch(where)
+    return f"projects/{named[1]}/locations/{named[2]}/clusters/{named[3]}" if named else ""
 
 
 def open_shop(where: str, account: CloudAccount) -> Shop:
@@ -31,10 +36,10 @@ def open_shop(where: str, account: CloudAccount) -> Shop:
     from pilotlight.adapters.pools.gke.shop import GkeShop
 
     project, _, location = where.partition("/")
-    return GkeShop(_apis(account)[1], project, location.partition("/")[0])
+    return GkeShop(apis(account)[1], project, location.partition("/")[0])
 
 
-def _apis(account: CloudAccount) -> tuple[GoogleRest, GoogleRest]:
+def apis(account: CloudAccount) -> tuple[GoogleRest, GoogleRest]:
     """GKE and Compute Engine, with one token; at other addresses where gcloud's variables name some."""
     token = GoogleToken(file=bool(account.environ.get("GOOGLE_APPLICATION_CREDENTIALS")))
     gke = account.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", "") or GKE

@@ -48,11 +48,11 @@ def takeover(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection.
+    """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection, repair.
 
     Each change is written down first, in the cluster and in the state. No node is touched. It needs rights at the
-    cloud that Pilotlight itself has not: docs/guides/eks.md lists them. A NodePool of Karpenter's, by its own name,
-    loses the mark that handback left on it.
+    cloud that Pilotlight itself has not: docs/guides/eks.md and gke.md list them. A NodePool of Karpenter's, by its
+    own name, loses the mark that handback left on it.
 
     Example: [bold]pilotlight takeover --pool a10g --dry-run[/bold]
     """
@@ -94,7 +94,8 @@ def _groups_taken_over(
         return
     if handover is None:
         raise BadInput(
-            f"PILOTLIGHT_POOLS is {settings.pools!r}: only pools of asg:REGION/EKS_CLUSTER are another's to take over"
+            f"PILOTLIGHT_POOLS is {settings.pools!r}: only pools of asg:REGION/EKS_CLUSTER and "
+            "gke:PROJECT/LOCATION/CLUSTER are another's to take over"
         )
     cloud = Cloud(settings.pools, role, handover)
     book = Book(_api(settings), settings.cluster_name, site.state)

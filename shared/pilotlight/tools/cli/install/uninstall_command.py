@@ -147,7 +147,7 @@ class Removal:
         handover = self._cloud(taken)
         state = handover.read().get(taken.pool) if handover is not None else None
         if handover is None or state is None or not state.settings.get(MARK):
-            return self._dry and state is not None
+            return self._dry and state is not None and state.marks
         if not self._dry:
             handover.put(state.group, MARK, "")
         return True
