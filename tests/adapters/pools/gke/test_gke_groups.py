@@ -126,7 +126,7 @@ def test_a_name_that_is_used_again_has_the_age_of_what_is_there(here: Project) -
     (name,) = here.gke.world.nodes
     here.gke.world.advance(7200)
     here.gke.recreate(name)
-    here.gke.world.advance(600)
+    here.gke.world.advance(7800)
     (one,) = here.pool().booting
     seen = here.pools.instance("one", name)
     assert seen is not None
