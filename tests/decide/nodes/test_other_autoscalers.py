@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.facts.capacity import ClusterView, Node, Scaler
@@ -66,6 +67,16 @@ def test_a_pool_that_its_cloud_works_on_is_left_alone() -> None:
     why = "GKE works on node pool gpu (RECONCILING): nothing is asked of it until that is over"
     pools = [PoolState(name="gpu", desired=1, rules=PoolRules(group=GROUP, closed=why))]
     assert other_autoscalers(POLICY, ClusterView(), pools, NOW) == {"gpu": why}
+
+
+def test_a_pool_whose_zones_are_not_named_is_left_alone() -> None:
+    """Where each purchase must name its zone: the policy says which; one zone needs no name."""
+    rules = PoolRules(group=GROUP, zones=("a", "b"), names_zone=True)
+    pools = [PoolState(name="gpu", desired=1, rules=rules)]
+    why = "its node pool has zones a, b: name those to buy in, in pools.gpu.zones"
+    assert other_autoscalers(POLICY, ClusterView(), pools, NOW) == {"gpu": why}
+    named = replace(POLICY, pools={"gpu": replace(POLICY.pools["gpu"], zones=("b",))})
+    assert other_autoscalers(named, ClusterView(), pools, NOW) == {}
 
 
 def test_old_evidence_and_other_groups_prove_nothing() -> None:

@@ -216,6 +216,17 @@ def test_a_pool_whose_autoscaler_is_on_is_refused_before_anything_is_bought() ->
         assert "--no-enable-autoscaling" in str(answer)
 
 
+def test_a_pool_of_several_zones_is_bought_from_where_the_policy_names_them() -> None:
+    """Without a name nothing is held or asked, and what to write is said; a zone that is named is bought in."""
+    for zones, bought in (((), 0), (("europe-west4-b",), 1)):
+        pools = {"one": PoolPolicy(instance_type="one", max=3, zones=zones)}
+        with on_gke(pools=pools, budgets=(Budget(name="all", usd=Decimal(1000), period="day"),)) as (stage, gke):
+            gke.zones["one"] = ["europe-west4-a", "europe-west4-b"]
+            answer = stage.event(stage.submit("a"))
+            assert (len(gke.changes()), len(list(HOLD.scan(stage.deps.state, "")))) == (bought, bought)
+            assert ("name those to buy in, in pools.one.zones" in str(answer)) == (not bought)
+
+
 def test_a_pod_that_counts_on_another_hands_request_is_bought_for_once_that_is_rolled_back() -> None:
     """While the request stands the pod waits for its nodes; once they are taken back, one node of ours comes."""
     with on_gke(pools={"one": PoolPolicy(instance_type="one", max=3)}) as (stage, gke):

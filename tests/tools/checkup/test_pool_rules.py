@@ -55,6 +55,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "warning",
         "set one to the other: pools.gpu.max, or its max size",
     ),
+    "buys in none that is not named": (
+        {"zones": ("a", "b"), "names_zone": True},
+        "pool-zones",
+        "fault",
+        "name some in pools.gpu.zones",
+    ),
     "launches anywhere": (
         {"zones": ("a", "b")},
         "pool-zones",
@@ -128,6 +134,14 @@ def test_each_other_hand_on_a_group_is_told(
     """One line, with what it does; it is not called well beside that."""
     ((level, what),) = told_of(GroupState(group="gpu-asg", **group), **fields)
     assert (level, says in what) == (verdict, True)
+
+
+def test_a_pool_that_is_anothers_is_told_once() -> None:
+    """Its cloud's own words name the way out: its settings are not told beside them."""
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="g5.xlarge", max=4)})
+    state = PoolState(name="gpu", desired=0, rules=PoolRules(group="gpu", most=4, closed="auto-repair is on: switch"))
+    group = GroupState(group="gpu", settings={"repairs": "true"}, marks=False)
+    assert [check.code for check in rule_checks(policy, {"gpu": state}, {"gpu": group})] == ["pool-closed"]
 
 
 def test_what_a_group_leaves_to_us_is_not_told() -> None:

@@ -22,18 +22,21 @@ def other_autoscalers(
     policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime
 ) -> Mapping[str, str]:
     """Why each pool that another scales is left alone, in one line with how it is handed over."""
-    given = dict(_given_back(pools))
+    given = dict(_given_back(policy, pools))
     gated = {pool: f"Karpenter's NodePool {name} buys here, within budgets" for pool, name in policy.gates.items()}
     return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now)), **given, **gated}
 
 
-def _given_back(pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
+def _given_back(policy: Policy, pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
     for state in pools:
         if state.rules and state.rules.handed_back:
             again = f"pilotlight takeover --pool {state.name} takes it again"
             yield state.name, f"it was handed back at {state.rules.handed_back[:20]}: {again}"
         elif state.rules and state.rules.closed:
             yield state.name, state.rules.closed
+        elif state.rules and state.rules.names_zone and not policy.pools[state.name].zones:
+            zones = ", ".join(state.rules.zones)
+            yield state.name, f"its node pool has zones {zones}: name those to buy in, in pools.{state.name}.zones"
 
 
 def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:

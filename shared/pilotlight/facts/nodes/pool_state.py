@@ -38,6 +38,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
     ``at_once``: one node more in a zone that is named is launched or refused at once; else the pool goes on trying for
     what it owes. ``closed`` says why nothing may be asked of it now, with the way out; empty where it may.
+    ``names_zone``: it has several zones, and each purchase must name its own.
     """
 
     group: str
@@ -50,6 +51,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     handed_back: str = ""
     at_once: bool = False
     closed: str = ""
+    names_zone: bool = False
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):

@@ -90,7 +90,8 @@ def _with_told(deps: Deps, snapshot: Snapshot) -> Snapshot:
 def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look that knows of other autoscalers, where there is anything that one could have left."""
     view = snapshot.view
-    given = any(pool.rules and (pool.rules.handed_back or pool.rules.closed) for pool in snapshot.pools)
+    rules = [pool.rules for pool in snapshot.pools if pool.rules]
+    given = any(one.handed_back or one.closed or one.names_zone for one in rules)
     if not (view.nodes or view.scalers or given or deps.policy.gates):
         return snapshot
     return replace(snapshot, others=other_autoscalers(deps.policy, view, snapshot.pools, snapshot.now))

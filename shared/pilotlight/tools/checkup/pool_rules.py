@@ -24,7 +24,7 @@ def rule_checks(
             *_sizes(name, pool, state.rules),
             *_zones(name, pool, state.rules),
         ]
-        if name in groups:
+        if name in groups and not state.rules.closed:
             found += hand_checks(name, pool, groups[name])
         asked = 0 if pool.spares.stopped == "auto" else pool.spares.stopped
         if state.standby > asked:
@@ -74,7 +74,11 @@ def _sizes(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
 
 def _zones(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
     zones = ", ".join(rules.zones)
-    if len(rules.zones) > 1 and not pool.zones:
+    if rules.names_zone and not pool.zones:
+        yield _check(
+            "pool-zones", name, "fault", f"{rules.group} has zones {zones}", f"name some in pools.{name}.zones"
+        )
+    elif len(rules.zones) > 1 and not pool.zones:
         what = f"{rules.group} launches in any of {zones}: the nodes of one gang may lie in several zones"
         fix = f"name them in pools.{name}.zones, so that each purchase names its own; or one group a zone"
         yield _check("pool-zones", name, "warning", what, fix)

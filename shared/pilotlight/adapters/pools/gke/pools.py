@@ -153,6 +153,7 @@ class GkePools:
         refused = [(seen, called) for seen in every for called in seen.refused]
         ours = tuple(called for seen, called in refused if _is_ours(seen, called))
         no = why_closed(cluster, pool, self._where, now)
+        zones = tuple(dict.fromkeys(seen.group.zone for seen in every))
         return PoolState(
             name=name,
             desired=sum(seen.size for seen in every),
@@ -164,8 +165,9 @@ class GkePools:
             refused=ours,
             rules=PoolRules(
                 group=pool.name,
-                zones=tuple(dict.fromkeys(seen.group.zone for seen in every)),
+                zones=zones,
                 closed=no.why if no else "",
+                names_zone=len(zones) > 1,
             ),
         )
 
