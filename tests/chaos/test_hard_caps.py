@@ -1,16 +1,26 @@
-"""The judge of hard budgets: what nodes cost beyond one is what was lit while nobody could look, and people know."""
+"""The judges of hard budgets: what nodes cost beyond one is what was lit while nobody could look, and people know.
 
+Whether a stop was due is asked of everybody who pays for a node, once its holds say who.
+"""
+
+import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from harness.faults.luck import Outage
 from harness.judges.hard_caps import passed, unseen
+from harness.judges.invariants import Invariants
 from harness.judges.strangers_books import StrangersBooks
+from harness.scene import CATALOG, START
 
 from pilotlight.facts.money.budgets import Terms
-from pilotlight.facts.money.money_policy import Budget
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import ClassPolicy, Policy
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.units import HOUR
+from pilotlight.world.machines import WorldPool
+from pilotlight.world.simulation import World
 
 STORE = Outage("state", HOUR, 2 * HOUR)
 
@@ -56,3 +66,77 @@ def test_what_is_beyond_a_hard_budget(down: tuple[Outage, ...], told: bool, says
 def test_a_cluster_at_which_no_look_ends_is_unseen() -> None:
     """Workers that die one after the other see to no budget; two looks a few minutes apart do."""
     assert list(unseen((60.0, 300.0, 1500.0), 1600.0)) == [Outage("cluster", 300.0, 1500.0)]
+
+
+POOL = "one-on-demand"
+POLICY = Policy(
+    version=1,
+    classes={"batch": ClassPolicy(may_move=("hard-cap",))},
+    budgets=(
+        Budget(name="few", scope=BudgetScope(team="red"), usd=Decimal("0.5"), period="day", hard=True),
+        Budget(name="many", scope=BudgetScope(team="blue"), usd=Decimal(1000), period="day", hard=True),
+    ),
+)
+"""Red's dollars are fewer than a stretch costs, blue's are plenty."""
+
+
+class Bench:
+    """A node that runs red's pod, and the judge beside it."""
+
+    def __init__(self) -> None:
+        books = StrangersBooks(POLICY)
+        self.world = World(CATALOG, [WorldPool(name=POOL, instance_type="one", max=1)], log=books.log)
+        self.judges = Invariants(self.world, POLICY, books, "c")
+        (self.node,) = self.world.launch(POOL)
+        self.world.advance(HOUR / 4)
+        made = shape(gpu=GpuRequest(count=1), workload_class="batch", team="red")
+        self.world.submit(PodDemand(uid="a", namespace="red", name="a", shape=made, created_at=START), 4 * HOUR)
+
+    def holds(self, *teams: str) -> None:
+        """Its hold is written: these teams pay, each for as much."""
+        owners = [{"team": team, "workload_class": "batch", "part": str(1 / len(teams))} for team in teams]
+        terms: dict[str, Any] = {"pool": POOL, "usd_per_hour": "1", "gpus": 1, "workload_class": "batch"}
+        terms |= {"team": teams[0], "owners": owners if owners[1:] else []}
+        hold = {"since": START.isoformat(), "instance": self.node, "terms": terms}
+        self.judges.wrote("w0", "hold/c/1", json.dumps({"items": {"h": hold}}).encode())
+
+    def stops(self) -> None:
+        """A stop by a hard cap is written down."""
+        self.judges.wrote("w0", "rescue/c/1", json.dumps({"kind": "hard-cap", "instance": self.node}).encode())
+
+    def false(self) -> list[str]:
+        """What is wrong with it once the pod is made to leave."""
+        self.judges.evicting("a")
+        return [each.text for each in self.judges.violations]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """A bench."""
+    return Bench()
+
+
+@pytest.mark.parametrize("teams", [("blue", "red"), ("red", "blue")])
+def test_a_stop_is_due_where_one_of_those_who_share_a_node_has_no_room(bench: Bench, teams: tuple[str, ...]) -> None:
+    """Whoever is named first: a node goes on while all of its owners can pay their parts."""
+    bench.holds(*teams)
+    bench.stops()
+    assert bench.false() == []
+
+
+def test_a_stop_is_judged_by_the_holds_of_its_look(bench: Bench) -> None:
+    """Holds change nodes in the look that stops one, and are written after the stop: its node is red's by then."""
+    bench.holds("blue")
+    bench.stops()
+    bench.holds("red")
+    assert bench.false() == []
+
+
+@pytest.mark.parametrize("later", [(), ("blue", "green")], ids=["its owner's", "others'"])
+def test_a_stop_of_a_node_whose_owners_have_room_is_false(bench: Bench, later: tuple[str, ...]) -> None:
+    """Also where others pay for it from then on who have room too."""
+    bench.holds("blue")
+    bench.stops()
+    if later:
+        bench.holds(*later)
+    assert bench.false() == [f"a was evicted from {bench.node} though many has room"]

@@ -30,28 +30,19 @@ class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules by which a cloud keeps a pool by itself, where it tells: ``group`` is its own name for it.
+    """Rules by which a cloud keeps a pool by itself, where it tells."""
 
-    ``least`` and ``most`` bound its size; None where its cloud bounds none. ``rebalances``: it ends nodes in order to
-    spread them over its ``zones``.
-    ``protects``: a lower size of another hand's ends none of its new nodes. ``claimed`` by tags for cluster-autoscaler.
-    ``handed_back`` is when it was given back to whoever kept it before Pilotlight; empty where it is ours.
-    ``at_once``: one node more in a zone that is named is launched or refused at once; else the pool goes on trying for
-    what it owes. ``closed`` says why nothing may be asked of it now, with the way out; empty where it may.
-    ``names_zone``: it has several zones, and each purchase must name its own.
-    """
-
-    group: str
-    least: int = 0
-    most: int | None = None
-    zones: tuple[str, ...] = ()
-    rebalances: bool = False
-    protects: bool = True
-    claimed: bool = False
-    handed_back: str = ""
-    at_once: bool = False
-    closed: str = ""
-    names_zone: bool = False
+    group: str  # Its cloud's own name for it.
+    least: int = 0  # Bound of its size below.
+    most: int | None = None  # Bound above; None where its cloud bounds none.
+    zones: tuple[str, ...] = ()  # Where its nodes may be.
+    rebalances: bool = False  # It ends nodes in order to spread them over its zones.
+    protects: bool = True  # A lower size of another hand's ends none of its new nodes.
+    claimed: bool = False  # Tags give it to cluster-autoscaler.
+    handed_back: str = ""  # When it was given back to whoever kept it before Pilotlight; empty where it is ours.
+    at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
+    closed: str = ""  # Why nothing may be asked of it now, with the way out; empty where it may.
+    names_zone: bool = False  # It has several zones, and each purchase must name its own.
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
