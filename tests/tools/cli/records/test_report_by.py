@@ -99,6 +99,10 @@ def test_rows_are_the_dearest_first_and_idle_time_has_its_own() -> None:
         pytest.param((*DAYS, "--by", "label=app"), "name the Prometheus", id="labels from nowhere"),
         pytest.param((*DAYS, "--by", "team", "--prometheus", "http://x"), "add --by pod", id="asked for nothing"),
         pytest.param((*DAYS, "--by", "team", "--per", "epochs=2"), "one table", id="a unit of a table"),
+        pytest.param((*DAYS, "--by", "team", "--focus", "o.csv"), "one table", id="a file of a table"),
+        pytest.param((*DAYS, "--csv", "--focus", "o.csv"), "choose one", id="two forms"),
+        pytest.param((*DAYS, "--per", "epochs=2", "--focus", "o.csv"), "whole report", id="a unit of a file"),
+        pytest.param((*DAYS, "--focus", "o.xlsx"), "end the file's name with .csv or .parquet", id="a form unknown"),
         pytest.param((*DAYS, "--by", "pod", "--prometheus", "ftp://x"), "names no Prometheus", id="no address"),
     ],
 )
@@ -106,6 +110,18 @@ def test_what_is_no_period_or_attribute_is_said(words: tuple[str, ...], says: st
     """In one line that says what to write instead."""
     with pytest.raises(BadInput, match=says):
         run(*words)
+
+
+def test_a_focus_file_has_the_days_and_the_team_that_were_asked_for(tmp_path: Path) -> None:
+    """Its rows add up to the same total, by cluster; the command says how many there are."""
+    path = tmp_path / "october.csv"
+    assert run(*DAYS, "--focus", str(path)).stdout == f"{path} written: 8 rows of FOCUS 1.2\n"
+    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+    assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("36.032")
+    assert {row["BillingAccountId"] for row in rows} == {"local"}
+    run(*DAYS, "--focus", str(path), "--team", "vision")
+    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+    assert [(row["x_Team"], row["BilledCost"]) for row in rows] == 2 * [("vision", "5.004")]
 
 
 USD = st.decimals(min_value=0, max_value=1000, places=9)
@@ -195,8 +211,8 @@ def _ready(url: str) -> bool:
 
 
 @needs_prometheus
-def test_pods_and_labels_come_from_kube_state_metrics(kube_state: str) -> None:
-    """A namespace's dollars on a node are divided by the GPU-time of its pods there; the total stays."""
+def test_pods_and_labels_come_from_kube_state_metrics(kube_state: str, tmp_path: Path) -> None:
+    """A namespace's dollars on a node are divided by the GPU-time of its pods there; the total stays, in a file too."""
 
     def by(what: str) -> list[tuple[str, str]]:
         told = json.loads(
@@ -207,3 +223,8 @@ def test_pods_and_labels_come_from_kube_state_metrics(kube_state: str) -> None:
 
     assert by("pod") == [("nlp/a", "7.503"), (UNKNOWN, "5.004"), ("nlp/b", "2.501")]
     assert by("label=app.kubernetes.io/name") == [("chat", "7.503"), (UNKNOWN, "5.004"), ("", "2.501")]
+    path = tmp_path / "pods.csv"
+    run("--since", f"{DAY}", "--until", f"{DAY}", "--prometheus", kube_state, "--focus", str(path))
+    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+    assert [row["x_Pod"] for row in rows] == ["nlp/a", "nlp/b", UNKNOWN, "", ""]
+    assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("18.016")

@@ -52,26 +52,50 @@ def spend_by(
     metered: Iterable[MeterDay], first: date, last: date, name_of: Callable[[CostLine], str], team: str | None = None
 ) -> tuple[SpendRow, ...]:
     """What was used by each name, the dearest first; then idle, shared and commitments. Their sum is the period's."""
-    return _rows((line, ((name_of(line), Decimal(1)),)) for line in _lines(metered, first, last, team))
+    return _rows((line, name_of(line), _whole(line)) for _, line in _lines(metered, first, last, team))
 
 
 def spend_by_pods(
     metered: Sequence[MeterDay], first: date, last: date, times: Iterable[PodTime], team: str | None = None
 ) -> tuple[SpendRow, ...]:
     """The same by pods, or by a label of theirs."""
+    return _rows((line, name, part) for _, line, name, part in parts_by_pod(metered, first, last, times, team))
+
+
+def parts_by_pod(
+    metered: Iterable[MeterDay], first: date, last: date, times: Iterable[PodTime], team: str | None = None
+) -> Iterator[tuple[MeterDay, CostLine, str, Amount]]:
+    """Every line's parts with the names of the pods that held them; idle and shared lines whole, without a name."""
     there: dict[tuple[date, str, str], dict[str, float]] = defaultdict(dict)
     for each in times:
         for node in (each.node, ""):  # A day of many nodes is kept without their names.
             held = there[each.day, node, each.namespace]
             held[each.name] = held.get(each.name, 0.0) + each.weight
-    days = [(day.day, line) for day in metered for line in _lines([day], first, last, team)]
-    return _rows((line, _shares(there.get((day, line.node, line.project), {}))) for day, line in days)
+    for day, line in _lines(metered, first, last, team):
+        shares = _shares(there.get((day.day, line.node, line.project), {}))
+        for name, part in _parted(_whole(line), shares) if line.kind == "used" else [("", _whole(line))]:
+            yield day, line, name, part
 
 
-def _lines(metered: Iterable[MeterDay], first: date, last: date, team: str | None) -> Iterator[CostLine]:
+def whole_lines(
+    metered: Iterable[MeterDay], first: date, last: date, team: str | None = None
+) -> Iterator[tuple[MeterDay, CostLine, str, Amount]]:
+    """Every line as one part, where no pods are told."""
+    for day, line in _lines(metered, first, last, team):
+        yield day, line, "", _whole(line)
+
+
+def _lines(
+    metered: Iterable[MeterDay], first: date, last: date, team: str | None
+) -> Iterator[tuple[MeterDay, CostLine]]:
     for day in metered:
         if first <= day.day <= last:
-            yield from (line for line in day.lines if team is None or (line.kind == "used" and line.team == team))
+            mine = (line for line in day.lines if team is None or (line.kind == "used" and line.team == team))
+            yield from ((day, line) for line in mine)
+
+
+def _whole(line: CostLine) -> Amount:
+    return Amount(shorten_figure(line.gpu_hours, 9), shorten_figure(line.usd, 9))
 
 
 def _shares(weights: Mapping[str, float]) -> Sequence[tuple[str, Decimal]]:
@@ -81,12 +105,10 @@ def _shares(weights: Mapping[str, float]) -> Sequence[tuple[str, Decimal]]:
     return [(name, Decimal(repr(weight / whole))) for name, weight in sorted(weights.items())]
 
 
-def _rows(lines: Iterable[tuple[CostLine, Sequence[tuple[str, Decimal]]]]) -> tuple[SpendRow, ...]:
+def _rows(parts: Iterable[tuple[CostLine, str, Amount]]) -> tuple[SpendRow, ...]:
     sums: dict[tuple[str, str], Amount] = defaultdict(Amount)
-    for line, shares in lines:
-        whole = Amount(shorten_figure(line.gpu_hours, 9), shorten_figure(line.usd, 9))
-        for name, part in _parted(whole, shares) if line.kind == "used" else [("", whole)]:
-            sums[line.kind, name] += part
+    for line, name, part in parts:
+        sums[line.kind, name if line.kind == "used" else ""] += part
     found = [SpendRow(kind, name, amount) for (kind, name), amount in sums.items()]
     return tuple(sorted(found, key=lambda row: (KINDS.index(row.kind), -row.amount.usd, row.name)))
 

@@ -1,12 +1,12 @@
 """``pilotlight report --by``: a period's dollars by one attribute, in rows that add up to the report's total."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.advice.money.spend_by import BY, SpendRow, spend_by, spend_by_pods
+from pilotlight.tools.advice.money.spend_by import BY, PodTime, SpendRow, spend_by, spend_by_pods
 
 if TYPE_CHECKING:
     from pilotlight.facts.money.bill import MeterDay
@@ -31,6 +31,14 @@ def rows_by(
     """The rows. Prometheus is asked for those days alone in which something was metered."""
     if by in BY:
         return spend_by(metered, first, last, BY[by], team)
+    label = by.removeprefix(LABEL) if by != "pod" else ""
+    return spend_by_pods(metered, first, last, seen_pods(metered, first, last, prometheus, auth, label), team)
+
+
+def seen_pods(
+    metered: "Sequence[MeterDay]", first: date, last: date, prometheus: str, auth: str, label: str = ""
+) -> Iterator[PodTime]:
+    """GPU-time of pods, or of values of a label, on the days in which something was metered."""
     from datetime import UTC, datetime
 
     from pilotlight.adapters.prometheus_api import PrometheusApi
@@ -39,5 +47,4 @@ def rows_by(
     api = PrometheusApi(prometheus, deployed_settings().environ, auth)
     lit = {day.day for day in metered if day.lines}
     days = [day for day in (first + timedelta(n) for n in range((last - first).days + 1)) if day in lit]
-    times = pod_times(api, days, datetime.now(UTC), by.removeprefix(LABEL) if by != "pod" else "")
-    return spend_by_pods(metered, first, last, times, team)
+    return pod_times(api, days, datetime.now(UTC), label)

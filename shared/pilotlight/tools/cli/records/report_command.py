@@ -1,7 +1,7 @@
 """``pilotlight report``: what a month cost, whose it was, and how far the cloud's bill agrees."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -53,22 +53,32 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Every figure, dollars to the billionth.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
+    focus: Annotated[
+        Path | None, typer.Option(help="Write rows of FOCUS 1.2 for FinOps tools: FILE.csv or FILE.parquet.")
+    ] = None,
 ) -> None:
     """Report a month or other days: by machine, pool, team and class, with idle and shared time on their own lines.
 
     Dollars of nodes are the bill's where it tells them by --basis: with discounts and commitments spread over their use
     (effective), as invoiced (billed), or without either (list). Else they are metered, by the policy's prices.
 
-    With --by it is one table, whose rows add up to the same total. The meter keeps no pods: what a namespace held on a
-    node is divided among its pods by the GPU-time that kube-state-metrics saw. Else only policy and state are read.
+    With --by it is one table, whose rows add up to the same total; --focus writes a file of them by day, node, team,
+    namespace and class. The meter keeps no pods: what a namespace held on a node is divided among its pods by the
+    GPU-time that kube-state-metrics saw. Else only policy and state are read.
 
     Examples: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold];
+    [bold]pilotlight report --month 2026-10 --focus october.parquet[/bold];
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
-    _check_form(by, prometheus, as_json, as_csv, html, per)
+    _check_form(by, prometheus, as_json, as_csv, html, focus, per)
     units, form = tuple(_unit(text) for text in per or ()), "json" if as_json else "csv" if as_csv else ""
     metered = _Metered.read_days(month, since, until, cluster, basis)
-    if by:
+    if focus is not None:
+        from pilotlight.tools.cli.records.report_focus import write_focus
+
+        by_cluster = {name: priced.days for name, priced in metered.by_cluster.items()}
+        typer.echo(write_focus(focus, by_cluster, metered.first, metered.last, team, prometheus, auth))
+    elif by:
         _print_by(by, metered, team, prometheus, auth, form)
     else:
         _print_whole(metered, _report(metered, team)._replace(units=units), team, html, form)
@@ -103,36 +113,59 @@ def _write_page(html: Path, found: "Month", title: str) -> None:
 
 
 def _check_form(
-    by: str, prometheus: str, as_json: bool, as_csv: bool, html: Path | None, per: list[str] | None
+    by: str,
+    prometheus: str,
+    as_json: bool,
+    as_csv: bool,
+    html: Path | None,
+    focus: Path | None,
+    per: list[str] | None,
 ) -> None:
     """Raise ``BadInput`` for options that do not go together."""
     from pilotlight.tools.cli.records.report_by import check_by
 
-    if sum([as_json, as_csv, html is not None]) > 1:
-        raise BadInput("--json, --csv and --html are three ways to have it: choose one")
-    if by and (html is not None or per):
-        raise BadInput("--by is one table: --html and --per are of the whole report")
-    check_by(by, prometheus)
+    if sum([as_json, as_csv, html is not None, focus is not None]) > 1:
+        raise BadInput("--json, --csv, --html and --focus are four ways to have it: choose one")
+    if by and (html is not None or focus is not None or per):
+        raise BadInput("--by is one table: --html, --focus and --per are of the whole report")
+    if focus is None:
+        check_by(by, prometheus)
+        return
+    from pilotlight.tools.report.tables.focus_file import check_form
+
+    check_form(focus)
+    if per:
+        raise BadInput("--focus writes dollars and GPU-hours: --per is of the whole report")
 
 
 class _Metered(NamedTuple):
-    """Days that were metered, from the first to the last, in which clusters of whose state; ``head`` names them."""
+    """Days that were metered, from the first to the last, by cluster, and their state; ``head`` names the clusters."""
 
     first: date
     last: date
-    clusters: Sequence[str]
+    found: "Mapping[str, Sequence[MeterDay]]"
     state: "State"
-    days: "Sequence[MeterDay]"
     head: str
-    priced: "PricedDays"
+    by_cluster: "Mapping[str, PricedDays]"
     basis: "Basis"
     sharing: "UnusedRule"
+
+    @property
+    def days(self) -> "Sequence[MeterDay]":
+        """Those of all clusters."""
+        return [day for days in self.found.values() for day in days]
+
+    @property
+    def priced(self) -> "PricedDays":
+        """Those of all clusters, with the dollars that bills tell."""
+        from pilotlight.tools.advice.money.priced_days import PricedDays
+
+        return sum(self.by_cluster.values(), PricedDays())
 
     @classmethod
     def read_days(cls, month: str, since: str, until: str, cluster: str, basis: str) -> "_Metered":
         """Of a month, or of the days that are named. Raises ``BadInput`` where nothing is set up and none were kept."""
         from pilotlight.flow.billing import meter_nodes
-        from pilotlight.tools.advice.money.priced_days import PricedDays
         from pilotlight.tools.cli.month_option import chosen_clusters, period_of
         from pilotlight.wiring import app
 
@@ -140,15 +173,12 @@ class _Metered(NamedTuple):
         wired = app(deployed_settings())
         first, last = period_of(month, since, until, wired.clock.now())
         names = chosen_clusters(cluster, wired.clusters)
-        counted = {name: meter_nodes.days(wired.state, name, first, last) for name in names}
-        priced = sum(
-            (_priced(wired.state, name, days, first, last, chosen) for name, days in counted.items()), PricedDays()
-        )
+        found = {name: meter_nodes.days(wired.state, name, first, last) for name in names}
+        priced = {name: _priced(wired.state, name, days, first, last, chosen) for name, days in found.items()}
         head = cluster_line(known=bool(wired.state.scan("", limit=1).items))
-        days = [day for own in counted.values() for day in own]
         rules = {wired.for_cluster(name).policy.prices.unused_commitments for name in names}
         sharing = rules.pop() if len(rules) == 1 else "nobody"
-        return cls(first, last, names, wired.state, days, head, priced, chosen, sharing)
+        return cls(first, last, found, wired.state, head, priced, chosen, sharing)
 
     def say_unlit(self) -> None:
         """Say where nothing was metered, which an error goes without."""
@@ -194,7 +224,7 @@ def _report(metered: _Metered, team: str | None) -> "Month":
     from pilotlight.flow.billing import billed_days
     from pilotlight.tools.advice.money.month import month
 
-    first, last, names, state, days = metered[:5]
+    first, last, state, days, names = metered.first, metered.last, metered.state, metered.days, tuple(metered.found)
     billed = [day for name in names for day in billed_days.days(state, name, first, last)]
     teams = sorted({line.team for day in days for line in day.lines if line.kind == "used" and line.team})
     if team is not None and team not in teams and any(day.lines for day in days):
