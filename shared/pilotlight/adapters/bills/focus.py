@@ -5,17 +5,28 @@ JSON or as a map, and the whole written again beside the old. FOCUS: https://foc
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pilotlight.adapters.bills.exports import Files, local_files, version
-from pilotlight.adapters.bills.focus_query import NAMES, VERSION, query, quote_name, superseded_days
+from pilotlight.adapters.bills.focus_query import (
+    CURRENCY,
+    NAMES,
+    VERSION,
+    node_query,
+    query,
+    quote_name,
+    reach_query,
+    superseded_days,
+)
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
+from pilotlight.decide.money.invoice_proof import NodeBill, NodeCharge
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
@@ -45,6 +56,48 @@ class FocusBills:
 
         A row whose charge period is longer than a day, as a month's fee, belongs to the day on which it begins.
         """
+        with self._opened() as (db, files):
+            import duckdb
+
+            try:
+                columns = _open(db, files)
+                missing = [name for name in NEEDED if name not in columns]
+                if missing:
+                    return _unread(f"columns are missing: {', '.join(missing)}")
+                lines = self._lines(db, columns, start, end, several=len(files.versions) > 1)
+                twice = _told_twice(db) if len(files.versions) > 1 else ()
+            except duckdb.Error as error:
+                return _unread(_why_unread(error, files))
+        bill = scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
+        return msgspec.structs.replace(bill, findings=(*bill.findings, *twice))
+
+    def read_nodes(self, start: datetime, end: datetime) -> NodeBill:
+        """Charges of machines, of the whole days of a period that the export reaches. Raises ``BadInput``."""
+        with self._opened() as (db, files):
+            import duckdb
+
+            try:
+                columns = _open(db, files)
+                if missing := [name for name in (*NEEDED, "ResourceId") if name not in columns]:
+                    raise BadInput(f"the bill lacks columns: {', '.join(missing)}; export them too")
+                several = len(files.versions) > 1
+                period = {"start": _plain(start), "end": _plain(end)}
+                if several:
+                    db.execute(superseded_days(columns), {"start": period["start"]})
+                found = db.execute(reach_query(columns), period).fetchone()
+                if found is None or found[0] is None:
+                    return NodeBill((), None)
+                period["end"] = datetime(found[0].year, found[0].month, found[0].day)  # noqa: DTZ001  As DuckDB has it.
+                rows = db.execute(node_query(columns, several=several), period).fetchall()
+            except duckdb.Error as error:
+                raise BadInput(f"the bill {_why_unread(error, files)}; look at PILOTLIGHT_BILLS") from None
+        if others := sorted({row[2] for row in rows} - {CURRENCY}):
+            raise BadInput(f"the bill is in {', '.join(others)}: a proof needs one in dollars")
+        charges = tuple(_charge(row, self._rules.pools) for row in rows)
+        return NodeBill(charges, period["end"].replace(tzinfo=UTC))
+
+    @contextmanager
+    def _opened(self) -> "Iterator[tuple[duckdb.DuckDBPyConnection, Files]]":
         try:
             import duckdb
         except ImportError:
@@ -56,23 +109,12 @@ class FocusBills:
             ) as db,
         ):
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false")
-            try:
-                columns = _open(db, files)
-                missing = [name for name in NEEDED if name not in columns]
-                if missing:
-                    return _unread(f"columns are missing: {', '.join(missing)}")
-                lines = self._lines(db, columns, start, end, several=len(files.versions) > 1)
-                twice = _told_twice(db) if len(files.versions) > 1 else ()
-            except duckdb.Error as error:
-                first = str(error).partition("\n")[0].replace(str(files.versions[0][0].parent), "")
-                return _unread(f"cannot be read: {first[:200]}")
-        bill = scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
-        return msgspec.structs.replace(bill, findings=(*bill.findings, *twice))
+            yield db, files
 
     def _lines(
         self, db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime, end: datetime, *, several: bool
     ) -> list[Line]:
-        period = {"start": start.astimezone(UTC).replace(tzinfo=None), "end": end.astimezone(UTC).replace(tzinfo=None)}
+        period = {"start": _plain(start), "end": _plain(end)}
         if several:
             db.execute(superseded_days(columns), {"start": period["start"]})
         tags = tuple(self._rules.scope.tags) if self._rules.scope else ()
@@ -146,6 +188,28 @@ def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool
         union_by_name=True,
         filename=several,
     )
+
+
+def _plain(at: datetime) -> datetime:
+    """A time in UTC without its zone, as DuckDB compares it."""
+    return at.astimezone(UTC).replace(tzinfo=None)
+
+
+def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> NodeCharge:
+    instance, pool, _, category, timed, covered, unit_s, count, uncounted, billed, listed, exact, effective = row[:13]
+    used, begin, end, first = row[13:]
+    hours, first_hours = (None if one is None or not unit_s else one * unit_s / 3600 for one in (used, first))
+    return NodeCharge(
+        instance=instance, pool=pools.get(pool, ""), category=category, timed=timed, covered=covered, rows=count,
+        billed=billed, listed=listed, exact=exact, effective=effective, hours=hours,
+        begin=begin.replace(tzinfo=UTC), end=end and end.replace(tzinfo=UTC), first_hours=first_hours,
+        uncounted=uncounted,
+    )  # fmt: skip
+
+
+def _why_unread(error: Exception, files: Files) -> str:
+    first = str(error).partition("\n")[0].replace(str(files.versions[0][0].parent), "")
+    return f"cannot be read: {first[:200]}"
 
 
 def _unread(why: str) -> Bill:

@@ -19,6 +19,7 @@ POOL_TAGS = (
 NAMES = {
     name.lower(): name
     for name in (
+        "ConsumedQuantity", "ConsumedUnit", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit",
         "BilledCost", "EffectiveCost", "ListCost", "BillingCurrency", "ServiceName", "SubAccountId", "BillingAccountId",
         "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "ResourceId",
         "SkuId", "RegionId", "Tags", "CommitmentDiscountId", "CommitmentDiscountStatus",
@@ -164,3 +165,70 @@ def quote_name(name: str) -> str:
 
 def _quoted(text: str) -> str:
     return text.replace("'", "''").replace("\\", "").replace('"', "")
+
+
+def node_query(columns: Columns, *, several: bool) -> str:
+    """Charges of machines from ``$start`` to ``$end``, those that are alike as one, as ``NodeCharge`` wants them.
+
+    A spot price has no list price beside it. A charge whose unit is no time is not for the machine's time.
+    """
+    where = "since >= $start AND since < $end AND instance <> ''"
+    if several:
+        where += f" AND (CAST(since AS DATE), {VERSION}) NOT IN (SELECT (day, version) FROM dropped WHERE whole)"
+    unit = f"lower(COALESCE({_text(columns, 'PricingUnit')}, {_text(columns, 'ConsumedUnit')}))"
+    quantity = ", ".join(_number(columns, name, 19, 9) for name in ("PricingQuantity", "ConsumedQuantity"))
+    covered = (
+        f"{_text(columns, 'CommitmentDiscountStatus')} = 'Used' OR {_text(columns, 'PricingCategory')} = 'Committed'"
+    )
+    return f"""
+        WITH charge AS (SELECT
+            TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
+            {_moment(columns, "ChargePeriodStart")} AS since,
+            {_moment(columns, "ChargePeriodEnd")} AS until,
+            {_instance(columns)} AS instance,
+            COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
+            upper(COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}')) AS currency,
+            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') AS category,
+            COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS moved,
+            COALESCE({covered}, false) AS covered,
+            COALESCE({_text(columns, "PricingCategory")} = 'Dynamic', false) AS spot,
+            CASE WHEN {unit} IN ('hours', 'hour', 'hrs', 'hr', 'h') THEN 3600
+                WHEN {unit} IN ('minutes', 'minute', 'min') THEN 60
+                WHEN {unit} IN ('seconds', 'second', 's') THEN 1 WHEN {unit} IS NOT NULL THEN 0 END AS unit_s,
+            COALESCE({quantity}) AS quantity,
+            {_number(columns, "ListUnitPrice", 19, 9)} AS price,
+            {_number(columns, "ListCost")} AS listed,
+            {_number(columns, "EffectiveCost")} AS effective
+            {", " + VERSION if several else ""}
+        FROM export),
+        own AS (SELECT *,
+            category = 'Usage' AND NOT moved AND COALESCE(unit_s > 0, true) AS timed,
+            CASE WHEN spot THEN usd ELSE COALESCE(listed, usd) END AS full_usd,
+            CASE WHEN unit_s > 0 THEN quantity END AS used
+        FROM charge WHERE {where}),
+        told AS (SELECT *,
+            CASE WHEN spot THEN usd ELSE COALESCE(price * used, full_usd) END AS exact,
+            min(since) FILTER (WHERE timed) OVER (PARTITION BY instance) AS first
+        FROM own)
+        SELECT instance, pool, currency, category, timed, covered, unit_s, count(*), count(*) - count(usd),
+            COALESCE(sum(usd), 0), COALESCE(sum(full_usd), 0), COALESCE(sum(exact), 0),
+            CASE WHEN count(effective) = count(*) THEN sum(effective) END,
+            CASE WHEN count(used) = count(*) THEN sum(used) END,
+            min(since), arg_min(until, since), sum(used) FILTER (WHERE since = first)
+        FROM told GROUP BY ALL ORDER BY ALL"""
+
+
+def reach_query(columns: Columns) -> str:
+    """The end of the latest usage of at most a day from ``$start`` to ``$end``."""
+    return f"""
+        WITH charge AS (SELECT
+            {_moment(columns, "ChargePeriodStart")} AS since, {_moment(columns, "ChargePeriodEnd")} AS until,
+            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage
+        FROM export)
+        SELECT max(until) FROM charge
+        WHERE usage AND since >= $start AND since < $end AND epoch_us(until) - epoch_us(since) <= {DAY_US}"""
+
+
+def _number(columns: Columns, name: str, width: int = 38, places: int = 15) -> str:
+    kind = f"DECIMAL({width}, {places})"
+    return f'TRY_CAST("{name}" AS {kind})' if name in columns else f"CAST(NULL AS {kind})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
 from pilotlight.units import Usd
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pilotlight.tools.report.tables.bill_table import Held
 
 LEARN = timedelta(days=28)
+NEITHER = "is PILOTLIGHT_BILLS set, and billing_tick called?"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,14 +30,23 @@ def register(app: typer.Typer) -> None:
 def bill(
     month: Annotated[str, typer.Option(help="YYYY-MM; the month that goes on where none is named.")] = "",
     cluster: Annotated[str, typer.Option(help="One of many clusters; all where none is named.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Every day and pool, dollars to the billionth.")] = False,
+    proof: Annotated[
+        str,
+        typer.Option(help="Instead of days: a month, YYYY-MM, by node, with why its bill differs.", metavar="MONTH"),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Every row, dollars to the billionth.")] = False,
 ) -> None:
     """Hold a month's bill against the meter, by day and pool, and say how much more or less a pool is billed.
 
-    Reads only the state, and changes nothing: no budget is moved by what is learnt.
+    Reads only the state, and changes nothing: no budget is moved by what is learnt. With --proof it reads the FOCUS
+    files that PILOTLIGHT_BILLS names, and tells by node what is metered, billed and effective, and why they differ.
+    The parts add up: late start, minimum, rounding, price, discount, commitment, tax, other charges, unexplained.
 
-    Example: [bold]pilotlight bill --month 2026-10 --json[/bold]
+    Examples: [bold]pilotlight bill --month 2026-10 --json[/bold]; [bold]pilotlight bill --proof 2026-10[/bold]
     """
+    if proof:
+        _print_proof(proof, month, cluster, as_json=as_json)
+        return
     from pilotlight.tools.cli.month_option import chosen_clusters, days_of
     from pilotlight.tools.cli.printing import console, json_text
     from pilotlight.tools.report.tables.bill_table import plain, render
@@ -49,8 +60,27 @@ def bill(
     elif any(one.days or one.awaited for one in held):
         console().print(render(held))
     else:
-        why = "is PILOTLIGHT_BILLS set, and billing_tick called?"
-        typer.echo(f"no day of {first:%Y-%m} is both metered and billed: {why}")
+        typer.echo(f"no day of {first:%Y-%m} is both metered and billed: {NEITHER}")
+
+
+def _print_proof(proof: str, month: str, cluster: str, *, as_json: bool) -> None:
+    from pilotlight.tools.cli.month_option import chosen_clusters, days_of
+    from pilotlight.tools.cli.printing import console, json_text
+    from pilotlight.tools.cli.records.bill_proof import prove_month
+    from pilotlight.tools.report.tables.proof_table import plain, render
+    from pilotlight.wiring import app
+
+    if month:
+        raise BadInput("--proof names its month: leave --month out")
+    wired = app(deployed_settings())
+    first, last = days_of(proof, wired.clock.now())
+    proved = prove_month(wired, chosen_clusters(cluster, wired.clusters), first, last)
+    if as_json:
+        typer.echo(json_text(plain(proved) if proved else None))
+    elif proved:
+        console().print(render(proved))
+    else:
+        typer.echo(f"no whole day of {first:%Y-%m} is both metered and billed: {NEITHER}")
 
 
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
