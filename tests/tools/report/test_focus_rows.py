@@ -50,7 +50,8 @@ MANDATORY = (*NEVER_NULL, "BillingAccountName", "ChargeClass", "ChargeDescriptio
 
 OF_FOCUS = {
     *MANDATORY, "BillingAccountType", "ContractedUnitPrice", "InvoiceId", "ListUnitPrice", "ResourceId", "ResourceName",
-    "ResourceType", "SkuId", "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName", "SubAccountType", "Tags",
+    "ResourceType", "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId", "SubAccountId", "SubAccountName",
+    "SubAccountType", "Tags",
 }  # fmt: skip
 """Its columns that are written."""
 
@@ -125,6 +126,7 @@ def test_every_row_is_as_the_specification_wants_it(days: list[MeterDay]) -> Non
         assert bool(row.get("SubAccountId")) == bool(row.get("SubAccountType"))
         assert bool(row.get("ResourceId")) == bool(row.get("ResourceType"))
         assert (row.get("SkuPriceId") is None) == (row.get("ListUnitPrice") is None)
+        assert "SkuPriceId" in row or "SkuPriceDetails" not in row
         for price in PRICES:
             off = Decimal(row.get(price, "0")) * Decimal(row["PricingQuantity"]) - Decimal(row["ListCost"])
             assert abs(off) <= Decimal("1e-8")

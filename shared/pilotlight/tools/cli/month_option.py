@@ -10,7 +10,7 @@ YEARS = range(1970, 2200)
 """Years that anything here may be of."""
 
 
-def days_of(text: str, now: datetime) -> tuple[date, date]:
+def days_of(text: str, now: datetime, option: str = "--month") -> tuple[date, date]:
     """The first and the last day of a month; the one that goes on where none is named. Raises ``BadInput``."""
     if not text:
         text = f"{now.astimezone(UTC):%Y-%m}"
@@ -20,7 +20,7 @@ def days_of(text: str, now: datetime) -> tuple[date, date]:
     except ValueError:
         first = None
     if first is None or first.year not in YEARS:
-        raise BadInput(f"--month {text}: write it as 2026-10")
+        raise BadInput(f"{option} {text}: write it as 2026-10")
     return first, (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
 
 

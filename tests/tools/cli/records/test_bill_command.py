@@ -136,6 +136,8 @@ def test_what_a_proof_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two months, a month that is not billed, and a bill that is no file."""
     with pytest.raises(BadInput, match="--proof names its month: leave --month out"):
         run("--proof", "2026-10", "--month", "2026-10")
+    with pytest.raises(BadInput, match="--proof October: write it as 2026-10"):
+        run("--proof", "October")
     assert "no whole day of 2026-12 is both metered and billed" in run("--proof", "2026-12")
     assert run("--proof", "2026-12", "--json") == "null\n"
     monkeypatch.setenv("PILOTLIGHT_BILLS", "civo:LON1")

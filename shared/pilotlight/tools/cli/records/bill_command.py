@@ -73,7 +73,7 @@ def _print_proof(proof: str, month: str, cluster: str, *, as_json: bool) -> None
     if month:
         raise BadInput("--proof names its month: leave --month out")
     wired = app(deployed_settings())
-    first, last = days_of(proof, wired.clock.now())
+    first, last = days_of(proof, wired.clock.now(), "--proof")
     proved = prove_month(wired, chosen_clusters(cluster, wired.clusters), first, last)
     if as_json:
         typer.echo(json_text(plain(proved) if proved else None))

@@ -26,8 +26,8 @@ TEXTS = (
     "BillingAccountId", "BillingAccountName", "BillingAccountType", "BillingCurrency", "ChargeCategory", "ChargeClass",
     "ChargeDescription", "ChargeFrequency", "ConsumedUnit", "InvoiceId", "InvoiceIssuerName", "PricingCategory",
     "PricingUnit", "ProviderName", "PublisherName", "ResourceId", "ResourceName", "ResourceType", "ServiceCategory",
-    "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName",
-    "SubAccountType", "Tags",
+    "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId", "SubAccountId",
+    "SubAccountName", "SubAccountType", "Tags",
     "x_CapacityType", "x_GpuModel", "x_LineKind", "x_Namespace", "x_Pod", "x_Pool", "x_Team", "x_WorkloadClass",
 )  # fmt: skip
 COSTS = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
@@ -114,6 +114,7 @@ def _columns(cluster: str, row: _Row, amount: Amount) -> dict[str, str]:
         "ServiceSubcategory": "Virtual Machines",
         "SkuId": sku,
         "SkuMeter": "GPU time" if sku else "",
+        "SkuPriceDetails": json.dumps({"InstanceType": line.instance_type}) if sku and line.instance_type else "",
         "SkuPriceId": f"{sku}/{price:f}" if price else "",
         "SubAccountId": line.project,
         "SubAccountName": line.project,

@@ -57,7 +57,8 @@ def plain(proved: Proved) -> dict[str, Any]:
 
 
 def _plain(one: NodeProof) -> dict[str, Any]:
-    return {**one._asdict(), "more": one.more}
+    parts = {cause.replace(" ", "_"): usd for cause, usd in one.parts.items()}
+    return {**one._asdict(), "parts": parts, "more": one.more}
 
 
 def _figures(one: NodeProof) -> tuple[str, str, str, str]:
