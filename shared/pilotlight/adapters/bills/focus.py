@@ -30,7 +30,7 @@ from pilotlight.decide.money.invoice_proof import NodeBill, NodeCharge
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents, count_of
+from pilotlight.units import cents, count_of, shorten_figure
 
 if TYPE_CHECKING:
     import duckdb
@@ -196,7 +196,9 @@ def _plain(at: datetime) -> datetime:
 
 
 def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> NodeCharge:
-    instance, pool, _, category, timed, covered, unit_s, count, uncounted, billed, listed, exact, effective = row[:13]
+    instance, pool, _, category, timed, covered, unit_s, count, uncounted = row[:9]
+    billed, listed, exact = (shorten_figure(usd, 9) for usd in row[9:12])
+    effective = None if row[12] is None else shorten_figure(row[12], 9)
     used, begin, end, first = row[13:]
     hours, first_hours = (None if one is None or not unit_s else one * unit_s / 3600 for one in (used, first))
     return NodeCharge(

@@ -10,7 +10,7 @@ from rich.text import Text
 from pilotlight.decide.money.invoice_proof import InvoiceProof, NodeProof
 from pilotlight.tools.report.tables.bill_table import signed_dollars
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import cents, count_of
+from pilotlight.units import cents, count_of, shorten_figure
 
 NOT_BY_NODE = "(not by node)"
 CENT = Decimal("0.005")
@@ -49,16 +49,32 @@ def plain(proved: Proved) -> dict[str, Any]:
     return {
         "first": str(proved.first),
         "last": str(proved.last),
-        "metered_percent_of_billed": proof.percent,
-        "unexplained": proof.unexplained,
+        "metered_percent_of_billed": _exact(proof.percent),
+        "unexplained": _exact(proof.unexplained),
         "total": _plain(proof.total),
         "nodes": [_plain(one) for one in proof.nodes],
     }
 
 
 def _plain(one: NodeProof) -> dict[str, Any]:
-    parts = {cause.replace(" ", "_"): usd for cause, usd in one.parts.items()}
-    return {**one._asdict(), "parts": parts, "more": one.more}
+    return {
+        "node": one.node,
+        "pool": one.pool,
+        "metered": _exact(one.metered),
+        "billed": _exact(one.billed),
+        "effective": _exact(one.effective),
+        "more": _exact(one.more),
+        "parts": {cause.replace(" ", "_"): _exact(usd) for cause, usd in one.parts.items()},
+        "uncounted": one.uncounted,
+    }
+
+
+def _exact(figure: Decimal | None) -> str | None:
+    """A figure to the billionth, without the zeros that a bill's columns have."""
+    if figure is None:
+        return None
+    text = f"{shorten_figure(figure, 9):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _figures(one: NodeProof) -> tuple[str, str, str, str]:
