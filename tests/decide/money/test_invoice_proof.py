@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pilotlight.decide.money.invoice_proof import (
     CAUSES,
     HALF_CENT,
+    FirstCharge,
     InvoiceProof,
     NodeCharge,
     NodeLife,
@@ -43,16 +44,17 @@ def _charge(hours: str | None, usd: str | None = None, **of: Any) -> NodeCharge:
         "category": "Usage", "timed": True, "covered": False, "rows": 1, "billed": billed, "listed": billed,
         "exact": Decimal(hours or 0) * PRICE if usd is None else billed, "effective": billed,
         "hours": Decimal(hours) if hours is not None else None,
-        "begin": NOON, "end": NOON + HOUR, "first_hours": min(Decimal(hours or 0), Decimal(1)),
+        "first": FirstCharge(NOON, NOON + HOUR, min(Decimal(hours or 0), Decimal(1))),
     }  # fmt: skip
     return NodeCharge("i-1", "a100", **{**fields, **of})
 
 
 def _beside(category: str, usd: str, **of: Any) -> NodeCharge:
-    return _charge(None, usd, category=category, timed=False, begin=None, end=None, first_hours=None, **of)
+    return _charge(None, usd, category=category, timed=False, first=None, **of)
 
 
 FOUR = _life(240)
+LATE = FirstCharge(NOON, NOON + HOUR, Decimal("0.7"))
 CASES: list[tuple[str, NodeLife, list[NodeCharge], dict[str, str]]] = [
     ("they agree", FOUR, [_charge("4")], {}),
     ("the bill has another price", FOUR, [_charge("4", "16")], {"price": "1.6"}),
@@ -76,8 +78,8 @@ CASES: list[tuple[str, NodeLife, list[NodeCharge], dict[str, str]]] = [
     ("the bill begins twenty minutes before us", _life(220, since=NOON + HOUR / 3),
      [_charge("4")], {"rounding": "1.2"}),
     ("the bill began forty minutes before we saw it", _life(200, since=NOON + HOUR * 2 / 3),
-     [_charge("3.7", first_hours=Decimal("0.7"))], {"late start": "1.32"}),
-    ("the bill begins after our boot", _life(240), [_charge("3.7", first_hours=Decimal("0.7"))],
+     [_charge("3.7", first=LATE)], {"late start": "1.32"}),
+    ("the bill begins after our boot", _life(240), [_charge("3.7", first=LATE)],
      {"late start": "-1.08"}),
     ("an hour is billed beyond those of the clock", FOUR, [_charge("5")], {"unexplained": "3.6"}),
     ("half an hour more is billed for nothing", FOUR, [_charge("4.51")], {"unexplained": "1.836"}),
@@ -154,8 +156,8 @@ CHARGES = st.builds(
     instance=st.sampled_from(["i-1", "i-2", "i-3", "n1"]), pool=st.just("p"),
     category=st.sampled_from(["Usage", "Usage", "Usage", "Tax", "Credit", "Purchase", "Adjustment", ""]),
     timed=st.booleans(), covered=st.booleans(), rows=st.integers(1, 800), billed=MONEY, listed=MONEY, exact=MONEY,
-    effective=st.none() | MONEY, hours=st.none() | HOURS, begin=st.none() | SPANS, end=st.none() | SPANS,
-    first_hours=st.none() | HOURS, uncounted=st.integers(0, 3),
+    effective=st.none() | MONEY, hours=st.none() | HOURS,
+    first=st.none() | st.builds(FirstCharge, SPANS, SPANS, HOURS), uncounted=st.integers(0, 3),
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from pilotlight.adapters.bills.focus_query import (
 )
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
-from pilotlight.decide.money.invoice_proof import NodeBill, NodeCharge
+from pilotlight.decide.money.invoice_proof import FirstCharge, NodeBill, NodeCharge
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
@@ -201,11 +201,13 @@ def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> NodeCharge:
     effective = None if row[12] is None else shorten_figure(row[12], 9)
     used, begin, end, first = row[13:]
     hours, first_hours = (None if one is None or not unit_s else one * unit_s / 3600 for one in (used, first))
+    at = None
+    if begin and end and first_hours is not None:
+        at = FirstCharge(begin.replace(tzinfo=UTC), end.replace(tzinfo=UTC), first_hours)
     return NodeCharge(
         instance=instance, pool=pools.get(pool, ""), category=category, timed=timed, covered=covered, rows=count,
         billed=billed, listed=listed, exact=exact, effective=effective, hours=hours,
-        begin=begin.replace(tzinfo=UTC), end=end and end.replace(tzinfo=UTC), first_hours=first_hours,
-        uncounted=uncounted,
+        first=at, uncounted=uncounted,
     )  # fmt: skip
 
 

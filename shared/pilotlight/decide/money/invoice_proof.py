@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
+from pilotlight.decide.money.node_hours import MICROS_PER_HOUR
 from pilotlight.units import Seconds, Usd, shorten_figure
 
 Cause = Literal[
@@ -21,7 +22,6 @@ CAUSES: tuple[Cause, ...] = (
 )  # fmt: skip
 
 ZERO = Decimal(0)
-HOUR = timedelta(hours=1)
 HALF_CENT = Decimal("0.005")
 STEPS_S = (3600, 60)
 """Steps that clouds bill time by; a bill has rounded up to one where its hours are whole steps."""
@@ -32,11 +32,19 @@ NEAR_S = Decimal("0.05")
 """So near to a whole step a bill's hours are it: they are written with few digits."""
 
 
+class FirstCharge(NamedTuple):
+    """The period of a machine's first charge, and its hours in it."""
+
+    begin: datetime
+    end: datetime
+    hours: Decimal
+
+
 class NodeCharge(NamedTuple):
-    """Charges of one machine that are alike, as one. Lists are what it would cost without discounts.
+    """Charges of one machine that are alike, as one. ``listed`` is what they would cost without discounts.
 
     ``hours`` are of its time, None where the bill does not tell them. ``exact`` is hours at the list price, before the
-    bill rounded it. ``begin``, ``end`` and ``first_hours`` are of the first charge of its time.
+    bill rounded it.
     """
 
     instance: str
@@ -50,9 +58,7 @@ class NodeCharge(NamedTuple):
     exact: Usd
     effective: Usd | None = None
     hours: Decimal | None = None
-    begin: datetime | None = None
-    end: datetime | None = None
-    first_hours: Decimal | None = None
+    first: FirstCharge | None = None
     uncounted: int = 0  # Rows without an amount.
 
 
@@ -209,25 +215,35 @@ def _of_hours(
     meter: NodeMeter, timed: Sequence[NodeCharge], hours: Decimal, start: datetime, end: datetime
 ) -> dict[Cause, Decimal]:
     """Hours billed above those metered, by cause, as far as there is evidence of one."""
-    late = _late_start(meter.lives, timed, start)
+    firsts = {life.instance: life for life in sorted(meter.lives, key=lambda life: life.since, reverse=True)}
+    late = sum((_late_start(life, timed) for life in firsts.values() if life.since >= start), ZERO)
     rest = hours - meter.hours - late
-    within = [life for life in meter.lives if life.ended is not None and life.ended < end]
-    ends = sum(life.since >= start for life in meter.lives) + len(within)
-    found: dict[Cause, Decimal] = {"late start": late}
+    over = [life for life in meter.lives if life.ended is not None and life.ended < end]
+    ends = sum(life.since >= start for life in meter.lives) + len(over)
     if abs(rest) <= Decimal(SMALL_S * max(1, ends)) / 3600:
-        return {**found, "rounding": rest}
+        return {"late start": late, "rounding": rest}
     if rest < 0:
-        beyond = [(life, _hours_beyond(life, start, end)) for life in within]
-        rest = max(rest, -sum((more for _, more in beyond), ZERO))
-        short = any(more and life.ended and _seconds(life.ended - life.since) < life.minimum_s for life, more in beyond)
-        return {**found, "minimum" if short else "rounding": rest}
-    seconds = hours * 3600
-    lived = sum((_as_hours(life.ended - life.since) for life in within if life.ended), ZERO) * 3600
-    if ends == 2 and len(meter.lives) == 1 and any(lived < least and _near(seconds, least) for least in MINIMUMS_S):
-        return {**found, "minimum": rest}
+        return {"late start": late, **_less(over, rest, start, end)}
+    cause = _more(meter.lives, over, hours * 3600, start, end)
+    return {"late start": late, **({cause: rest} if cause else {})}
+
+
+def _less(over: Sequence[NodeLife], rest: Decimal, start: datetime, end: datetime) -> dict[Cause, Decimal]:
+    """Hours metered beyond a life's end that are not billed; of a minimum, where a life was shorter than it."""
+    beyond = [(life, _hours_beyond(life, start, end)) for life in over]
+    short = any(more and _lived(life) < life.minimum_s for life, more in beyond)
+    return {"minimum" if short else "rounding": max(rest, -sum((more for _, more in beyond), ZERO))}
+
+
+def _more(
+    lives: Sequence[NodeLife], over: Sequence[NodeLife], seconds: Decimal, start: datetime, end: datetime
+) -> Cause | None:
+    """Why so many seconds are billed, more than lives had: one minimum, or whole steps that they had a part of."""
+    one = over[0] if len(over) == len(lives) == 1 and over[0].since >= start else None
+    if one and any(_lived(one) < least and _near(seconds, least) for least in MINIMUMS_S):
+        return "minimum"
     step = next((step for step in STEPS_S if _near(seconds % step, step) or _near(seconds % step, 0)), None)
-    rounded = step is not None and seconds <= _touched(meter.lives, step, start, end) + NEAR_S
-    return {**found, "rounding": rest} if rounded else found
+    return "rounding" if step and seconds <= _touched(lives, step, start, end) + NEAR_S else None
 
 
 def _near(seconds: Decimal, others: Seconds) -> bool:
@@ -241,30 +257,23 @@ def _touched(lives: Iterable[NodeLife], step: int, start: datetime, end: datetim
     return Decimal(step * sum(-(-until // size) - first // size for first, until in spans if until > first))
 
 
-def _late_start(lives: Sequence[NodeLife], timed: Sequence[NodeCharge], start: datetime) -> Decimal:
+def _late_start(life: NodeLife, timed: Sequence[NodeCharge]) -> Decimal:
     """Hours by which the bill begins before the meter; less than none where it begins after it.
 
     A charge of less than its period began as much later, where the machine lived on; one of its whole period has no
     moment of its own.
     """
-    late = ZERO
-    for instance in dict.fromkeys(life.instance for life in lives):
-        life = min((one for one in lives if one.instance == instance), key=lambda one: one.since)
-        first = [one for one in timed if one.instance == instance and one.begin is not None]
-        begin = min((one.begin for one in first if one.begin), default=None)
-        if begin is None or life.since < start:
-            continue
-        same = [one for one in first if one.begin == begin and one.end is not None and one.first_hours is not None]
-        if not same:
-            continue
-        until, used = max(one.end for one in same if one.end), sum((one.first_hours or ZERO for one in same), ZERO)
-        latest = max(begin, until - timedelta(microseconds=int(used * 3_600_000_000)))
-        goes_on = life.ended is None or life.ended >= until
-        earliest = latest if goes_on and latest > begin else begin
-        whole = latest == begin and begin <= life.since < until
-        at = life.since if whole else min(max(life.since, earliest), latest)
-        late += _as_hours(life.since - at)
-    return late
+    firsts = [one.first for one in timed if one.first and one.instance == life.instance]
+    begin = min((one.begin for one in firsts), default=None)
+    if begin is None:
+        return ZERO
+    same = [one for one in firsts if one.begin == begin]
+    until, used = max(one.end for one in same), sum((one.hours for one in same), ZERO)
+    latest = max(begin, until - timedelta(microseconds=int(used * MICROS_PER_HOUR)))
+    if latest == begin and begin <= life.since < until:
+        return ZERO
+    goes_on = life.ended is None or life.ended >= until
+    return _as_hours(life.since - (latest if goes_on else min(max(life.since, begin), latest)))
 
 
 def _hours_beyond(life: NodeLife, start: datetime, end: datetime) -> Decimal:
@@ -275,8 +284,8 @@ def _hours_beyond(life: NodeLife, start: datetime, end: datetime) -> Decimal:
 
 
 def _as_hours(span: timedelta) -> Decimal:
-    return Decimal(span // timedelta(microseconds=1)) / 3_600_000_000
+    return Decimal(span // timedelta(microseconds=1)) / MICROS_PER_HOUR
 
 
-def _seconds(span: timedelta) -> Seconds:
-    return span.total_seconds()
+def _lived(life: NodeLife) -> Seconds:
+    return (life.ended - life.since).total_seconds() if life.ended else 0

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pilotlight.decide.money.invoice_proof import NodeLife, NodeMeter, prove_invoice
+from pilotlight.decide.money.invoice_proof import InvoiceProof, NodeBill, NodeLife, NodeMeter, prove_invoice
 from pilotlight.decide.money.metering import cuts, day_start, paid_until, upto
 from pilotlight.decide.money.node_hours import MICROS_PER_HOUR, lines
 from pilotlight.errors import BadInput
@@ -41,9 +41,13 @@ def prove_month(wired: "App", clusters: Sequence[str], first: date, last: date) 
     if not whole:
         return None
     meters = [one for name, found in metered.items() for one in _meters(state, name, found, whole)]
+    return Proved(whole[0], whole[-1], _proof(meters, bill, start, day_start(whole[-1] + DAY)))
+
+
+def _proof(meters: Sequence[NodeMeter], bill: NodeBill, start: datetime, end: datetime) -> InvoiceProof:
+    """Of nodes that were metered, or that a tag ties to the policy's pools."""
     known = {life.instance for one in meters for life in one.lives} | {one.node for one in meters}
-    ours = [one for one in bill.charges if one.instance in known or one.pool]
-    return Proved(whole[0], whole[-1], prove_invoice(meters, ours, start, day_start(whole[-1] + DAY)))
+    return prove_invoice(meters, [one for one in bill.charges if one.instance in known or one.pool], start, end)
 
 
 def _files(wired: "App") -> "FocusBills":
