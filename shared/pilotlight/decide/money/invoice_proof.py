@@ -41,24 +41,20 @@ class FirstCharge(NamedTuple):
 
 
 class NodeCharge(NamedTuple):
-    """Charges of one machine that are alike, as one. ``listed`` is what they would cost without discounts.
+    """Charges of one machine that are alike, as one."""
 
-    ``hours`` are of its time, None where the bill does not tell them. ``exact`` is hours at the list price, before the
-    bill rounded it.
-    """
-
-    instance: str
-    pool: str  # The pool's tag, as the policy names it; or empty.
+    instance: str  # As the cloud names it.
+    pool: str  # The policy's, by the pool's tag; or empty.
     category: str  # FOCUS's ChargeCategory.
-    timed: bool  # It is for the machine's time.
+    timed: bool  # They are for the machine's time.
     covered: bool  # A commitment pays for it.
-    rows: int
-    billed: Usd
-    listed: Usd
-    exact: Usd
-    effective: Usd | None = None
-    hours: Decimal | None = None
-    first: FirstCharge | None = None
+    rows: int  # Rows of the bill.
+    billed: Usd  # FOCUS's BilledCost.
+    listed: Usd  # What it would cost without discounts.
+    exact: Usd  # Its hours at the list price, before the bill rounded that.
+    effective: Usd | None = None  # FOCUS's EffectiveCost; None where a row does not tell it.
+    hours: Decimal | None = None  # Of its time; None where a row does not tell them.
+    first: FirstCharge | None = None  # The first of its time.
     uncounted: int = 0  # Rows without an amount.
 
 
