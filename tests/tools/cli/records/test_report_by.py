@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -10,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,7 +121,10 @@ def test_a_focus_file_has_the_days_and_the_team_that_were_asked_for(tmp_path: Pa
     rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
     assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("36.032")
     assert {row["BillingAccountId"] for row in rows} == {"local"}
-    run(*DAYS, "--focus", str(path), "--team", "vision")
+    state = SqliteState(Path(os.environ["PILOTLIGHT_HOME"]) / "state.db", SystemClock())
+    METER.write(state, f"local/{DAY}", msgspec.structs.replace(_metered(DAY), unpriced=("new-node",)))
+    told = run(*DAYS, "--focus", str(path), "--team", "vision").stdout
+    assert told.endswith("in no row, for their price is not known: new-node\n")
     rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
     assert [(row["x_Team"], row["BilledCost"]) for row in rows] == 2 * [("vision", "5.004")]
 

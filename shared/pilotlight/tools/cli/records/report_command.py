@@ -44,7 +44,7 @@ def report(
         list[str] | None, typer.Option(help="A unit and how many there were, for a cost each.", metavar="UNIT=COUNT")
     ] = None,
     prometheus: Annotated[
-        str, typer.Option(help="For pod and label: a Prometheus that has kube-state-metrics.", metavar="URL")
+        str, typer.Option(help="For pods and labels: a Prometheus that has kube-state-metrics.", metavar="URL")
     ] = "",
     auth: Annotated[str, typer.Option(help="google, aws:REGION, env:VARIABLE; left out: by its host.")] = "",
     basis: Annotated[

@@ -31,4 +31,6 @@ def write_focus(
             else:
                 yield from focus_rows(cluster, whole_lines(days, first, last, team))
 
-    return f"{path} written: {count_of(write_focus_file(path, rows()), 'row')} of FOCUS 1.2"
+    said = f"{path} written: {count_of(write_focus_file(path, rows()), 'row')} of FOCUS 1.2"
+    unpriced = sorted({name for days in metered.values() for day in days for name in day.unpriced})
+    return f"{said}\nin no row, for their price is not known: {', '.join(unpriced)}" if unpriced else said
