@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -16,6 +17,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.state_schema.billing_records import BILL, METER, METERING
 from pilotlight.tools.cli.main import build
+from pilotlight.tools.cli.records.bill_proof import meter_nodes_of
 
 FIRST = date(2026, 9, 28)
 
@@ -143,3 +145,18 @@ def test_what_a_proof_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PILOTLIGHT_BILLS", "civo:LON1")
     with pytest.raises(BadInput, match="set PILOTLIGHT_BILLS to focus:URI of its files"):
         run("--proof", "2026-10")
+
+
+def test_a_node_that_was_stopped_and_started_again_is_two_lives(tmp_path: Path) -> None:
+    """Its dollars and hours are of both, and the first ends where the second begins; the bill's hours go by that."""
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    first, last = date(2026, 10, 2), date(2026, 10, 3)
+    ten, noon = day_start(first) + timedelta(hours=10), day_start(last) + timedelta(hours=12)
+    before = msgspec.structs.replace(_metered_node(first, ten, day_start(last), "i-0aaaaaaaa"), gone_at=None)
+    after = _metered_node(last, noon, noon + timedelta(hours=1), "i-0aaaaaaaa")
+    for day, node in ((first, before), (last, after)):
+        METERING.put(state, f"local/{day}/00", MeterPart(day=day, seen=day_start(day), nodes={"i-0aaaaaaaa": node}))
+    days = [MeterDay(day=day, until=day_start(day + timedelta(days=1))) for day in (first, last)]
+    (meter,) = meter_nodes_of(state, "local", days, [first, last])
+    assert (meter.usd, meter.hours) == (Decimal("54"), Decimal(15))
+    assert [(life.since, life.ended) for life in meter.lives] == [(ten, noon), (noon, noon + timedelta(hours=1))]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pilotlight.decide.money.invoice_proof import InvoiceProof, NodeBill, NodeLife, NodeMeter, prove_invoice
@@ -40,7 +41,7 @@ def prove_month(wired: "App", clusters: Sequence[str], first: date, last: date) 
     whole = [start.date() + n * DAY for n in range(((bill.until or start) - start).days)]
     if not whole:
         return None
-    meters = [one for name, found in metered.items() for one in _meters(state, name, found, whole)]
+    meters = [one for name, found in metered.items() for one in meter_nodes_of(state, name, found, whole)]
     return Proved(whole[0], whole[-1], _proof(meters, bill, start, day_start(whole[-1] + DAY)))
 
 
@@ -65,7 +66,7 @@ def _files(wired: "App") -> "FocusBills":
     return FocusBills(where, Rules(pools={name: name for name in names.values()} | names), objects_of)
 
 
-def _meters(state: "State", cluster: str, days: Iterable[MeterDay], whole: Sequence[date]) -> list[NodeMeter]:
+def meter_nodes_of(state: "State", cluster: str, days: Iterable[MeterDay], whole: Sequence[date]) -> list[NodeMeter]:
     """The nodes of whole days, with their lives. Days whose nodes are not kept any more tell dollars alone."""
     counted = METERED.get(state, cluster)
     zones = counted.value.zones if counted else ()
@@ -112,4 +113,8 @@ class _Node:
     def meter(self, name: str) -> NodeMeter:
         """The whole."""
         usd, hours = shorten_figure(self.usd, 9), Decimal(self.micros) / MICROS_PER_HOUR
-        return NodeMeter(name, self.pool, usd, hours, tuple(life for _, life in sorted(self.lives.items())))
+        lives = [life for _, life in sorted(self.lives.items())]
+        for n, (life, after) in enumerate(pairwise(lives)):
+            if life.ended is None and life.instance == after.instance:  # Stopped and started again within a day.
+                lives[n] = life._replace(ended=after.since)
+        return NodeMeter(name, self.pool, usd, hours, tuple(lives))
