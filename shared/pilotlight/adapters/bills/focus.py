@@ -26,7 +26,6 @@ from pilotlight.adapters.bills.focus_query import (
 )
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
-from pilotlight.decide.money.invoice_proof import FirstCharge, NodeBill, NodeCharge
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.workload import Finding
@@ -34,6 +33,8 @@ from pilotlight.units import cents, count_of, shorten_figure
 
 if TYPE_CHECKING:
     import duckdb
+
+    from pilotlight.decide.money.invoice_proof import NodeBill, NodeCharge
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 MEMORY = "256MB"
@@ -71,8 +72,10 @@ class FocusBills:
         bill = scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
         return msgspec.structs.replace(bill, findings=(*bill.findings, *twice))
 
-    def read_nodes(self, start: datetime, end: datetime) -> NodeBill:
+    def read_nodes(self, start: datetime, end: datetime) -> "NodeBill":
         """Charges of machines, of the whole days of a period that the export reaches. Raises ``BadInput``."""
+        from pilotlight.decide.money.invoice_proof import NodeBill
+
         with self._opened() as (db, files):
             import duckdb
 
@@ -195,7 +198,9 @@ def _plain(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(tzinfo=None)
 
 
-def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> NodeCharge:
+def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> "NodeCharge":
+    from pilotlight.decide.money.invoice_proof import FirstCharge, NodeCharge
+
     instance, pool, _, category, timed, covered, unit_s, count, uncounted = row[:9]
     billed, listed, exact = (shorten_figure(usd, 9) for usd in row[9:12])
     effective = None if row[12] is None else shorten_figure(row[12], 9)
