@@ -118,6 +118,10 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["install"], "helm install pilotlight infra/helm/pilotlight --namespace pilotlight --create-namespace --set "),
+        (["instal"], "No such command 'instal': the chart installs it, from a clone: helm install "),
+        (["help"], "pilotlight --help lists the commands, pilotlight COMMAND --help the options of one"),
+        (["unistall"], "No such command 'unistall'. Did you mean 'uninstall'?; see pilotlight --help"),
         (["nosuch"], "No such command 'nosuch'; see pilotlight --help"),
         (["pause"], "Missing option '--reason'; see pilotlight pause --help"),
         (["serve", "--port", "99999"], "Invalid value for '--port': "),
@@ -142,3 +146,33 @@ def test_no_words_are_answered_with_the_help(tmp_path: Path, words: list[str]) -
     assert done.returncode == 2
     assert f"Usage: {' '.join(['pilotlight', *words])} " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["-h"], ["-h", "--all"], ["plan", "-h"], ["state", "get", "-h"]], ids=" ".join)
+def test_a_short_word_for_help_is_answered_as_the_long_one(tmp_path: Path, words: list[str]) -> None:
+    """`-h` prints what `--help` prints."""
+    short = without("nothing", *words, cwd=tmp_path, HOME=str(tmp_path))
+    long = without("nothing", *("--help" if word == "-h" else word for word in words), cwd=tmp_path, HOME=str(tmp_path))
+    assert (short.returncode, short.stdout) == (0, long.stdout), short.stderr
+    assert "Usage: pilotlight" in short.stdout
+
+
+@pytest.mark.parametrize(
+    ("environ", "plain"),
+    [
+        ({"LC_ALL": "C"}, True),
+        ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "C"}, True),
+        ({"LC_ALL": "C.UTF-8"}, False),
+        ({"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "latin-1"}, True),
+    ],
+    ids=lambda value: " ".join(map("=".join, value.items())) if isinstance(value, dict) else "",
+)
+def test_a_terminal_of_plain_letters_gets_boxes_of_plain_letters(
+    tmp_path: Path, environ: dict[str, str], plain: bool
+) -> None:
+    """The help of a command is drawn by what the locale and the encoding of stdout say."""
+    own = {**os.environ, "PYTHONIOENCODING": "", "HOME": str(tmp_path), **environ}
+    words = [sys.executable, "-c", RUN, "plan", "--help"]
+    done = subprocess.run(words, capture_output=True, cwd=tmp_path, env=own, check=True)
+    assert b"--nodes" in done.stdout
+    assert done.stdout.isascii() == plain

@@ -92,6 +92,16 @@ FIRST = (
 )
 """The commands of the help; the others stand behind ``--all``."""
 
+ELSEWHERE = {
+    "install": (
+        "the chart installs it, from a clone: helm install pilotlight infra/helm/pilotlight --namespace pilotlight "
+        "--create-namespace --set image.repository=REGISTRY/pilotlight --set cluster=CLUSTER "
+        "--set-file policy=policy.yaml"
+    ),
+    "help": "pilotlight --help lists the commands, pilotlight COMMAND --help the options of one",
+}
+"""Words that people try and that are no commands, each with what to type instead."""
+
 
 def module_of(name: str) -> str:
     """The module that registers a command, or empty."""

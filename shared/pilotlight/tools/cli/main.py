@@ -4,11 +4,13 @@ A command's module is imported when that command is named, so that help is quick
 """
 
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +19,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
 from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
-from pilotlight.tools.cli.command_table import COMMANDS, module_of
+from pilotlight.tools.cli.command_table import COMMANDS, ELSEWHERE, module_of
 from pilotlight.tools.cli.front.front_help import ABOUT
 from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up
 from pilotlight.tools.cli.state_option import JUDGES, with_policy, with_state
@@ -48,7 +50,12 @@ class Stopped(BaseException):
 def build(words: list[str]) -> typer.Typer:
     """The command line for ``words``: the module of the command that they name and the names of the others, or all."""
     app = typer.Typer(
-        name="pilotlight", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", help=ABOUT
+        name="pilotlight",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help=ABOUT,
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_options)
     named = module_of(words[0]) if words else ""
@@ -184,8 +191,24 @@ def _usage(error: Any) -> int:
         error.show()
         return EXIT_BAD_INPUT
     path = error.ctx.command_path if error.ctx else "pilotlight"
-    sys.stderr.write(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {path} --help\n")
+    said = " ".join(error.format_message().split())
+    if path == "pilotlight" and (asked := _NO_COMMAND.match(said)):
+        said = f"{asked[0]}{_instead(asked['word'])}"
+    see = "" if path == "pilotlight" and said.endswith(tuple(ELSEWHERE.values())) else f"; see {path} --help"
+    sys.stderr.write(f"error: {said.rstrip('.')}{see}\n")
     return EXIT_BAD_INPUT
+
+
+_NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'")
+
+
+def _instead(word: str) -> str:
+    """What to type instead of a word that is no command: the nearest of ours, or of those that people try."""
+    names = [name for commands in COMMANDS.values() for name in commands]
+    [close] = get_close_matches(word, [*ELSEWHERE, *names], n=1) or [""]
+    if close in ELSEWHERE:
+        return f": {ELSEWHERE[close]}"
+    return f". Did you mean '{close}'?" if close else ""
 
 
 def _say_version(asked: bool) -> None:

@@ -4,7 +4,10 @@ Such characters are shown by their escapes (``\\u001b``), which JSON reads as th
 """
 
 import re
+import sys
 from typing import IO, Any
+
+from pilotlight.settings import environment
 
 UNSAFE = (
     r"\x00-\x08\x0b-\x1f"  # Control characters but tab and new line; carriage return overwrites a line.
@@ -19,6 +22,13 @@ _UNSAFE = re.compile(f"[{UNSAFE}]")
 def visible_text(text: str) -> str:
     """The text as a terminal may have it."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def plain_locale() -> bool:
+    """Whether a person says that this terminal has plain letters alone. Python itself sets LC_CTYPE where LANG is C."""
+    said = environment()
+    own = said.get("LC_CTYPE", "")
+    return (said.get("LC_ALL") or (own if own != "C.UTF-8" else "") or said.get("LANG")) in ("C", "POSIX")
 
 
 class Shown:
@@ -64,8 +74,15 @@ class _ShownBytes:
 
 
 def teach_rich() -> None:
-    """Have Rich do the same with every text it is given: its own table strips a few of these characters."""
+    """Have Rich do the same with every text it is given: its own table strips a few of these characters.
+
+    Where a terminal has plain letters alone its boxes are drawn of these; else Rich takes every output for UTF-8.
+    """
     from rich import control
 
     table: dict[int, Any] = control._CONTROL_STRIP_TRANSLATE
     table.update({code: visible_text(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})
+    if plain_locale() or not (sys.stdout.encoding or "utf").lower().startswith("utf"):
+        from rich.console import Console
+
+        Console.encoding = property(lambda _: "ascii")  # type: ignore[method-assign, assignment]

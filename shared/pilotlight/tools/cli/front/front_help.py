@@ -15,9 +15,9 @@ OPTIONS = {
     "--version": "which version this is",
     "--install-completion": "completion for this shell",
     "--show-completion": "the same, to copy",
-    "--help": "this page; after a command: its options",
+    "--help": "this page, as -h; after a command: its options",
 }
-ASKED = ({"--help"}, {"--all"}, {"--help", "--all"})
+ASKED = ({"--help"}, {"-h"}, {"--all"}, {"--help", "--all"}, {"-h", "--all"})
 """Words that are answered here."""
 
 
