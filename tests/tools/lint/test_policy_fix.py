@@ -7,7 +7,7 @@ from pilotlight.codec.policy_rules import never_ending
 from pilotlight.tools.lint.policy_fix import fix_policy
 
 BUDGET = "version: 1\nbudgets: [{name: all, usd: 10}]  # a hard one\n"
-RUNS = {"training": 86_400, "serving": 7 * 86_400, "notebook": 86_400, "batch": 86_400}
+RUNS = {"training": 86_400, "notebook": 86_400, "batch": 86_400}
 
 TEXTS = {
     "no classes": BUDGET,
@@ -20,11 +20,11 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_each_class_gets_the_run_that_would_be_held_anyhow(text: str) -> None:
-    """All four end then; comments and every other value stay."""
+    """All but serving end then, whose end is a person's choice; comments and every other value stay."""
     fixed = fix_policy(text, "p")
     policy = read_policy(fixed.text, "p")
     assert {name: policy.of_class(name).max_runtime for name in policy.classes} == RUNS
-    assert list(never_ending(policy)) == []
+    assert [path for path, _ in never_ending(policy)] == ["classes.serving.max_runtime"]
     assert len(fixed.said) == len(RUNS)
     assert all(line in fixed.text for line in ("# a hard one", *(["# cheap", "# ours"] if "# ours" in text else [])))
     assert fix_policy(fixed.text, "p") == (fixed.text, ())
@@ -35,7 +35,7 @@ def test_a_run_that_is_written_stays() -> None:
     text = f"{BUDGET}classes: {{batch: {{max_runtime: 2h}}, training: {{may_move: [hard-cap]}}}}\n"
     fixed = fix_policy(text, "p")
     assert read_policy(fixed.text, "p").of_class("batch").max_runtime == 7200
-    assert fixed.said == ("classes.serving.max_runtime: 7d", "classes.notebook.max_runtime: 1d")
+    assert fixed.said == ("classes.notebook.max_runtime: 1d",)
 
 
 @pytest.mark.parametrize(

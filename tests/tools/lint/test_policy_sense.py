@@ -8,7 +8,7 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file
-from pilotlight.tools.lint.policy_sense import pool_costs, unlabelled_names, unpriced_pools
+from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unlabelled_names, unpriced_pools
 
 CATALOG = read_catalog(default_file("data/catalogs/articles.yaml").read_bytes(), "articles")
 
@@ -46,6 +46,36 @@ def test_a_pool_that_nothing_is_bought_for_is_told(pools: str, said: str) -> Non
     (line,) = unpriced_pools(policy(pools), CATALOG)
     assert line.startswith(said)
     assert not list(pool_costs(policy(pools), CATALOG))
+
+
+T4 = "t4: {instance_type: g4dn.xlarge}"
+PRICED = "prices: {overrides: {g4dn.xlarge/on-demand: 1}}"
+ABOVE: dict[str, Any] = {
+    "a run above it": ("usd: 100", "serving: {max_runtime: 7d}", ["serving 168 h, $168.00"]),
+    "a run at its last dollar": ("usd: 168", "serving: {max_runtime: 7d}", []),
+    "a run of which a day lies in its period": (
+        "usd: 23, period: day",
+        "serving: {max_runtime: 7d}",
+        ["training 24 h, $24.00, serving 24 h, $24.00"],
+    ),
+    "stretches of a run": ("usd: 100", "serving: {max_runtime: 7d, may_move: [hard-cap]}", []),
+    "a class off this pool": ("usd: 9, scope: {class: batch}", "batch: {capacity_types: [spot]}", []),
+    "a budget that may be passed": ("usd: 100, hard: false", "serving: {max_runtime: 7d}", []),
+    "a budget of another class": ("usd: 100, scope: {class: batch}", "serving: {max_runtime: 7d}", []),
+    "a rate": ("usd: 1, period: hour", "serving: {max_runtime: 7d}", []),
+}
+
+
+@pytest.mark.parametrize(("budget", "classes", "said"), ABOVE.values(), ids=ABOVE)
+def test_a_run_that_a_hard_budget_can_never_hold_is_noted(budget: str, classes: str, said: list[str]) -> None:
+    """With pool, hours, dollars, the budget and the way out; none where it may be held in part, or not at all."""
+    rules = policy(T4, f"{PRICED}\nclasses: {{{classes}}}\nbudgets: [{{name: b, {budget}}}]")
+    notes = [*runs_above_budgets(rules, CATALOG)]
+    assert len(notes) == len(said)
+    for note, figures in zip(notes, said, strict=True):
+        assert note.startswith("budgets.b: one node of pool t4, held for its longest run, is above all of its $")
+        assert f": {figures}" in note
+        assert "write a shorter max_runtime, or may_move: [hard-cap]" in note
 
 
 NAMES = {

@@ -1,7 +1,7 @@
 """Faults of a policy file that can be mended without a choice: written into its text, whose comments stay.
 
-A class under a hard budget whose run ends nowhere gets the run that would be held for it anyhow; a key that is one
-known key misspelt is written right.
+A class under a hard budget whose run ends nowhere gets the run that would be held for it anyhow, but for serving, whose
+end is a person's choice; a key that is one known key misspelt is written right.
 """
 
 import re
@@ -66,12 +66,13 @@ def _right_keys(text: str, where: str) -> Fixed | None:
 
 
 def _ends(text: str, where: str) -> Fixed | None:
-    """With a longest run for each class under a hard budget that ends nowhere; None where each ends."""
+    """With a longest run for each class but serving that ends nowhere under a hard budget; None where none is."""
     try:
         policy = read_policy(text, where)
     except BadPolicy:
         return None
-    runs = {path.split(".")[1]: _run(policy, path.split(".")[1]) for path, _ in never_ending(policy)}
+    endless = [path.split(".")[1] for path, _ in never_ending(policy)]
+    runs = {name: _run(policy, name) for name in endless if name != "serving"}
     if not runs:
         return None
     said = tuple(f"classes.{name}.max_runtime: {run}" for name, run in runs.items())

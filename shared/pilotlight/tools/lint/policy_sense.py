@@ -6,10 +6,11 @@ from decimal import Decimal
 
 from pilotlight.codec.policy_values import quote_text, suggestion
 from pilotlight.decide.offers.offerings import price_of
-from pilotlight.facts.money.money_policy import BudgetScope
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import Catalog
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.units import cents
+from pilotlight.tools.lint.claim_notes import classes_of
+from pilotlight.units import HOUR, cents
 
 MONTH_H = 730
 """Hours of a month, as clouds count them."""
@@ -54,6 +55,37 @@ def unpriced_pools(policy: Policy, catalog: Catalog) -> Iterator[str]:
                 f"{path}.capacity_type: no {pool.capacity_type} price of {pool.instance_type} is known: nothing is "
                 f"bought there; write prices: {{overrides: {{{key}: DOLLARS}}}}, or have its cloud tell it"
             )
+
+
+def runs_above_budgets(policy: Policy, catalog: Catalog) -> Iterator[str]:
+    """Pools that a hard budget can never buy for a class: one node, held for its longest run, is above all of it."""
+    for budget in policy.budgets:
+        if budget.usd is None or not budget.hard or budget.period == "hour":
+            continue
+        scope = budget.scope.pool if isinstance(budget.scope, BudgetScope) else None
+        for pool in [scope] if scope else policy.pools:
+            price = _price(policy, catalog, policy.pools[pool])
+            above = [] if price is None else [*_above(policy, budget, policy.pools[pool], price)]
+            if above:
+                yield (
+                    f"budgets.{budget.name}: one node of pool {pool}, held for its longest run, is above all of its "
+                    f"{cents(budget.usd)}: {', '.join(above)}. Nothing is bought there for that: write a shorter "
+                    "max_runtime, or may_move: [hard-cap] (stretches are held then), or more dollars"
+                )
+
+
+def _above(policy: Policy, budget: Budget, pool: PoolPolicy, price: Decimal) -> Iterator[str]:
+    """Classes whose longest run is dearer than the budget, with hours and dollars of it that lie in one period."""
+    for name in classes_of(budget):
+        rules = policy.of_class(name)
+        allowed = (*rules.capacity_types, *(["on-demand"] if rules.fallback == "allow" else []))
+        hours = min(rules.longest_run_s, _PERIOD_S[budget.period]) / HOUR
+        usd = Decimal(str(hours)) * price
+        if pool.capacity_type in allowed and not rules.stops and usd > (budget.usd or 0):
+            yield f"{name} {hours:.4g} h, {cents(usd)}"
+
+
+_PERIOD_S = {"day": 24 * HOUR, "week": 7 * 24 * HOUR, "month": 31 * 24 * HOUR}
 
 
 def pool_costs(policy: Policy, catalog: Catalog) -> Iterator[str]:

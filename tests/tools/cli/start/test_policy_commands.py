@@ -184,21 +184,22 @@ FIRST = "version: 1\nbudgets: [{name: all, usd: 10}]  # mine\npols: {a: {instanc
 
 
 def test_fix_writes_what_it_can_and_says_it(tmp_path: Path) -> None:
-    """The guide's first budget: four longest runs; a misspelt key beside them; what is left is told as ever."""
+    """The guide's first budget: longest runs, but for serving, which a person ends; a misspelt key beside them."""
     policy = tmp_path / "policy.yaml"
     policy.write_text(FIRST)
     result = run("check", str(policy), "--fix")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout.splitlines()[:6] == [
+    assert result.exit_code == 2
+    assert result.stdout.splitlines() == [
         "fixed: pols: is now pools",
         *(f"fixed: classes.{name}.max_runtime: {run}" for name, run in RUNS.items()),
-        f"{policy}: fine (1 pool, 0 rules)",
     ]
+    (left,) = result.stderr.splitlines()
+    assert left.startswith(f"error: {policy}: classes.serving.max_runtime: is not written, and hard budget all counts")
     assert "# mine\n" in policy.read_text()
     assert "fixed" not in run("check", str(policy), "--fix").stdout
 
 
-RUNS = {"training": "1d", "serving": "7d", "notebook": "1d", "batch": "1d"}
+RUNS = {"training": "1d", "notebook": "1d", "batch": "1d"}
 
 
 def test_types_prices_and_names_are_known(tmp_path: Path) -> None:

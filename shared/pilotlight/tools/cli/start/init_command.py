@@ -48,7 +48,7 @@ def init(
     """
     from pilotlight.codec.policy_file import read_policy
     from pilotlight.tools.install.first_policy import first_policy
-    from pilotlight.tools.report.texts.first_policy_text import policy_text
+    from pilotlight.tools.report.texts.first_policy_text import policy_text, runs_assumed
 
     if pods and nodes and (context or kubeconfig):
         raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
@@ -59,6 +59,8 @@ def init(
     if sys.stdin.isatty() and sys.stdout.isatty() and output != "-" and not as_json:
         usd, chosen = _asked(budget, mode)
     found = first_policy(view, catalog)
+    if usd is not None:
+        found = found._replace(assumed=(*found.assumed, runs_assumed()))
     text = policy_text(found, source, usd, chosen)
     read_policy(text, output)
     following = f"pilotlight check {shlex.quote(output)}"

@@ -32,15 +32,16 @@ def check(
     something is wrong.
 
     Types and prices are those of the catalogue and of the policy's own files. --fix writes longest runs that a hard
-    budget asks for, and keys that are misspelt. Of a budget it tells the longest runs that it holds money for. Where
+    budget asks for (but for serving: you say when that ends), and keys that are misspelt. Of a budget it tells the
+    longest runs that it holds money for, and notes pools where one such run is above all of it. Where
     PILOTLIGHT_CLUSTERS names many clusters it notes what the policy does not do for all of them together, and where
     PILOTLIGHT_BILLS names a bill, why this policy cannot count it.
 
-    Example: [bold]pilotlight check examples/policy.yaml[/bold]
+    Example: [bold]pilotlight check policy.yaml[/bold]
     """
     from pilotlight.codec.policy_file import read_policy
     from pilotlight.tools.lint.claim_notes import claim_notes, runs_held
-    from pilotlight.tools.lint.policy_sense import pool_costs, unpriced_pools
+    from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unpriced_pools
     from pilotlight.tools.lint.rule_words import rule_in_words
 
     mended = _fix(policy) if fix else []
@@ -55,7 +56,8 @@ def check(
         problems = [*unread, *_unfit(found, policy)]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
-        notes += unpriced_pools(found, catalog) if catalog is not None else ()
+        if catalog is not None:
+            notes += [*unpriced_pools(found, catalog), *runs_above_budgets(found, catalog)]
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
         costs = pool_costs(found, catalog) if catalog is not None else ()
         summary = _summary(policy, found, [*costs, *map(rule_in_words, found.rules)], budgets)
@@ -65,9 +67,10 @@ def check(
         told = {"policy": policy, "valid": not problems, "problems": problems}
         told |= {"run_s_held_by_budget": budgets, "notes": notes, "fixed": mended}
         typer.echo(json.dumps(told, indent=2))
-    elif not problems:
-        said = [f"fixed: {line}" for line in mended]
-        typer.echo("\n".join([*said, summary, *(f"note: {note}" for note in notes)]))
+    else:
+        fine = [] if problems else [summary, *(f"note: {note}" for note in notes)]
+        for line in [*(f"fixed: {line}" for line in mended), *fine]:
+            typer.echo(line)
     for problem in [] if as_json else problems:
         typer.echo(f"error: {problem}", err=True)
     if problems:

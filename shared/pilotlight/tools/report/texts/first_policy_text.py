@@ -74,6 +74,11 @@ _RUNS = {name: f"{int(rules.longest_run_s // 86_400)}d" for name, rules in DEFAU
 """The longest run that is held for by default: under a hard budget it is written, as consent to end there."""
 
 
+def runs_assumed() -> str:
+    """Longest runs that are written under a budget, for the list of what was assumed."""
+    return f"longest runs, which the budget holds and where pods end: {', '.join(map(' '.join, _RUNS.items()))}"
+
+
 def _money(found: FirstPolicy, budget: Decimal | None) -> Iterator[str]:
     usd = found.most_usd_per_hour
     yield "# What may be lit at once, over all pools. No plan goes over it."
