@@ -10,6 +10,7 @@ STAMP := .venv/.installed
 WORKERS := 2
 PORT := 8080
 JOBS := 2
+IMAGE := pilotlight:local
 ENV := dev
 CLOUD := google
 ROOT_google := infra/terraform
@@ -19,7 +20,7 @@ COMMA := ,
 UV := 0.13.9
 EXTRAS := alerts,bills,gcp,aws,kubernetes,dev
 
-.PHONY: help setup check run demo test docs-test rooms reference picture serve mutants interleavings chaos interruptions format lock bench bundle package image-steps tf providers checkov deploy drift unprotect destroy clean
+.PHONY: help setup check run demo test docs-test rooms reference picture serve mutants interleavings chaos interruptions format lock bench bundle package image image-steps tf providers checkov deploy drift unprotect destroy clean
 
 need_terraform = command -v terraform >/dev/null || { echo "error: terraform 1.11 or newer is needed in PATH: developer.hashicorp.com/terraform/install" >&2; exit 2; }
 need_env = test -f $(ROOT_$(CLOUD))/environments/$(ENV).tfvars || { echo "error: $(ROOT_$(CLOUD))/environments/$(ENV).tfvars is not there; copy dev.tfvars" >&2; exit 2; }
@@ -118,6 +119,9 @@ package: $(STAMP) ## The bundles to deploy, compiled for their runtime, with the
 	$(BIN)/python scripts/bundle.py --release
 	@test "$(CLOUD)" != aws || $(BIN)/python scripts/lambda_layers.py
 	@cd build && sha256sum *.zip
+
+image: ## The home's image by Docker, loaded into kind or k3d where one of these runs (IMAGE=pilotlight:local)
+	@sh scripts/image.sh $(IMAGE)
 
 image-steps: ## The Dockerfile's steps on a root of Debian packages, and what they made served by its user (mmdebstrap, bwrap)
 	python3 scripts/try_image.py
