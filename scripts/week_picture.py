@@ -21,6 +21,8 @@ DEFAULT = 30
 
 FAR = 1.5
 """Whoever pays over so many times the least is named below the drawing: to scale it would press all others together."""
+BROKEN = "dollars do not begin at $0"
+"""Said of the axis: nearby costs would lie on each other beside the whole sum."""
 NAMES = {
     "s0-loop": "a plain loop",
     "keda": "KEDA",
@@ -124,7 +126,7 @@ def picture(week: Sequence[Mapping[str, Any]], curve: Mapping[str, Any], look: s
             x=40,
             y=80,
         ),
-        text("; ".join(f"far above: {one.label}" for one in far), 18, "peer", x=40, y=HEIGHT - 18),
+        text("; ".join([BROKEN, *(f"far above: {one.label}" for one in far)]), 18, "peer", x=40, y=HEIGHT - 18),
         text("mean wait of a job", 18, "peer", x=RIGHT + 20, y=HEIGHT - 18, text_anchor="end"),
         *_axes(drawn, colours),
     ]
