@@ -91,7 +91,7 @@ def test_the_table_is_what_the_commands_say() -> None:
 def test_the_table_answers_as_the_command_line_would(table: dict[str, Any]) -> None:
     """At every place of a line the offers are those of the commands themselves."""
     root: Any = typer.main.get_command(build([]))
-    own = {"--all", "--help", "--install-completion", "--show-completion", "--debug", "--version"}
+    own = {"--all", "--help", "-h", "--install-completion", "--show-completion", "--debug", "--version"}
     for line in LINES:
         words, begun = parted(line)
         theirs = _Asked(root, {}, "pilotlight", "X").get_completions([*words], begun)
