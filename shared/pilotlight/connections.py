@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pilotlight.ports.state import Clock, State
 
 
+STATES = ("memory", "sqlite", "dynamodb", "firestore")
+
+
 def state_at(address: str, clock: "Clock | None", environ: Mapping[str, str]) -> "State":
     """State that survives between events, on its own time or on that of a world's ``clock``. Raises ``BadInput``."""
     kind, _, where = address.partition(":")
@@ -46,9 +49,14 @@ def state_at(address: str, clock: "Clock | None", environ: Mapping[str, str]) ->
                 return _firestore(where, clock, environ)
             except ImportError as error:
                 raise BadInput(f"firestore needs the package {error.name}; run pip install 'pilotlight[gcp]'") from None
-    raise BadInput(
-        f"PILOTLIGHT_STATE is {address!r}: "
-        "use memory: or sqlite:PATH, dynamodb:TABLE, firestore:PROJECT/DATABASE/COLLECTION"
+    raise no_state(address)
+
+
+def no_state(address: str) -> BadInput:
+    """The error of an address that names no state, whether an option or a variable gave it."""
+    return BadInput(
+        f"state {address!r}: is no address of one: use memory: or sqlite:PATH, dynamodb:TABLE, "
+        "firestore:PROJECT/DATABASE/COLLECTION, by --state or PILOTLIGHT_STATE"
     )
 
 
@@ -66,8 +74,7 @@ def _firestore(where: str, clock: "Clock | None", environ: Mapping[str, str]) ->
         project, database, collection = where.split("/")
     except ValueError:
         raise BadInput(
-            f"PILOTLIGHT_STATE is firestore:{where}: name project, database and collection, as in "
-            "firestore:acme/(default)/pilotlight"
+            f"state firestore:{where}: name project, database and collection, as in firestore:acme/(default)/pilotlight"
         ) from None
     return FirestoreState(
         project,

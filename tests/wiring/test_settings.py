@@ -42,7 +42,7 @@ def test_the_mode_is_advise_until_set(environ: dict[str, str], mode: str) -> Non
     ("environ", "says"),
     [
         pytest.param({"PILOTLIGHT_MODE": "go"}, "PILOTLIGHT_MODE is 'go'", id="a mode there is not"),
-        pytest.param({"PILOTLIGHT_STATE": "redis://x"}, "PILOTLIGHT_STATE is 'redis://x'", id="a state there is not"),
+        pytest.param({"PILOTLIGHT_STATE": "redis://x"}, "state 'redis://x': is no address", id="a state there is not"),
         pytest.param({"PILOTLIGHT_STATE": "sqlite:"}, "use memory: or sqlite:PATH", id="a state without its path"),
         pytest.param({"PILOTLIGHT_OUTBOX": "x"}, "PILOTLIGHT_OUTBOX is 'x'", id="an outbox there is not"),
         pytest.param({"PILOTLIGHT_CLUSTER": "prod"}, "PILOTLIGHT_API is not set", id="a cluster without its address"),

@@ -26,6 +26,10 @@ MOST_BYTES = 2**43
 """Nor is there more of a resource on a node: of huge pages there are bytes."""
 
 
+GONE = {"schedules": "; rules took its place: a list of when and set, as pilotlight schema has it"}
+"""Keys of before, by their path, each with what stands for it now."""
+
+
 def read_value(value: Any, kind: inspect.Type, path: str, problems: Problems) -> Any:
     """A value made ready for its type, or DROPPED after its problem was noted."""
     unit: str = ""
@@ -83,7 +87,7 @@ def _struct(value: Any, kind: inspect.StructType, path: str, problems: Problems)
     for key, inner in value.items():
         at = _join(path, key)
         if key not in fields:
-            problems.append((at, f"unknown key{suggestion(str(key), list(fields))}"))
+            problems.append((at, f"unknown key{GONE.get(at) or suggestion(str(key), list(fields))}"))
             continue
         read = read_value(inner, fields[key].type, at, problems)
         if read is not DROPPED:

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from pilotlight.errors import BadInput
-from pilotlight.settings import OLD_HOME, Settings, deployed_settings
+from pilotlight.settings import OLD_HOME, Settings, deployed_settings, read
 from pilotlight.tools.cli.served import header, lend, nothing_set_up, serve_beside, settings_of
 
 NAME = "state_address"
@@ -49,6 +49,8 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
         given = options.pop(NAME, "")
+        if given:
+            _is_one(given)
         with lend({"PILOTLIGHT_STATE": given} if given else {}):
             settings = deployed_settings()
             _SHOWN["state"] = settings.state
@@ -65,12 +67,22 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
     return _with_option(run, NAME, Address)
 
 
+def _is_one(address: str) -> None:
+    """Raises ``BadInput`` where an address is none of a state: before anything else is asked of it."""
+    from pilotlight.connections import STATES, no_state
+
+    if address.partition(":")[0] not in STATES:
+        raise no_state(address)
+
+
 def with_policy(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with ``--policy``: the file stands for the deployment's while it runs."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
         given = options.pop(POLICY, "")
+        if given and "://" not in given:
+            read(given)  # A file that is not there is told before what else may be wrong.
         with lend({"PILOTLIGHT_POLICY": given} if given else {}):
             return command(*args, **options)
 

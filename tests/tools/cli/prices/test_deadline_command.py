@@ -45,6 +45,9 @@ def test_a_zone_that_is_known_is_used(tmp_path: Path) -> None:
         pytest.param(("--by", "48h", *PRICES), "the earliest deadline is", id="a deadline that cannot be met"),
         pytest.param(("--by", "72h"), "name both prices, as --price 3.06 --spot 0.92", id="no prices"),
         pytest.param(("--by", "72h", "--price", "3"), "name both prices", id="one price"),
+        pytest.param(("--work", "48", "--by", "72h", *PRICES), "--work 48 has no unit: write 48h", id="work, no unit"),
+        pytest.param(("--by", "72", *PRICES), "--by 72 has no unit: write 72h", id="a deadline without its unit"),
+        pytest.param(("--by", "72h", "--restart", "10", *PRICES), "--restart 10 has no unit: write 10m", id="a start"),
         pytest.param(("--by", "soon"), "--by 'soon' is no time", id="a deadline that is none"),
         pytest.param(("--by", "2030-01-01T00:00:00"), "has no zone", id="a time without its zone"),
         pytest.param(

@@ -53,7 +53,7 @@ def deadline(
     Example: [bold]pilotlight deadline --work 48h --by 72h --price 3.06 --spot 0.92[/bold]
     """
     now = datetime.now(UTC)
-    work_s, restart_s = _seconds(work, "--work"), _seconds(restart, "--restart")
+    work_s, restart_s = _seconds(work, "--work"), _seconds(restart, "--restart", "m")
     until = _until(by, now)
     if price is None or spot is None:
         raise BadInput("name both prices, as --price 3.06 --spot 0.92; pilotlight sizes and pilotlight spot show them")
@@ -135,7 +135,10 @@ def _figures(asked: Asked, job: DeadlineJob, zones: Sequence[str], price: float,
     }
 
 
-def _seconds(text: str, option: str) -> Seconds:
+def _seconds(text: str, option: str, usual: str = "h") -> Seconds:
+    """Seconds of a duration with its unit: a bare number may mean hours to who writes it."""
+    if text.strip().replace(".", "", 1).isdecimal() and text.strip("0. "):
+        raise BadInput(f"{option} {text} has no unit: write {text.strip()}{usual}")
     try:
         return parse_duration(text)
     except ValueError as error:

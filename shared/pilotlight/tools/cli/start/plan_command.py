@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 EXIT_WOULD_CHANGE = 3
 PRINTED = 100
 """So many lines are printed at once: a plan has one or more for each pod."""
+SHOWN = 40
+"""Characters of JSON that an error shows of it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -135,7 +137,8 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
 
     if not (pods and nodes):
         raise BadInput(
-            "name two files by --pods and --nodes, or a cluster by --context; --sample tries the one that comes along"
+            "name two files by --pods and --nodes, or a cluster by --context; pilotlight plan --sample tries one that "
+            "comes along"
         )
     files = read_files([pods, nodes, *objects])
     cluster = FileCluster(files[0], files[1], files[2:], app.policy)
@@ -184,9 +187,21 @@ def read_files(names: Sequence[str]) -> "list[File]":
     if names.count("-") > 1:
         raise BadInput("-: stdin can be read only once; write one of the lists to a file")
     return [
-        File(as_list(sys.stdin.buffer.read()), "stdin") if name == "-" else File(as_list(read(name)), name)
+        File(as_list(sys.stdin.buffer.read()), "stdin") if name == "-" else File(as_list(_read(name)), name)
         for name in names
     ]
+
+
+def _read(name: str) -> bytes:
+    """The bytes of a file. Raises ``BadInput`` that says so where the text of one stands for its name."""
+    try:
+        return read(name)
+    except BadInput:
+        if name.lstrip()[:1] not in ("{", "["):
+            raise
+    raise BadInput(
+        f"{' '.join(name[:SHOWN].split())}... is JSON itself: save it to a file and name that, or pipe it to --pods -"
+    )
 
 
 def _moment(text: str) -> datetime:

@@ -55,7 +55,7 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
     console().print(cluster_line(known=bool(rows)), markup=False)
     if not rows:
-        typer.echo("the policy has no budgets: add some under budgets, as examples/policy.yaml shows")
+        typer.echo("the policy has no budgets: add some under budgets, as - {name: month, usd: 2000}")
         return
     from pilotlight.tools.report.tables.budget_table import table
 

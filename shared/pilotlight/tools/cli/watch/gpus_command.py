@@ -81,7 +81,7 @@ def _rows(site: "App") -> "tuple[GpuRow, ...]":
 
     deps = site.deps
     if not deps.policy.pools:
-        raise BadInput("the policy has no pools: write one under pools, as examples/policy.yaml shows")
+        raise BadInput("the policy has no pools: write one under pools, or have pilotlight init write them")
     memory = ledger.recall(site.state, site.settings.cluster_name).memory
     view, clouds = deps.cluster.observe(), deps.pools.describe()
     return gpu_rows(deps.policy, deps.offerings, clouds, view.nodes, memory, site.state.now())

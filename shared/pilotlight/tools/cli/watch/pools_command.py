@@ -67,7 +67,7 @@ def _rows(site: "App") -> tuple[PoolRow, ...]:
 
     deps = site.deps
     if not deps.policy.pools:
-        raise BadInput("the policy has no pools: write one under pools, as examples/policy.yaml shows")
+        raise BadInput("the policy has no pools: write one under pools, or have pilotlight init write them")
     name, state = site.settings.cluster_name, site.state
     flights = [entry for _, entry in ledger.in_flight(state, name)]
     memory = ledger.recall(state, name).memory
