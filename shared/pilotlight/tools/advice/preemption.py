@@ -8,7 +8,7 @@ the other loses that it did not save, with the time to start again, on all its G
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, human
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, count_of, human
 
 SHORT = 0.3
 """Of the time that is left to the one that runs."""
@@ -52,7 +52,7 @@ def _judged(waiting: Work, running: Work, waits: Usd, loses: Usd) -> tuple[bool,
     if waiting.priority <= running.priority:
         return False, f"{running.name} has priority {running.priority}, {waiting.name} no more ({waiting.priority})"
     if running.gpus < waiting.gpus:
-        return False, f"{running.name} holds {running.gpus} GPUs, {waiting.name} needs {waiting.gpus}"
+        return False, f"{running.name} holds {count_of(running.gpus, 'GPU')}, {waiting.name} needs {waiting.gpus}"
     times = f"{waiting.name} needs {human(waiting.left_s)}, {running.name} has {human(running.left_s)} left"
     if waiting.left_s >= SHORT * running.left_s:
         return False, f"{times}: not under {SHORT:g} of it"

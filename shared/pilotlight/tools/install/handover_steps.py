@@ -139,7 +139,8 @@ def _stays(setting: Setting, state: GroupState) -> str:
     if setting.name == "max-lifetime" and setting.was != "0" and state.nodes:
         return f"it has {count_of(state.nodes, 'node')}, and a longest life of {setting.was} s would end some"
     if setting.name == "hook" and state.waiting:
-        return f"{state.waiting} nodes wait for its answer, and would end at once"
+        waits = "waits" if state.waiting == 1 else "wait"
+        return f"{count_of(state.waiting, 'node')} {waits} for its answer, and would end at once"
     return ""
 
 

@@ -120,7 +120,7 @@ def _show_canaries(found: list[dict[str, Any]], days: int) -> None:
         out.print(table)
         out.print(f"{one['pool']}: {one['over'] or 'within its bounds'}")
     if found:
-        out.print(f"The last {days} days; what boots and idles is in the dollars a used GPU-hour.")
+        out.print(f"The last {count_of(days, 'day')}; what boots and idles is in the dollars a used GPU-hour.")
 
 
 def _plain(row: "BesideAdvice") -> dict[str, Any]:

@@ -201,8 +201,8 @@ def _ways(kept: Kept, price: Decimal) -> Iterator[str]:
     for one in kept.ways:
         asks = " or ".join(sorted({asked for _, asked in one.resources}))
         yield (
-            f"sharing: {one.pods} pods of {one.owner} on {one.devices} devices by {one.kind} save "
-            f"${one.saved_usd(price):,.2f}/h: each asks for {asks}; {one.why}. Risk: {one.risk}"
+            f"sharing: {count_of(one.pods, 'pod')} of {one.owner} on {count_of(one.devices, 'device')} by {one.kind} "
+            f"save ${one.saved_usd(price):,.2f}/h: each asks for {asks}; {one.why}. Risk: {one.risk}"
         )
 
 
