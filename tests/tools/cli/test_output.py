@@ -21,12 +21,21 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("words", ["plan --sample", "--help", "nosuch"])
-def test_a_closed_stdout_swallows_what_is_said(tmp_path: Path, words: str) -> None:
-    """The command ends as else, without a traceback."""
+def test_a_closed_stdout_is_one_line(tmp_path: Path, words: str) -> None:
+    """What was asked for cannot be printed, which is said and is no success; an error needs no stdout."""
     done = shell(f"$P {words} >&-", tmp_path)
-    assert done.returncode == (2 if words == "nosuch" else 0)
-    assert "Traceback" not in done.stderr
-    assert "Exception" not in done.stderr
+    [line] = done.stderr.splitlines()
+    assert (done.returncode, line) == (
+        (2, "error: No such command 'nosuch'; see pilotlight --help")
+        if words == "nosuch"
+        else (1, "error: the output cannot be written: Bad file descriptor")
+    )
+
+
+def test_a_closed_stderr_swallows_what_is_said(tmp_path: Path) -> None:
+    """Nobody can be told; the exit code tells."""
+    done = shell("$P nosuch 2>&-", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="/dev/full is Linux's")

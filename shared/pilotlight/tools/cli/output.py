@@ -1,4 +1,4 @@
-"""The streams that a command prints to: closed ones swallow what is said, and one that is full ends it in one line."""
+"""The streams that a command prints to: an output that is closed or full ends it in one line."""
 
 import errno
 import os
@@ -9,10 +9,14 @@ EXIT_FAILED = 1
 
 
 def open_closed() -> None:
-    """Print to nowhere where the caller closed a stream, as `>&-` does; Python has None there."""
-    for name in ("stdout", "stderr"):
+    """Give a stream that the caller closed, as `>&-` does, a file again; Python has None there.
+
+    What is printed to a closed stdout cannot be written: a file for reading alone says so. It also holds the place, so
+    that no file of the command's own is opened there. A closed stderr can be told nothing, and swallows what is said.
+    """
+    for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  It lives as long as the process.
+            setattr(sys, name, open(os.open(os.devnull, mode), "w", encoding="utf-8"))  # noqa: SIM115  It lives as long as the process.
 
 
 def cannot_write(error: BaseException) -> str:
