@@ -299,6 +299,7 @@ def test_a_page_with_nothing_yet_says_so(chromium: Chromium) -> None:
         said = page.run("document.getElementById('all').innerText")
         for words in ("no budget: add one", "No node is lit", "every GPU pod has a node", "nothing had to be done"):
             assert words in said
+        assert page.run("document.querySelector('#left button').dataset.copy") == "budgets: [{name: month, usd: 1000}]"
         assert page.run(LAYOUT) == []
         for count, things in ((0, ["GPUs paid for", "pods waiting now"]), (1, ["GPU paid for", "pod waiting now"])):
             page.run(f"seen.paid = {count}; seen.waiting = [{{pods: {count}, first: 'a'}}]; draw.paid(); waits(); 1")

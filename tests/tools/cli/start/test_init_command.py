@@ -50,7 +50,9 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
         run("init", *FILES)
     assert (tmp_path / "policy.yaml").read_text() == "mine"
     run("init", *FILES, "--force")
-    assert (tmp_path / "policy.yaml").read_text().startswith("# Pilotlight's policy, begun by `pilotlight init`")
+    text = (tmp_path / "policy.yaml").read_text()
+    assert text.startswith("# Pilotlight's policy, begun by `pilotlight init`")
+    assert not any(folder in text for folder in ("docs/", "infra/", "data/")), "a wheel has none of these"
 
 
 def test_it_says_the_same_as_json() -> None:

@@ -72,7 +72,7 @@ def _guarded(host: str, settings: Settings) -> None:
     if not loopback(host) and not settings.callers:
         raise BadInput(
             f"--host {host} is reached from other machines, and PILOTLIGHT_TOKENS is not set: "
-            f"set it (docs/guides/access.md), or listen at {HOST}"
+            f"set it to JSON, name -> token, roles, by, or listen at {HOST}"
         )
 
 
