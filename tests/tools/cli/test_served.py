@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fleet import free_port, until
+from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings
 from pilotlight.tools.cli import served
@@ -19,7 +20,11 @@ from pilotlight.tools.cli.main import build
 ROOT = Path(__file__).resolve().parents[3]
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 POD = ROOT / "events" / "samples" / "pilotlight" / "pod_pending.json"
-QUESTIONS = ["status", "pools", "why nobody", "budget", "report", "alerts list", "state ls", "audit verify"]
+QUESTIONS = [
+    *("status", "pools", "why nobody", "budget", "report", "alerts list", "state ls", "targets", "bill"),
+    *("shadow report", "audit verify"),
+]
+BRAKES = ["pause --reason stop", "resume", "approve 01782864000000-723475b2"]
 
 
 def _environ(home: Path) -> dict[str, str]:
@@ -41,19 +46,68 @@ def ask(words: str) -> Result:
 
 
 @pytest.mark.parametrize("words", QUESTIONS)
+def test_of_a_state_that_is_not_there_no_question_says_that_it_is_new(words: str) -> None:
+    """Nothing is made by it."""
+    assert "is new" not in ask(words).stderr
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
 def test_a_question_writes_nothing(tmp_path: Path, words: str) -> None:
     """No folder is made for a state that is not there."""
     ask(words)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", QUESTIONS[:4])
+@pytest.mark.parametrize("words", QUESTIONS[:-1])
 def test_with_nothing_set_up_the_next_command_is_said(words: str) -> None:
     """In one line, in place of pools that nobody has."""
-    done = ask(words)
-    assert isinstance(done.exception, BadInput)
+    _refused(ask(words))
+
+
+def _refused(done: Result) -> None:
+    assert isinstance(done.exception, BadInput), done.output
     assert str(done.exception).startswith("nothing is set up here: no cluster is named, and no pilotlight serve runs")
     assert "pilotlight plan --sample" in str(done.exception)
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", BRAKES)
+def test_a_brake_where_nothing_is_set_up_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """Nobody would meet it, in a default state that is not there as in one that an ended serve left."""
+    monkeypatch.delenv("PILOTLIGHT_STATE")
+    _refused(ask(words))
+    _refused(ask(f"{words} --state sqlite:{tmp_path}/mistyped.db"))
+    assert list(tmp_path.iterdir()) == []
+    SqliteState(tmp_path / "home" / "state.db").put("chat/1", b"{}")
+    _refused(ask(words))
+
+
+@pytest.mark.parametrize("named", ["PILOTLIGHT_STATE", "PILOTLIGHT_CLUSTER"])
+def test_a_deployed_user_brakes_before_the_first_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """Where the environment names the state or the cluster a pause begins the state, and says which it is."""
+    value = {"PILOTLIGHT_STATE": f"sqlite:{tmp_path}/home/state.db", "PILOTLIGHT_CLUSTER": "prod"}[named]
+    monkeypatch.delenv("PILOTLIGHT_STATE")
+    monkeypatch.setenv(named, value)
+    done = ask("pause --reason stop")
+    cluster = "prod, a pretend world" if value == "prod" else "local, a pretend world (no cluster is set up)"
+    assert done.stdout == (f"cluster {cluster}; state sqlite:{tmp_path}/home/state.db\npaused all pools, reason stop\n")
+    assert done.stderr == f"state: sqlite:{tmp_path}/home/state.db is new\n"
+    assert ask("resume").stdout.endswith("\nresumed all pools\n")
+
+
+def test_send_status_and_why_name_one_pretend_world(tmp_path: Path) -> None:
+    """Without serve and cluster the world of a sent event is pretended: its answer says so, and all that follows."""
+    head = f"cluster local, a pretend world (no cluster is set up); state sqlite:{tmp_path}/home/state.db\n"
+    assert ask(f"send {POD} --dry-run").stdout.startswith(head)
+    sent = ask(f"send {POD}").stdout
+    assert sent.startswith(f"{head}pod_pending: buys 1 x ")
+    assert ask("why nlp/finetune-0").stdout.startswith(head)
+    assert ask("state ls").stdout.startswith(head)
+    assert "which holds what a pretend world left: pilotlight why and report show it" in str(ask("status").exception)
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +142,16 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
         "bought", "buys 1 x"
     )
     head = f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served at {left['url']}; "
-    for words in (["status"], ["pools"], ["why", "nlp/finetune-0"], ["budget"]):
-        assert _said(home, *words).startswith(f"{head}state sqlite:{home}/state.db\n"), words
-    assert "lit: " in _said(home, "status")
-    assert "$3.06/h" in _said(home, "status")
+    for words in (
+        *("status", "pools", "why nlp/finetune-0", "budget", f"send {POD}", "targets", "bill", "alerts list"),
+        *("state ls", "shadow report", "pause --reason look"),
+    ):
+        assert _said(home, *words.split()).startswith(f"{head}state sqlite:{home}/state.db\n"), words
+    status = _said(home, "status")
+    assert "lit: " in status
+    assert "$3.06/h" in status
+    assert "paused: all pools since" in status
+    assert _said(home, "resume") == f"{head}state sqlite:{home}/state.db\nresumed all pools\n"
 
 
 def test_a_serve_that_is_gone_is_not_found(tmp_path: Path) -> None:
@@ -109,6 +169,7 @@ def test_a_serve_that_is_gone_is_not_found(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         (Settings(cluster="prod", api="in-cluster"), "cluster prod at in-cluster; state memory:"),
+        (Settings(), "cluster local, a pretend world (no cluster is set up); state memory:"),
         (Settings(world="http://w:1"), "cluster local, a world at http://w:1; state memory:"),
     ],
 )

@@ -96,26 +96,33 @@ def lend(values: Mapping[str, str]) -> Iterator[None]:
         environ.update(before)
 
 
-def header(settings: Settings, state: str) -> str:
-    """The line that every answer begins with: the cluster, where it is, and the state's address."""
-    serve = running_serve(settings)
+def header(settings: Settings, state: str, here: bool = False) -> str:
+    """The line that every answer begins with: the cluster, where it is, and the state's address. An answer that is
+    given ``here`` comes from no serve, though one may run.
+    """
+    serve = None if here else running_serve(settings)
     if settings.clusters:
         which = f"clusters {', '.join(settings.clusters)}"
     else:
         where = f" at {settings.api}" if settings.api else ""
         which = f"cluster {settings.cluster_name}{where}"
-        if not settings.api and settings.world:
-            which += f", a world at {settings.world}"
+        if not settings.api:
+            which += f", a world at {settings.world}" if settings.world else ", a pretend world"
+            which += "" if set_up(settings) else " (no cluster is set up)"
     return f"{which}; {f'served at {serve.url}; ' if serve is not None else ''}state {state}"
 
 
-def nothing_set_up(settings: Settings, state: str) -> str:
-    """One line where no cluster is named and no serve runs; else nothing."""
+def nothing_set_up(settings: Settings, state: str, holds: bool = False) -> str:
+    """One line where no cluster is named and no serve runs; else nothing. ``holds``: the state has records all the
+    same.
+    """
     if set_up(settings):
         return ""
+    kept = ", which holds what a pretend world left: pilotlight why and report show it" if holds else ""
     return (
-        f"nothing is set up here: no cluster is named, and no pilotlight serve runs over {state}; "
-        "next: pilotlight plan --sample, pilotlight init --context CONTEXT, or pilotlight serve"
+        f"nothing is set up here: no cluster is named, and no pilotlight serve runs over {state}{kept}; "
+        "next: pilotlight plan --sample, pilotlight init --context CONTEXT, or pilotlight serve; "
+        "--state names the state of a serve that runs over another"
     )
 
 

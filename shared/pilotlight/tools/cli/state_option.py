@@ -1,6 +1,7 @@
 """``--state`` of commands that open the state, ``--policy`` of those that go by one, and a line on a new state.
 
-A question writes nothing: of a state that is not there it asks an empty one in memory.
+A question writes nothing: of a state that is not there it asks an empty one in memory. What an answer or a brake is
+of stands in its first line; where that is nothing, one line says so.
 """
 
 import sys
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -17,6 +18,9 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import OLD_HOME, Settings, deployed_settings, read
 from pilotlight.tools.cli.served import header, lend, nothing_set_up, serve_beside, settings_of
+
+if TYPE_CHECKING:
+    from pilotlight.ports.state import State
 
 NAME = "state_address"
 Address = Annotated[
@@ -53,12 +57,17 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
             _is_one(given)
         with lend({"PILOTLIGHT_STATE": given} if given else {}):
             settings = deployed_settings()
-            _SHOWN["state"] = settings.state
             lent = {} if name == "serve" else settings_of(serve_beside(settings), settings)
-            said = nothing_yet(settings)
             # A question makes no folder; who watches sees what is made meanwhile.
-            if said and name not in (*BEGINS, *CARRIES) and not options.get("watch") and not is_there(settings):
+            makes = name in (*BEGINS, *CARRIES) or bool(options.get("watch"))
+            there = is_there(settings)
+            said = nothing_yet(settings, makes)
+            if not there and not makes:
                 lent["PILOTLIGHT_STATE"] = "memory:"
+            _asked.state = settings.state
+            _asked.named = bool(settings.environ.get("PILOTLIGHT_STATE")) and (there or not given)
+            _asked.holds = there and not said and settings.state.startswith("sqlite:")
+            _asked.before = "" if there else _of_before(settings)
             with lend(lent), _telling(said):
                 if options.get("watch"):
                     tell_state()
@@ -100,7 +109,7 @@ def _with_option(run: Callable[..., Any], name: str, kind: Any) -> Callable[...,
 @contextmanager
 def _telling(said: str) -> Iterator[None]:
     """Have a line of the state told with the answer; an error is told alone."""
-    _SHOWN["line"] = said
+    _asked.line = said
     try:
         yield
     except typer.Exit:
@@ -111,12 +120,27 @@ def _telling(said: str) -> Iterator[None]:
 
 def tell_state() -> None:
     """Say where the state is new or empty, once."""
-    if said := _SHOWN.pop("line", ""):
+    if said := _asked.line:
         sys.stderr.write(f"{said}\n")
+    _asked.line = ""
 
 
-_SHOWN: dict[str, str] = {}
-"""The state's address as it was asked for, and the line that is to be told of it."""
+def tell_instead(said: str) -> None:
+    """Have this told in place of the line of the state, which the answer is not of."""
+    _asked.line = said
+
+
+class _Asked(msgspec.Struct):
+    """The state as it was asked for."""
+
+    state: str = ""  # Its address.
+    named: bool = False  # Somebody named it, and it is one that is there or that the environment names.
+    holds: bool = False  # It is a file that holds records.
+    before: str = ""  # Where one of before is.
+    line: str = ""  # The line that is to be told of it.
+
+
+_asked = _Asked()
 
 
 def cluster_line(known: bool = False) -> str:
@@ -124,10 +148,28 @@ def cluster_line(known: bool = False) -> str:
     answer that is ``known`` from the state all the same.
     """
     settings = deployed_settings()
-    state = _SHOWN.get("state", settings.state)
-    if not known and (said := nothing_set_up(settings, state)):
-        raise BadInput(said)
+    state = _asked.state or settings.state
+    if not known and (said := nothing_set_up(settings, state, _asked.holds)):
+        raise BadInput(said + _asked.before)
     return header(msgspec.structs.replace(settings, state=state), state)
+
+
+def line_of_records(state: "State") -> str:
+    """The line of an answer from records. Raises ``BadInput`` where nothing is set up and the state has none."""
+    return cluster_line(known=bool(state.scan("", limit=1).items))
+
+
+def line_of_brake() -> str:
+    """The line of a brake. Raises ``BadInput`` where nothing is set up: a pause that nobody meets is none. A state that
+    is named is somebody's, whose cluster is set up elsewhere.
+    """
+    return cluster_line(known=_asked.named)
+
+
+def line_of_store() -> str:
+    """The line of an answer about the store itself. Raises ``BadInput`` where nothing is set up and it is not there."""
+    settings = deployed_settings()
+    return cluster_line(known=settings.state == _asked.state)  # Else it is an empty one in its place.
 
 
 def is_there(settings: Settings) -> bool:
@@ -136,16 +178,20 @@ def is_there(settings: Settings) -> bool:
     return kind != "sqlite" or Path(where).exists()
 
 
-def nothing_yet(settings: Settings) -> str:
-    """One line where the state is a file that is not there, or holds nothing; else nothing."""
+def _of_before(settings: Settings) -> str:
+    """Where a state of before is, for who named none."""
+    old = OLD_HOME / "state.db"
+    named = settings.environ.get("PILOTLIGHT_STATE") or settings.environ.get("PILOTLIGHT_HOME")
+    return f"; one of before is in {old}: --state sqlite:{old}" if old.exists() and not named else ""
+
+
+def nothing_yet(settings: Settings, makes: bool) -> str:
+    """One line where the state is a file that is not there, which the command ``makes`` or not, or holds nothing."""
     kind, _, where = settings.state.partition(":")
     if kind != "sqlite" or not where:
         return ""
     if not Path(where).exists():
-        old = OLD_HOME / "state.db"
-        named = settings.environ.get("PILOTLIGHT_STATE") or settings.environ.get("PILOTLIGHT_HOME")
-        hint = f"; one of before is in {old}: --state sqlite:{old}" if old.exists() and not named else ""
-        return f"state: {settings.state} is new{hint}"
+        return f"state: {settings.state} is {'new' if makes else 'not there'}{_of_before(settings)}"
     from pilotlight.adapters.state.sqlite import SqliteState
 
     return "" if SqliteState(Path(where)).scan("", limit=1).items else f"state: {settings.state} is empty"

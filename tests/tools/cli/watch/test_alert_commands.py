@@ -25,6 +25,7 @@ alerts:
 @pytest.fixture(autouse=True)
 def _deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployment of its own, whose web hook leads inside."""
+    monkeypatch.setenv("PILOTLIGHT_CLUSTER", "local")
     (tmp_path / "policy.yaml").write_text(POLICY)
     monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml"))
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "home"))
@@ -32,7 +33,7 @@ def _deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run(*words: str) -> str:
-    result = CliRunner().invoke(build(list(words)), list(words))
+    result = CliRunner().invoke(build(list(words)), list(words), env={"COLUMNS": "200"})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.stdout
@@ -82,7 +83,7 @@ def test_a_policy_without_channels_says_that_nobody_is_told(tmp_path: Path) -> N
 
 def test_what_was_told_is_listed_and_what_was_given_up_redelivered() -> None:
     """An alert reaches one channel and is given up on the other; redelivering tries it and says what came of it."""
-    assert _run("alerts", "list").strip() == "no alert was told lately, and none waits"
+    assert _run("alerts", "list").endswith("home/state.db\nno alert was told lately, and none waits\n")
     _run("send", SAMPLE)
     told = {entry["channel"]: entry["status"] for entry in json.loads(_run("alerts", "list", "--json"))}
     assert told == {"screen": "told", "ops": "gave up"}

@@ -11,6 +11,7 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Record
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import line_of_brake
 from pilotlight.units import cents
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ def pause(
     """
     if not reason.strip():
         raise BadInput("--reason is empty: say why, it is shown wherever an effect is stopped")
-    wired = _wired()
+    head, wired = line_of_brake(), _wired()
     _known(wired, pool)
     brake_records.pause(wired.state, wired.settings.cluster_name, pool, reason, wired.clock.now(), person())
-    _say({"paused": pool or "all pools", "reason": reason}, as_json)
+    _say({"paused": pool or "all pools", "reason": reason}, head, as_json)
 
 
 def person() -> str:
@@ -56,11 +57,11 @@ def resume(pool: Pool = "", as_json: AsJson = False) -> None:
 
     Example: pilotlight resume --pool a100
     """
-    wired = _wired()
+    head, wired = line_of_brake(), _wired()
     _known(wired, pool)
     if not brake_records.resume(wired.state, wired.settings.cluster_name, pool):
         raise Failed(f"{pool or 'all pools'}: not paused")
-    _say({"resumed": pool or "all pools"}, as_json)
+    _say({"resumed": pool or "all pools"}, head, as_json)
 
 
 def approve(
@@ -72,7 +73,7 @@ def approve(
 
     Example: pilotlight approve 01782864000000-723475b2
     """
-    wired = _wired()
+    head, wired = line_of_brake(), _wired()
     cluster = wired.settings.cluster_name
     record = ledger.filed_decision(wired.state, cluster, decision)
     if record is None:
@@ -85,9 +86,8 @@ def approve(
     nodes = ", ".join(f"{count} of pool {pool}" for pool, count in waiting.items())
     held = [one for one in record.plan.held if one.code == "approval" and one.buy]
     more = cents(sum((one.buy.usd_per_hour * one.count for one in held if one.buy), Decimal(0)))
-    outcome = {"approved": waiting, "decision": decision, "by": by}
     said = f"approved once{f' by {by}' if by else ''}, for an hour: {nodes}, {more}/h"
-    typer.echo(msgspec.json.encode(outcome).decode() if as_json else said)
+    _say({"approved": waiting, "decision": decision, "by": by}, head, as_json, said)
 
 
 def _waiting(record: Record) -> dict[str, int]:
@@ -110,8 +110,11 @@ def _known(wired: "App", pool: str) -> None:
         raise BadInput(f"no pool {pool!r} in the policy: it has {', '.join(wired.policy.pools) or 'none'}")
 
 
-def _say(outcome: dict[str, object], as_json: bool) -> None:
+def _say(outcome: dict[str, object], head: str, as_json: bool, said: str = "") -> None:
     if as_json:
         typer.echo(msgspec.json.encode(outcome).decode())
-    else:
-        typer.echo(", ".join(f"{key} {value}" for key, value in outcome.items()))
+        return
+    from pilotlight.tools.cli.printing import console
+
+    console().print(head, markup=False)
+    typer.echo(said or ", ".join(f"{key} {value}" for key, value in outcome.items()))

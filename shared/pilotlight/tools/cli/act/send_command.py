@@ -15,7 +15,7 @@ from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import deployed_settings, read
-from pilotlight.tools.cli.served import serve_beside
+from pilotlight.tools.cli.served import header, lend, running_serve, serve_beside, settings_of
 from pilotlight.tools.cli.state_option import PolicyFile, is_there
 from pilotlight.units import Seconds
 
@@ -58,28 +58,45 @@ def send(
     if function is None:
         typer.echo("no function has anything to do for this event")
         return
-    answer = _answer(function, body, headers, url, dry_run, policy)
+    head, answer = _answer(function, body, headers, url, dry_run, policy)
     if as_json:
         typer.echo(json.dumps(answer.body, indent=2))
-    else:
-        for line in _lines(function, answer.body):
-            typer.echo(line)
+    elif lines := _lines(function, answer.body):
+        from pilotlight.tools.cli.printing import console
+
+        console().print(head, markup=False)
+        typer.echo("\n".join(lines))
     if "rejected" in answer.body:
         raise BadInput(f"{name}: {answer.body['rejected']}")
     if answer.status != 200:
         raise Failed(f"{function} answered {answer.status}: {answer.body.get('error', 'no reason given')}")
 
 
-def _answer(function: Function, body: bytes, headers: dict[str, str], url: str, dry_run: bool, policy: str) -> Response:
-    """The answer of functions that listen, or of the flow in this process."""
-    found = serve_beside(deployed_settings())
+def _answer(
+    function: Function, body: bytes, headers: dict[str, str], url: str, dry_run: bool, policy: str
+) -> tuple[str, Response]:
+    """The line of what is asked, and the answer: of functions that listen, or of the flow in this process."""
+    settings = deployed_settings()
+    found = serve_beside(settings)
     there = url or (found.url if found and not dry_run else "")
     if policy and there:
         raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")
     served = _served(there, function, body, headers, dry_run) if there else None
     if served is None and url:
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
-    return served or _in_process(function, body, headers, dry_run, policy)
+    if served is not None:
+        return _head_of(there), served
+    return header(settings, settings.state, here=True), _in_process(function, body, headers, dry_run, policy)
+
+
+def _head_of(url: str) -> str:
+    """The line of the serve over this state, or of functions elsewhere, whose state is their own."""
+    settings = deployed_settings()
+    found = running_serve(settings)
+    if found is None or found.url != url.rstrip("/"):
+        return f"functions at {without_login(url)}, of a cluster and a state that are theirs"
+    with lend(settings_of(serve_beside(settings), settings)):
+        return header(deployed_settings(), settings.state)
 
 
 def function_of(body: bytes, headers: dict[str, str]) -> Function | None:

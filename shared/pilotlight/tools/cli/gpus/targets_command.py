@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import cluster_line, line_of_records
 
 if TYPE_CHECKING:
     from pilotlight.tools.advice.targets import Graded, PodsUse
@@ -44,6 +45,7 @@ def targets(
     wired = app(deployed_settings())
     names = chosen_clusters(cluster, wired.clusters)
     first, last = days_of(month, wired.clock.now())
+    head = cluster_line(known=True) if prometheus else line_of_records(wired.state)
     metered = [day for name in names for day in meter_nodes.days(wired.state, name, first, last)]
     found = report_of(metered, [], first, last)
     held = found.used.gpu_hours / found.total.gpu_hours if found.total.gpu_hours else None
@@ -54,7 +56,7 @@ def targets(
 
         typer.echo(json_text([one._asdict() for one in graded]))
     else:
-        _show(graded)
+        _show(graded, head)
 
 
 def _use(url: str, auth: str, device_gib: float) -> "PodsUse":
@@ -67,7 +69,7 @@ def _use(url: str, auth: str, device_gib: float) -> "PodsUse":
     return pods_use(PrometheusTelemetry(api).read(now - DAY_S, now, STEP_S), device_gib * MIB_PER_GIB)
 
 
-def _show(graded: "tuple[Graded, ...]") -> None:
+def _show(graded: "tuple[Graded, ...]", head: str) -> None:
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.sheet import Column, Sheet
 
@@ -77,4 +79,5 @@ def _show(graded: "tuple[Graded, ...]") -> None:
     words = {True: "yes", False: "no", None: "not known"}
     for one in graded:
         table.add(one.name, one.wanted, one.value, words[one.met], one.how)
+    console().print(head, markup=False)
     console().print(table)

@@ -8,6 +8,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import line_of_records
 from pilotlight.units import Usd
 
 if TYPE_CHECKING:
@@ -55,9 +56,12 @@ def bill(
     wired = app(deployed_settings())
     first, last = days_of(month, wired.clock.now())
     held = [_held(wired.state, name, first, last) for name in chosen_clusters(cluster, wired.clusters)]
+    head = line_of_records(wired.state)
     if as_json:
         typer.echo(json_text([plain(one) for one in held]))
-    elif any(one.days or one.awaited for one in held):
+        return
+    console().print(head, markup=False)
+    if any(one.days or one.awaited for one in held):
         console().print(render(held))
     else:
         typer.echo(f"no day of {first:%Y-%m} is both metered and billed: {NEITHER}")

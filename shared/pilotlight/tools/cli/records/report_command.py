@@ -13,7 +13,7 @@ import typer
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.month_option import days_of
-from pilotlight.tools.cli.state_option import cluster_line
+from pilotlight.tools.cli.state_option import line_of_records
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class _Metered(NamedTuple):
         names = chosen_clusters(cluster, wired.clusters)
         found = {name: meter_nodes.days(wired.state, name, first, last) for name in names}
         priced = {name: _priced(wired.state, name, days, first, last, chosen) for name, days in found.items()}
-        head = cluster_line(known=bool(wired.state.scan("", limit=1).items))
+        head = line_of_records(wired.state)
         rules = {wired.for_cluster(name).policy.prices.unused_commitments for name in names}
         sharing = rules.pop() if len(rules) == 1 else "nobody"
         return cls(first, last, found, wired.state, head, priced, chosen, sharing)

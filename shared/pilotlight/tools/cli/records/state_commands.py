@@ -19,6 +19,7 @@ from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed_settings
 from pilotlight.state_schema.table import pages, plain
+from pilotlight.tools.cli.state_option import line_of_store
 from pilotlight.units import count_of
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -62,6 +63,7 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
 
     Example: [bold]pilotlight state ls decision/[/bold]
     """
+    head = line_of_store()
     items = [Item(key, len(s.value), s.version, _unreadable(key, s.value)) for key, s in pages(_state(), prefix)]
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode([item._asdict() for item in items])).decode())
@@ -72,6 +74,7 @@ def ls(prefix: Annotated[str, typer.Argument(help="Only keys that begin so.")] =
     table = Sheet(Column("key", "name"), Column("bytes", "figure"), Column("version", "figure"), Column())
     for item in items:
         table.add(item.key, f"{item.size:,}", str(item.version), item.unreadable)
+    console().print(head, markup=False)
     console().print(table if items else f"no record begins with {prefix!r}" if prefix else "the state is empty")
 
 

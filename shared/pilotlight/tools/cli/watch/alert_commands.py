@@ -13,6 +13,7 @@ from pilotlight.errors import BadInput, Conflict, Failed, PilotlightError, Rejec
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import cluster_line, line_of_records
 from pilotlight.units import count_of
 
 if TYPE_CHECKING:
@@ -71,13 +72,19 @@ def list_(
         _known(wired, channel)
     kept = [entry.value for table in (PROOF, WAITING) for entry in table.scan(wired.alerts)]
     found = [telling for last in kept for telling in (last.began, last) if telling is not None]
+    # Alerts that lie elsewhere are named by their own variable.
+    head = cluster_line(known=True) if wired.settings.alerts else line_of_records(wired.state)
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
         alone = [msgspec.structs.replace(telling, began=None) for telling in found]
         from pilotlight.tools.cli.printing import json_text
 
         typer.echo(json_text(alone))
-    elif not found and not wired.policy.alerts.channels:
+        return
+    from pilotlight.tools.cli.printing import console
+
+    console().print(head, markup=False)
+    if not found and not wired.policy.alerts.channels:
         typer.echo("the policy has no channels, so nobody is told anything: add one under alerts.channels")
     else:
         _table(found)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.state_option import line_of_records
 from pilotlight.units import count_of, human
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def report(
     name = cluster or wired.settings.cluster_name
     if cluster:
         chosen_clusters(cluster, wired.clusters)
-    now = wired.state.now()
+    head, now = line_of_records(wired.state), wired.state.now()
     since = now - timedelta(days=days)
     advice = advice_since(wired.state, name, since)
     metered = meter_nodes.days(wired.state, name, since.date(), now.date())
@@ -60,7 +61,7 @@ def report(
             "nothing was to be done in them, or nobody ticks",
             err=True,
         )
-    _show(rows, f"{since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC")
+    _show(rows, head, f"{since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC")
 
 
 def canary(
@@ -128,7 +129,7 @@ def _plain(row: "BesideAdvice") -> dict[str, Any]:
     return {**row._asdict(), "hurt": hurt}
 
 
-def _show(rows: "list[BesideAdvice]", span: str) -> None:
+def _show(rows: "list[BesideAdvice]", head: str, span: str) -> None:
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.sheet import Column, Sheet
 
@@ -149,6 +150,7 @@ def _show(rows: "list[BesideAdvice]", span: str) -> None:
             (human(would) if would is not None else "") + added,
         )
     out = console()
+    out.print(head, markup=False)
     out.print(f"Advised beside what was done, {span}")
     out.print(table)
     for row in rows:
