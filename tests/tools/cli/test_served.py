@@ -154,6 +154,35 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
     assert _said(home, "resume") == f"{head}state sqlite:{home}/state.db\nresumed all pools\n"
 
 
+def test_a_second_serve_over_the_state_is_refused(home: Path, tmp_path: Path) -> None:
+    """It says where the first is and the way out, and the first stays the one that commands find."""
+    url = json.loads((home / "state.db.serve").read_text())["url"]
+    second = subprocess.run(
+        [PILOTLIGHT, "serve", "--port", str(free_port())],
+        env=_environ(home), cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert second.returncode == 2, second.stderr
+    assert second.stderr.startswith(f"error: a pilotlight serve runs at {url} over sqlite:{home}/state.db already: end")
+    assert second.stderr.endswith("or name another state: --state sqlite:PATH\n")
+    assert json.loads((home / "state.db.serve").read_text())["url"] == url
+
+
+def test_a_serve_whose_predecessor_died_begins(tmp_path: Path) -> None:
+    """The file that it left says an address where nobody listens."""
+    place, port = tmp_path / "state.db.serve", free_port()
+    place.write_text(json.dumps({"url": f"http://127.0.0.1:{free_port()}", "pid": os.getpid()}))
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [PILOTLIGHT, "serve", "--port", str(port)], stdout=log, stderr=log, env=_environ(tmp_path)
+        )
+    try:
+        until(lambda: f":{port}" in place.read_text() or process.poll() is not None)
+        assert process.poll() is None, (tmp_path / "log").read_text()
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
 def test_a_serve_that_is_gone_is_not_found(tmp_path: Path) -> None:
     """A file that it could not take away names a process that is no more, or a port that nobody listens at."""
     place = tmp_path / "state.db.serve"

@@ -149,9 +149,9 @@ def test_a_pod_that_cannot_wait_for_a_gpu_is_refused(served: Served) -> None:
         assert "\n" not in answer["error"]
 
 
-def test_a_port_in_use_is_one_line(served: Served) -> None:
-    """A second serve on the port says so and ends with 1."""
-    second = _run(served.home, "serve", "--port", served.port)
+def test_a_port_in_use_is_one_line(served: Served, tmp_path: Path) -> None:
+    """A second serve on the port, over a state of its own, says so and ends with 1."""
+    second = _run(tmp_path, "serve", "--port", served.port)
     assert (second.returncode, second.stderr.decode().splitlines()[-1]) == (
         1,
         f"error: port {served.port} is in use; choose another with --port",
