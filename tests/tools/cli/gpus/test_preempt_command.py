@@ -85,8 +85,21 @@ def test_a_pod_that_does_not_wait_is_said(files: list[str]) -> None:
 def test_nothing_to_say_is_said() -> None:
     """On the sample cluster everything that can run is bought for."""
     files = ["--pods", str(CLUSTER / "pods.json"), "--nodes", str(CLUSTER / "nodes.json"), "--at", AT]
-    assert "no pod waits for a cap" in run("preempt", *files)
+    done = CliRunner().invoke(build(["preempt"]), ["preempt", *files])
+    assert (done.stdout, done.stderr) == (
+        "no pod waits for a cap, a budget or capacity\n", "files only: no state was read\n"
+    )  # fmt: skip
     assert "Could give way" not in run("plan", *files)
+
+
+def test_pods_that_nothing_that_runs_would_help_are_named(files: list[str], tmp_path: Path) -> None:
+    """Where one waits for the cap and no node runs, the place lacks and not the wait."""
+    _, waits = json.loads((tmp_path / "pods.json").read_text())["items"]
+    _list(tmp_path / "pods.json", waits)
+    _list(tmp_path / "nodes.json")
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("max: 1", "max: 0"))
+    shown = run("preempt", *files)
+    assert shown == "no pod that runs is in a place that would hold one of those that wait: ml-research/urgent\n"
 
 
 def test_why_says_it_of_a_pod_that_waited(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,16 @@ import typer
 
 from pilotlight.errors import Failed
 from pilotlight.tools.cli.real_cluster import Kubeconfig
+from pilotlight.tools.cli.state_option import tell_instead
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
     from pilotlight.tools.advice.run_quantiles import RunLengths
+
+
+SHOWN = 5
+"""Pods that wait, named where nothing that runs would help them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -47,6 +52,8 @@ def preempt(
     from pilotlight.tools.report.texts.give_way_text import lines
 
     app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
+    if seams:
+        tell_instead("files only: no state was read")
     rules = with_value_of_wait(app.policy, value_of_wait)
     snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else preview(app.deps, releases=True)
     known = _known(trace) if trace else None
@@ -76,7 +83,12 @@ def _known(path: Path) -> "RunLengths":
 def _nothing(pod: str, decided: "Plan") -> str:
     """Why there is no advice."""
     if not pod:
-        return "no pod waits for a cap, a budget or capacity, or none that runs is in a place that would hold it"
+        from pilotlight.tools.advice.give_way import short_of
+
+        if short := short_of(decided):
+            waits = ", ".join(sorted({name for group in short for name in group.pods})[:SHOWN])
+            return f"no pod that runs is in a place that would hold one of those that wait: {waits}"
+        return "no pod waits for a cap, a budget or capacity"
     for group in decided.pods:
         names = (*group.pods, *group.uids, *(name.partition("/")[2] for name in group.pods))
         if pod in names:
