@@ -121,8 +121,7 @@ def nothing_set_up(settings: Settings, state: str, holds: bool = False) -> str:
     kept = ", which holds what a pretend world left: pilotlight why and report show it" if holds else ""
     return (
         f"nothing is set up here: no cluster is named, and no pilotlight serve runs over {state}{kept}; "
-        "next: pilotlight plan --sample, pilotlight init --context CONTEXT, or pilotlight serve; "
-        "--state names the state of a serve that runs over another"
+        "next: pilotlight plan --sample, pilotlight init --context CONTEXT, pilotlight serve, or --state ADDRESS"
     )
 
 
