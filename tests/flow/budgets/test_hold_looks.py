@@ -36,7 +36,9 @@ def test_a_workload_that_names_its_longest_run_is_looked_at_when_that_ends() -> 
     now = on.deps.now()
     assert workload_holds.hold(on.deps, "t", (replace(TERMS, run_source=OWN_DEADLINE),), now) == ""
     seen = look(on.deps)
-    seen = replace(seen, view=replace(seen.view, reserving=(Reserving(turn="t", namespace="ml", name="w", version="1"),)))
+    seen = replace(
+        seen, view=replace(seen.view, reserving=(Reserving(turn="t", namespace="ml", name="w", version="1"),))
+    )
     ends = now + timedelta(seconds=180 + HOUR)
     assert renew_holds.keep(on.deps, seen).money.look_again_at == ends
     assert len(list(HOLD.scan(on.deps.state, "c/"))) == 1
