@@ -138,8 +138,8 @@ def inside(folder: Path, environ: dict[str, str], more: Iterable[str], command: 
 
 
 def stages() -> list[list[tuple[str, str]]]:
-    """The Dockerfile's instructions, stage by stage. An ARG before the first one names the base, which the root of packages
-    stands for. A word that is not tried here stops it."""
+    """The Dockerfile's instructions, stage by stage. An ARG before the first one names the base, which the root of
+    packages stands for. A word that is not tried here stops it."""
     found: list[list[tuple[str, str]]] = []
     for word, rest in instructions(DOCKERFILE.read_text()):
         if word not in KNOWN:
