@@ -33,9 +33,8 @@ def check(
 
     Types and prices are those of the catalogue and of the policy's own files. --fix writes longest runs that a hard
     budget asks for (but for serving: you say when that ends), and keys that are misspelt. Of a budget it tells the
-    longest runs that it holds money for, and notes pools where one such run is above all of it. Where
-    PILOTLIGHT_CLUSTERS names many clusters it notes what the policy does not do for all of them together, and where
-    PILOTLIGHT_BILLS names a bill, why this policy cannot count it.
+    longest runs that it holds money for, and pools where one is above all of it. Where PILOTLIGHT_CLUSTERS names many
+    clusters it notes what is not done for all together, and where PILOTLIGHT_BILLS names a bill, why it cannot count.
 
     Example: [bold]pilotlight check policy.yaml[/bold]
     """
@@ -56,8 +55,7 @@ def check(
         problems = [*unread, *_unfit(found, policy)]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
         notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
-        if catalog is not None:
-            notes += [*unpriced_pools(found, catalog), *runs_above_budgets(found, catalog)]
+        notes += [*unpriced_pools(found, catalog), *runs_above_budgets(found, catalog)] if catalog is not None else ()
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
         costs = pool_costs(found, catalog) if catalog is not None else ()
         summary = _summary(policy, found, [*costs, *map(rule_in_words, found.rules)], budgets)
