@@ -75,7 +75,7 @@ def test_a_run_that_a_hard_budget_can_never_hold_is_noted(budget: str, classes: 
     for note, figures in zip(notes, said, strict=True):
         assert note.startswith("budgets.b: one node of pool t4, held for its longest run, is above all of its $")
         assert f": {figures}" in note
-        assert "write a shorter max_runtime, or may_move: [hard-cap]" in note
+        assert "Write a shorter max_runtime, or may_move: [hard-cap]" in note
 
 
 NAMES = {

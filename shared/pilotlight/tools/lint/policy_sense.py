@@ -58,7 +58,7 @@ def unpriced_pools(policy: Policy, catalog: Catalog) -> Iterator[str]:
 
 
 def runs_above_budgets(policy: Policy, catalog: Catalog) -> Iterator[str]:
-    """Pools of which a hard budget holds no node for a class: its longest run, within one period, is above all of it."""
+    """Pools of which a hard budget holds no node for a class: its longest run in one period is above all of it."""
     for budget in policy.budgets:
         if budget.usd is None or not budget.hard or budget.period == "hour":
             continue
@@ -70,7 +70,7 @@ def runs_above_budgets(policy: Policy, catalog: Catalog) -> Iterator[str]:
                 yield (
                     f"budgets.{budget.name}: one node of pool {pool}, held for its longest run, is above all of its "
                     f"{cents(budget.usd)}: {', '.join(above)}. While that lies in one {budget.period} only pods "
-                    "that name a shorter run are bought for there: write a shorter max_runtime, or may_move: "
+                    "that name a shorter run are bought for there. Write a shorter max_runtime, or may_move: "
                     "[hard-cap] (stretches are held then), or more dollars"
                 )
 
