@@ -159,7 +159,7 @@ def test_a_second_serve_over_the_state_is_refused(home: Path, tmp_path: Path) ->
     url = json.loads((home / "state.db.serve").read_text())["url"]
     second = subprocess.run(
         [PILOTLIGHT, "serve", "--port", str(free_port())],
-        env=_environ(home), cwd=tmp_path, capture_output=True, text=True, check=False,
+        env=_environ(home), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert second.returncode == 2, second.stderr
     assert second.stderr.startswith(f"error: a pilotlight serve runs at {url} over sqlite:{home}/state.db already: end")
