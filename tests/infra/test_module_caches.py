@@ -26,7 +26,6 @@ ALLOWED = {
     "adapters/queues/pubsub.py:_token": "the token of this process, with or without a file",
     "codec/kubernetes/pages.py:_KNOWN": "a decoder for each kind of object that the source names",
     "decide/fit/fit.py:NOBODY": "no rules, so nothing is ever counted in it",
-    "tools/cli/state_option.py:_SHOWN": "the address of the state that this process was asked for",
     "tools/serve/live/live_page.py:page": "files of the package",
     "tools/glance/gpu_rows.py:parts": "a field of a row, not of the module",
     "tools/lint/policy_keys.py:_comments": "comments of types of the source",

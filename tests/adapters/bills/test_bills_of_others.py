@@ -15,14 +15,14 @@ import pytest
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.money.money_policy import Basis, BillScope
+from pilotlight.facts.money.money_policy import BillScope, CostBasis
 
 duckdb = pytest.importorskip("duckdb")
 
 Row = dict[str, Any]
 START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
 CLUSTERS = ("ml", "web")
-BASES: tuple[Basis, ...] = ("list", "billed", "effective")
+BASES: tuple[CostBasis, ...] = ("list", "billed", "effective")
 COSTS = ("ListCost", "BilledCost", "EffectiveCost")
 CENT = Decimal("0.01")
 
@@ -43,7 +43,7 @@ def test_the_focus_project_s_own_sample_comes_to_its_sums(shelf: Path) -> None:
         for basis, usd in zip(BASES, row[2:], strict=True)
     }
     bill = FocusBills(str(file), Rules()).read(datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC))
-    ours: dict[tuple[Basis, date, str], Decimal] = defaultdict(Decimal)
+    ours: dict[tuple[CostBasis, date, str], Decimal] = defaultdict(Decimal)
     for row in bill.days:
         for basis in BASES:
             ours[basis, row.day, row.service] += row.amount(basis) or 0

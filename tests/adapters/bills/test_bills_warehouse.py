@@ -28,7 +28,7 @@ from pilotlight.connections import bills_at
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
 from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.money.money_policy import Basis, BillScope
+from pilotlight.facts.money.money_policy import BillScope, CostBasis
 from pilotlight.settings import Settings
 from pilotlight.world.world_clock import WallClock
 
@@ -37,7 +37,7 @@ sqlglot = pytest.importorskip("sqlglot")
 import bill_sql  # noqa: E402  It needs sqlglot.
 
 START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
-BASES: tuple[Basis, ...] = ("list", "billed", "effective")
+BASES: tuple[CostBasis, ...] = ("list", "billed", "effective")
 TABLE = "acme-billing.export.focus"
 WHERE = "eu-west-1/primary/billing.focus"
 SCOPE = BillScope(tags={"eks:cluster-name": "ml"}, shared=Decimal("0.25"))

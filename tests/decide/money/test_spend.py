@@ -16,7 +16,7 @@ from pilotlight.decide.money.reconciliation import compare_with_bill, correction
 from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
-from pilotlight.facts.money.money_policy import Basis, Budget, BudgetScope, LadderStep
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, CostBasis, LadderStep
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MONTH = Budget(name="b", usd=Decimal(1000), period="month")
@@ -169,7 +169,7 @@ PLAN = node_row(
 UNUSED = node_row("", "0", list_usd=Decimal(0), effective_usd=Decimal(40), commitment="unused")
 FEE = node_row("", "540", list_usd=Decimal(0), effective_usd=Decimal(0), commitment="fee")
 
-BASES: dict[str, tuple[Any, Basis | None, list[BilledDay], tuple[str, str, str]]] = {
+BASES: dict[str, tuple[Any, CostBasis | None, list[BilledDay], tuple[str, str, str]]] = {
     "effective: what the plan costs, spread over its use": ("all", "effective", [PLAN], ("500", "20", "500")),
     "effective: with what nothing used of it": ("all", "effective", [PLAN, UNUSED, FEE], ("540", "20", "540")),
     "a team's part has none of what nothing used": (
@@ -189,7 +189,7 @@ BASES: dict[str, tuple[Any, Basis | None, list[BilledDay], tuple[str, str, str]]
 
 @pytest.mark.parametrize(("scope", "basis", "rows", "expected"), BASES.values(), ids=BASES.keys())
 def test_a_budget_counts_in_the_basis_that_it_names(
-    scope: Any, basis: Basis | None, rows: list[BilledDay], expected: tuple[str, str, str]
+    scope: Any, basis: CostBasis | None, rows: list[BilledDay], expected: tuple[str, str, str]
 ) -> None:
     """Billed, metered, and what of it is sunk in commitments."""
     bill = BillDay(day=date(2026, 11, 19), source="focus", rows=tuple(rows))

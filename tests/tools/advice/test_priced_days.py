@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, LineKind, MeterDay
-from pilotlight.facts.money.money_policy import Basis, UnusedRule
+from pilotlight.facts.money.money_policy import CostBasis, UnusedRule
 from pilotlight.tools.advice.money.month import Month, month
 from pilotlight.tools.advice.money.priced_days import PricedDays, price_days
 
 DAY = date(2026, 10, 5)
-BASES: tuple[Basis, ...] = ("list", "billed", "effective")
+BASES: tuple[CostBasis, ...] = ("list", "billed", "effective")
 
 
 def _line(kind: LineKind, usd: str, team: str = "", node: str = "n", hours: str = "1", pool: str = "p4d") -> CostLine:
@@ -33,7 +33,7 @@ def _row(listed: str, billed: str, effective: str | None, **fields: Any) -> Bill
     return BilledDay(day=DAY, usd=Decimal(billed), list_usd=Decimal(listed), effective_usd=told, **fields)
 
 
-def _priced(lines: list[CostLine], rows: list[BilledDay], basis: Basis, *, doubt: bool = False) -> PricedDays:
+def _priced(lines: list[CostLine], rows: list[BilledDay], basis: CostBasis, *, doubt: bool = False) -> PricedDays:
     return price_days([_metered(*lines)], {DAY: [BillDay(day=DAY, source="f", rows=tuple(rows), doubt=doubt)]}, basis)
 
 
@@ -46,7 +46,7 @@ UNUSED = _row("0", "0", "50", commitment="unused")
 FEE = _row("0", "650", "0", commitment="fee")
 HELD = [_line("used", "300", "red"), _line("used", "100", "blue"), _line("idle", "200")]
 
-CASES: dict[str, tuple[list[CostLine], list[BilledDay], Basis, dict[str, str]]] = {
+CASES: dict[str, tuple[list[CostLine], list[BilledDay], CostBasis, dict[str, str]]] = {
     "a plan by what it costs, and unused": (
         HELD, [PLAN, UNUSED, FEE], "effective", {"red": "300", "blue": "100", "idle": "200", "commitment": "50"},
     ),
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[list[CostLine], list[BilledDay], Basis, dict[str, str]]] 
 
 @pytest.mark.parametrize(("lines", "rows", "basis", "expected"), CASES.values(), ids=CASES)
 def test_lines_have_the_bills_dollars_where_it_tells_them(
-    lines: list[CostLine], rows: list[BilledDay], basis: Basis, expected: dict[str, str]
+    lines: list[CostLine], rows: list[BilledDay], basis: CostBasis, expected: dict[str, str]
 ) -> None:
     """Divided by what each line was metered at; all else stays as it is."""
     assert _by_team(_priced(lines, rows, basis)) == {name: Decimal(usd) for name, usd in expected.items()}

@@ -69,14 +69,17 @@ def lines(rows: Iterable[Sequence[str | None]], tags: int) -> list[Line]:
         raise Unavailable("the warehouse's answer has rows that cannot be read") from None
 
 
+def _finite(amount: str | None) -> Decimal | None:
+    found = Decimal(amount) if amount else None
+    return found if found is not None and found.is_finite() else None
+
+
 def _line(row: Sequence[str | None], tags: int) -> Line:
     if len(row) != COLUMNS:
         raise ValueError(f"{len(row)} columns")
     *head, currency, doubt, egress, instance, commitment, amount, effective, listed, charges, reach = row
     day, team, pool, service, account, payer, *_ = (value or "" for value in head)
-    usd, *others = (Decimal(one) if one else None for one in (amount, effective, listed))
-    odd = usd is not None and not usd.is_finite()
-    amortised, full = (one if one is not None and one.is_finite() else None for one in others)
+    usd, amortised, full = map(_finite, (amount, effective, listed))
     return Line(
         day=date.fromisoformat(day) if day else None,
         team=team,
@@ -86,8 +89,8 @@ def _line(row: Sequence[str | None], tags: int) -> Line:
         payer=payer,
         tags=tuple(head[6 : 6 + tags]),
         currency=currency or "USD",
-        doubt=1 if odd else int(doubt or 0),
-        amount=None if odd else usd,
+        doubt=1 if amount and usd is None else int(doubt or 0),
+        amount=usd,
         rows=int(charges or 0),
         reach=moment(float(reach)) if reach else None,
         egress=egress == "1",

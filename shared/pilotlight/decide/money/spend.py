@@ -26,7 +26,7 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Forecast, Meter, Spent
-from pilotlight.facts.money.money_policy import Basis, BudgetScope
+from pilotlight.facts.money.money_policy import BudgetScope, CostBasis
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd, cents
 
@@ -113,7 +113,7 @@ def _billed(
     return _Day(ZERO, metered) if metered > day.total and apart(day.total, metered) else day
 
 
-def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: Basis | None) -> list[CostLine]:
+def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: CostBasis | None) -> list[CostLine]:
     """Metered lines of the nodes that no row names, or only for data that was moved.
 
     A row that is billed at $0 names its node where the budget asks for a basis that the row tells, and nowhere else.
@@ -126,7 +126,7 @@ def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: Basis 
     return [line for line in lines if line.node not in named]
 
 
-def _usd(row: BilledDay, basis: Basis | None) -> Usd:
+def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:
     """Dollars of a row in a budget's basis; billed ones where it names none, or the bill does not tell it."""
     told = row.amount(basis) if basis is not None else None
     return row.usd if told is None else told

@@ -79,13 +79,9 @@ def _buy_best(run: "Provisioner", group: Group, able: Eligible, homes: PoolNames
         better = wait_for_short_type(run, candidate, group) if run.memory.backoffs else ""
         if better:
             if homes is None:
-                passed = Rejected(offering=candidate.offering.name, code="dearer", why=better, usd_per_useful_hour=usd)
-                rejected = (
-                    *blocked,
-                    passed,
-                    *run.passed_over(able, len(group.pods), index),
-                    *_not_bought(run, group, able),
-                )
+                name = candidate.offering.name
+                blocked.append(Rejected(offering=name, code="dearer", why=better, usd_per_useful_hour=usd))
+                rejected = (*blocked, *run.passed_over(able, len(group.pods), index), *_not_bought(run, group, able))
                 run.tell("waiting", group, "", better, rejected, code="backoff")
             return 0
         nodes = min(max(1, min(most, len(group.pods)) // candidate.per_node), room)

@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.money.budgets import Priced
-from pilotlight.facts.money.money_policy import Basis
+from pilotlight.facts.money.money_policy import CostBasis
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Seconds, Usd, UsdPerHour
 
@@ -162,19 +162,19 @@ class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
     ``egress`` is for data that was moved: out of a region, a zone or the cloud.
     """
 
-    day: date
-    usd: Usd
-    list_usd: Usd | None = None
-    effective_usd: Usd | None = None
-    commitment: Commitment = ""
-    pool: str = ""
-    team: str = ""
-    resource: str = ""
-    service: str = ""
-    egress: bool = False
-    gpu_hours: Decimal = Decimal(0)
+    day: date  # UTC.
+    usd: Usd  # BilledCost.
+    list_usd: Usd | None = None  # ListCost.
+    effective_usd: Usd | None = None  # EffectiveCost.
+    commitment: Commitment = ""  # What it is of a commitment discount.
+    pool: str = ""  # The policy's pool, where a tag or a name tells it.
+    team: str = ""  # By its tag.
+    resource: str = ""  # The cloud's id.
+    service: str = ""  # ServiceName.
+    egress: bool = False  # Data that was moved.
+    gpu_hours: Decimal = Decimal(0)  # That it tells of.
 
-    def amount(self, basis: Basis) -> Usd | None:
+    def amount(self, basis: CostBasis) -> Usd | None:
         """Dollars in a basis; None where the bill does not tell it."""
         return {"list": self.list_usd, "billed": self.usd, "effective": self.effective_usd}[basis]
 

@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.facts.limits.policy_terms import Dollars, ExactNumber, WrittenName
 from pilotlight.facts.workload import WorkloadClass
 
-Basis = Literal["list", "billed", "effective"]
+CostBasis = Literal["list", "billed", "effective"]
 """What money is counted by: FOCUS's ListCost, BilledCost, or EffectiveCost, with commitments spread over their use."""
 
 
@@ -91,7 +91,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     period: Literal["hour", "day", "week", "month"] = "month"  # Of the calendar; "hour": what is lit at once.
     timezone: str = "UTC"  # Zone of that calendar.
     hard: bool = True  # It is never passed.
-    basis: Basis | None = None  # Dollars of a bill's lines that count; None: billed, above $0.
+    basis: CostBasis | None = None  # Dollars of a bill's lines that count; None: billed, above $0.
     # Steps at shares of it; an unwritten ladder is this one.
     ladder: tuple[LadderStep, ...] = (
         LadderStep(at=Decimal("0.5"), do="notify"),

@@ -19,7 +19,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import budget_spend, counted_days
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart
-from pilotlight.facts.money.money_policy import Basis, Budget, BudgetScope
+from pilotlight.facts.money.money_policy import Budget, BudgetScope, CostBasis
 from pilotlight.flow.billing import billed_days
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import METER, METERING
@@ -82,7 +82,7 @@ def _books(state: State, folder: Path) -> State:
     return state
 
 
-BUDGETS: dict[Basis | None, tuple[str, str, str]] = {
+BUDGETS: dict[CostBasis | None, tuple[str, str, str]] = {
     "effective": ("12020", "0", "12000"),
     "billed": ("20", "0", "0"),
     "list": ("15749.6", "0", "15729.6"),
@@ -92,7 +92,7 @@ BUDGETS: dict[Basis | None, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize(("basis", "expected"), BUDGETS.items())
 def test_a_teams_budget_counts_twenty_days_of_a_plan_by_its_basis(
-    tmp_path: Path, basis: Basis | None, expected: tuple[str, str, str]
+    tmp_path: Path, basis: CostBasis | None, expected: tuple[str, str, str]
 ) -> None:
     """Billed, metered and sunk: a plan's usage at $0 sets no metered dollar aside unless the budget asks for it."""
     state = _books(MemoryState(WallClock(END)), tmp_path)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Correction
 from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, LineKind, MeterDay
-from pilotlight.facts.money.money_policy import Basis, UnusedRule
+from pilotlight.facts.money.money_policy import CostBasis, UnusedRule
 from pilotlight.tools.advice.money.priced_days import PricedDays
 from pilotlight.units import Usd, shorten_figure
 
@@ -100,7 +100,7 @@ class Month(NamedTuple):
     egress: Usd = ZERO  # Dollars of the bill for moved data.
     learnt: tuple[tuple[str, Correction], ...] = ()  # Cluster and correction.
     anomalies: tuple[tuple[str, Anomaly], ...] = ()  # Cluster and odd hour.
-    basis: Basis | None = None  # Of dollars that a bill tells; None: the meter's alone.
+    basis: CostBasis | None = None  # Of dollars that a bill tells; None: the meter's alone.
     told: Usd | None = None  # Dollars of the total that a bill tells; None where none does, and for one team.
     sharing: UnusedRule = "nobody"  # By what teams share the commitment.
 

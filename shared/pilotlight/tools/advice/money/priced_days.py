@@ -9,16 +9,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import apart
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
-from pilotlight.facts.money.money_policy import Basis
+from pilotlight.facts.money.money_policy import CostBasis
 from pilotlight.units import Usd
 
+T = TypeVar("T")
 ZERO = Decimal(0)
 DAY = timedelta(days=1)
 FINEST = Decimal("1e-12")
@@ -35,7 +37,7 @@ class PricedDays(NamedTuple):
 
     days: Sequence[MeterDay] = ()
     told: Usd | None = None
-    committed: Mapping[str, Usd] = {}
+    committed: Mapping[str, Usd] = MappingProxyType({})
 
     def __add__(self, other: object) -> "PricedDays":
         """The days of two clusters."""
@@ -46,7 +48,7 @@ class PricedDays(NamedTuple):
         return PricedDays((*self.days, *other.days), sum(told, ZERO) if told else None, committed)
 
 
-def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillDay]], basis: Basis) -> PricedDays:
+def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillDay]], basis: CostBasis) -> PricedDays:
     """Days with the dollars that their bills tell in a basis. A bill in doubt tells too little: its day stays metered.
 
     Where a bill names no node, a pool's dollars are its own, if they are not far below the meter or a commitment's.
@@ -55,9 +57,7 @@ def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillD
     found, told = list[MeterDay](), list[Usd]()
     committed: dict[str, Usd] = defaultdict(Decimal)
     for on in sorted(counted.keys() | billed.keys()):
-        day, bills = counted.get(on), billed.get(on, ())
-        rows = [row for bill in bills for row in bill.rows if not any(each.doubt for each in bills)]
-        known = [row for row in rows if row.amount(basis) is not None and not row.egress]
+        day, known = counted.get(on), _known(billed.get(on, ()), basis)
         mine, left = _of_nodes(day.lines if day else (), [x for x in known if x.commitment in ("", "used")], basis)
         for part, line in mine:
             committed[line.team] += part
@@ -70,7 +70,14 @@ def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillD
     return PricedDays(tuple(found), sum(told, ZERO) if told else None, by_team)
 
 
-def _own(rows: Iterable[BilledDay], basis: Basis) -> list[CostLine]:
+def _known(bills: Sequence[BillDay], basis: CostBasis) -> list[BilledDay]:
+    """Rows of a day that tell dollars in a basis, but those of a bill in doubt and of data that was moved."""
+    if any(each.doubt for each in bills):
+        return []
+    return [row for bill in bills for row in bill.rows if row.amount(basis) is not None and not row.egress]
+
+
+def _own(rows: Iterable[BilledDay], basis: CostBasis) -> list[CostLine]:
     """Lines of commitments that are no node's."""
     return [
         CostLine(
@@ -87,17 +94,13 @@ def _own(rows: Iterable[BilledDay], basis: Basis) -> list[CostLine]:
 
 
 def _of_nodes(
-    lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: Basis
+    lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: CostBasis
 ) -> tuple[list[tuple[Usd, CostLine]], list[CostLine]]:
     """Lines that the rows tell, each with what of it is of commitments; and the others."""
     by_node = any(row.resource for row in rows) and all(line.node for line in lines)
     of: Callable[[CostLine], str] = (lambda line: line.node) if by_node else (lambda line: line.pool)
-    groups: dict[str, list[CostLine]] = defaultdict(list)
-    for line in lines:
-        groups[of(line)].append(line)
-    named: dict[str, list[BilledDay]] = defaultdict(list)
-    for row in rows:
-        named[row.resource if by_node else row.pool].append(row)
+    groups = grouped(lines, of)
+    named = grouped(rows, lambda row: row.resource if by_node else row.pool)
     told, left = list[tuple[Usd, CostLine]](), list[CostLine]()
     for name, own in groups.items():
         usd, mine = _sum(named[name], basis), sum((line.usd for line in own), ZERO)
@@ -109,12 +112,20 @@ def _of_nodes(
     return told, left
 
 
+def grouped(rows: Iterable[T], of: Callable[[T], str]) -> Mapping[str, list[T]]:
+    """Rows by what they are of; none for a name that nothing is of."""
+    found: dict[str, list[T]] = defaultdict(list)
+    for row in rows:
+        found[of(row)].append(row)
+    return found
+
+
 def _believed(rows: Sequence[BilledDay], usd: Usd, metered: Usd) -> bool:
     """A trifle with a pool's tag is not what its nodes cost; a commitment is of nodes."""
     return usd >= metered or not apart(usd, metered) or any(row.commitment for row in rows)
 
 
-def _sum(rows: Iterable[BilledDay], basis: Basis) -> Usd:
+def _sum(rows: Iterable[BilledDay], basis: CostBasis) -> Usd:
     return sum((row.amount(basis) or ZERO for row in rows), ZERO)
 
 

@@ -19,7 +19,7 @@ from pilotlight.units import shorten_figure
 if TYPE_CHECKING:
     from pilotlight.decide.money.reconciliation import Correction
     from pilotlight.facts.money.bill import Anomaly, MeterDay
-    from pilotlight.facts.money.money_policy import Basis, UnusedRule
+    from pilotlight.facts.money.money_policy import CostBasis, UnusedRule
     from pilotlight.facts.offers.paid_capacity import UnusedMonth
     from pilotlight.ports.state import State
     from pilotlight.tools.advice.money.month import Month, Unused
@@ -74,10 +74,7 @@ def report(
     units, form = tuple(_unit(text) for text in per or ()), "json" if as_json else "csv" if as_csv else ""
     metered = _Metered.read_days(month, since, until, cluster, basis)
     if focus is not None:
-        from pilotlight.tools.cli.records.report_focus import write_focus
-
-        by_cluster = {name: priced.days for name, priced in metered.by_cluster.items()}
-        typer.echo(write_focus(focus, by_cluster, metered.first, metered.last, team, prometheus, auth))
+        _write_focus(focus, metered, team, prometheus, auth)
     elif by:
         _print_by(by, metered, team, prometheus, auth, form)
     else:
@@ -100,6 +97,13 @@ def _print_whole(metered: "_Metered", found: "Month", team: str | None, html: Pa
 
         console().print(metered.head, markup=False)
         console().print(render(found))
+
+
+def _write_focus(path: Path, metered: "_Metered", team: str | None, prometheus: str, auth: str) -> None:
+    from pilotlight.tools.cli.records.report_focus import write_focus
+
+    days = {name: priced.days for name, priced in metered.by_cluster.items()}
+    typer.echo(write_focus(path, days, metered.first, metered.last, team, prometheus, auth))
 
 
 def _write_page(html: Path, found: "Month", title: str) -> None:
@@ -147,7 +151,7 @@ class _Metered(NamedTuple):
     state: "State"
     head: str
     by_cluster: "Mapping[str, PricedDays]"
-    basis: "Basis"
+    basis: "CostBasis"
     sharing: "UnusedRule"
 
     @property
@@ -201,16 +205,16 @@ class _Metered(NamedTuple):
         return f"{self.first:%B %Y}" if self.whole_month else self.short
 
 
-def _basis(word: str) -> "Basis":
-    from pilotlight.facts.money.money_policy import Basis
+def _basis(word: str) -> "CostBasis":
+    from pilotlight.facts.money.money_policy import CostBasis
 
-    if word not in get_args(Basis):
+    if word not in get_args(CostBasis):
         raise BadInput(f"--basis {word}: write list, billed or effective")
-    return cast("Basis", word)
+    return cast("CostBasis", word)
 
 
 def _priced(
-    state: "State", cluster: str, metered: "Sequence[MeterDay]", first: date, last: date, basis: "Basis"
+    state: "State", cluster: str, metered: "Sequence[MeterDay]", first: date, last: date, basis: "CostBasis"
 ) -> "PricedDays":
     """A cluster's days with the dollars that its bills tell."""
     from pilotlight.decide.money.spend import counted_days

@@ -56,11 +56,10 @@ def init(
         raise BadInput(f"{output} is there: name another by -o, or write over it by --force")
     usd, chosen = _usd(budget), _mode(mode)
     view, catalog, source = _from_files(pods, nodes) if pods or nodes else _from_cluster(context, kubeconfig)
-    if sys.stdin.isatty() and sys.stdout.isatty() and output != "-" and not as_json:
+    if _may_ask(output, as_json):
         usd, chosen = _asked(budget, mode)
     found = first_policy(view, catalog)
-    if usd is not None:
-        found = found._replace(assumed=(*found.assumed, runs_assumed()))
+    found = found if usd is None else found._replace(assumed=(*found.assumed, runs_assumed()))
     text = policy_text(found, source, usd, chosen)
     read_policy(text, output)
     following = f"pilotlight check {shlex.quote(output)}"
@@ -72,6 +71,10 @@ def init(
         typer.echo(_as_json(output, found, following))
         return
     _tell(output, source, found, following, budgeted=usd is not None)
+
+
+def _may_ask(output: str, as_json: bool) -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and output != "-" and not as_json
 
 
 def _as_json(output: str, found: "FirstPolicy", following: str) -> str:
