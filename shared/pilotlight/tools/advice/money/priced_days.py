@@ -99,8 +99,8 @@ def _of_nodes(
     """Lines that the rows tell, each with what of it is of commitments; and the others."""
     by_node = any(row.resource for row in rows) and all(line.node for line in lines)
     of: Callable[[CostLine], str] = (lambda line: line.node) if by_node else (lambda line: line.pool)
-    groups = grouped(lines, of)
-    named = grouped(rows, lambda row: row.resource if by_node else row.pool)
+    groups = group_by(lines, of)
+    named = group_by(rows, lambda row: row.resource if by_node else row.pool)
     told, left = list[tuple[Usd, CostLine]](), list[CostLine]()
     for name, own in groups.items():
         usd, mine = _sum(named[name], basis), sum((line.usd for line in own), ZERO)
@@ -112,7 +112,7 @@ def _of_nodes(
     return told, left
 
 
-def grouped(rows: Iterable[T], of: Callable[[T], str]) -> Mapping[str, list[T]]:
+def group_by(rows: Iterable[T], of: Callable[[T], str]) -> Mapping[str, list[T]]:
     """Rows by what they are of; none for a name that nothing is of."""
     found: dict[str, list[T]] = defaultdict(list)
     for row in rows:
