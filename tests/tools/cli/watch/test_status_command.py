@@ -99,7 +99,7 @@ def test_a_cluster_at_work_needs_nobody() -> None:
     for said in (
         "mode act",
         "capacity_reconcile 30 s ago",
-        "lit: 1 node, $33.00/h with what boots",
+        "lit: 1 node, 1 on its way, $33.00/h",
         "booting: ml/b",
         "2 holds",
     ):

@@ -40,8 +40,9 @@ def lines(seen: Glance) -> Iterator[RenderableType]:
 def _lit(seen: Glance) -> str:
     if seen.unseen:
         return "not known"
-    lit = sum(node.verdict != "boots" for node in seen.nodes)
-    return f"{count_of(lit, 'node')}, {cents(seen.usd_per_hour)}/h with what boots"
+    boots = sum(node.verdict == "boots" for node in seen.nodes)
+    coming = f", {boots} on {'its' if boots == 1 else 'their'} way" if boots else ""
+    return f"{count_of(len(seen.nodes) - boots, 'node')}{coming}, {cents(seen.usd_per_hour)}/h"
 
 
 def _tick(tick: Ticked) -> str:
