@@ -17,8 +17,9 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.offers.offerings import offerings, predicted_allocatable
 from pilotlight.errors import Conflict, PilotlightError
-from pilotlight.facts.capacity import Offering
-from pilotlight.facts.labels import HOSTNAME
+from pilotlight.facts.capacity import Offering, Taint
+from pilotlight.facts.labels import HOME, HOSTNAME
+from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.cli.main import build
 
@@ -104,8 +105,11 @@ class Bed:
         devices = {"status": {"capacity": full, "allocatable": full}}
         self.api.ask("PATCH", f"/api/v1/nodes/{name}/status", ANY, devices, MERGE_PATCH)
 
-    def buy(self, offering: Offering, policy: Policy, publish: Publish | None = None) -> str:
-        """A node of an offering, as the plan predicted it; where a driver publishes its devices, without a plugin's."""
+    def buy(self, offering: Offering, policy: Policy, publish: Publish | None = None, home: str = "") -> str:
+        """A node of an offering, as the plan predicted it; where a driver publishes its devices, without a plugin's.
+
+        With a ``home`` it takes only the pods that tolerate that, else all: no node is born closed here.
+        """
         self.nodes += 1
         name = f"{self.space}-{offering.pool}-{self.nodes}"
         catalog = read_catalog(CATALOG.encode(), "catalog")
@@ -118,10 +122,24 @@ class Bed:
             room |= {key: str(amount) for key, amount in pool.slices.items()}
         if offering.devices and publish is None:
             room[offering.resource] = str(len((1,) * (offering.whole_gpus or offering.gpus)))
-        self.node(name, offering.labels, room, [msgspec.to_builtins(taint) for taint in offering.taints])
+        taints = (*but_home(offering.taints), *([Taint(key=HOME, value=home, effect="NoSchedule")] if home else []))
+        self.node(name, offering.labels, room, [msgspec.to_builtins(taint) for taint in taints])
         for found in publish(name, offering) if publish is not None else ():
             self.make(found)
         return name
+
+    def open(self, node: str) -> None:
+        """Take a node's home away."""
+        path = f"/api/v1/nodes/{node}"
+        kept = [taint for taint in self.api.get(path, ANY)["spec"].get("taints", []) if taint["key"] != HOME]
+        self.api.ask("PATCH", path, ANY, {"spec": {"taints": kept}}, MERGE_PATCH)
+
+    def tolerate(self, pod: str, home: str) -> None:
+        """Give a pod of the namespace the toleration of a home."""
+        path = f"/api/v1/namespaces/{self.space}/pods/{pod}"
+        own = self.api.get(path, ANY)["spec"].get("tolerations", [])
+        given = [*own, {"key": HOME, "operator": "Equal", "value": home, "effect": "NoSchedule"}]
+        self.api.ask("PATCH", path, ANY, {"spec": {"tolerations": given}}, MERGE_PATCH)
 
     def plan(self, policy: Path) -> Object:
         """The plan that ``pilotlight plan`` prints of the cluster."""

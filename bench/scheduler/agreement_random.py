@@ -5,6 +5,7 @@ for each of them alone, makes the nodes as they would be bought, and looks where
 disagreement is stands in ``agreement.py``. Each is shrunk: parts of its shape are left out, one after the other, as
 long as it stays one. ``--case JSON`` tries one shape again; ``--batch`` is how many are tried at a time.
 ``AGREEMENT_THROWAWAY=1`` is for a cluster that goes afterwards: only what binds is taken away between batches.
+``--homes`` gives each bought node the home of its pods, as Pilotlight in act does; without it nodes are open to all.
 """
 
 import argparse
@@ -19,6 +20,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -36,6 +39,7 @@ from pilotlight.decide.work import Look
 from pilotlight.errors import PilotlightError, Unavailable
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.place.homes import BIRTH_TAINT, home_id
 from pilotlight.facts.policy import Policy
 
 T = TypeVar("T")
@@ -72,8 +76,8 @@ class Part(Bed):
 class Trial:
     """One drawn shape on the cluster."""
 
-    def __init__(self, case: Case, kubeconfig: str, name: str, folder: Path) -> None:
-        self.case, self.shape = case, shape_of(case)
+    def __init__(self, case: Case, kubeconfig: str, name: str, folder: Path, *, homes: bool = False) -> None:
+        self.case, self.shape, self.homes = case, shape_of(case), homes
         self.bed = (Part if THROWAWAY else Bed)(api_of(kubeconfig), kubeconfig, name, folder)
         self.names = [pod["metadata"]["name"] for pod in self.shape.pods]
         self.publish = slices_of if self.shape.claims else None
@@ -87,7 +91,9 @@ class Trial:
     def begin(self) -> None:
         """Make its objects, and its pods last."""
         self.bed.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.bed.space}})
-        _, self.policy = self.bed.policy(self.shape.pools)
+        born = [msgspec.to_builtins(BIRTH_TAINT)] if self.homes else []
+        pools = {name: {**pool, "taints": [*pool.get("taints", []), *born]} for name, pool in self.shape.pools.items()}
+        _, self.policy = self.bed.policy(pools)
         for found in self.shape.there:
             _put(self.bed, _named(found, self.bed))
         self.bed.claims_bound()
@@ -106,8 +112,22 @@ class Trial:
         plan = plan_cluster(Look(view, (), tuple(sold.values()), self.policy, Memory(), now, throughput=SPEEDS))
         self.told |= _told(plan, self.bed.space)
         self.new = bool(plan.buys)
-        for buy in plan.buys:
-            self.bought += [self.bed.buy(sold[buy.offering], self.policy, self.publish) for _ in range(buy.count)]
+        names = {pod.metadata.uid: pod.metadata.name for pod in pods}
+        for name in plan.homes.open:
+            self.bed.open(name)
+        for given in plan.homes.tolerate:
+            self.bed.tolerate(given.pod, given.home)
+        for step, buy in enumerate(plan.buys):
+            round_ = f"{self.bed.name}-{len(self.bought)}"
+            for uid, number in zip(buy.demands, buy.homes, strict=False):
+                self.bed.tolerate(names[uid], home_id(round_, step, number))
+            taken = set(buy.homes)
+            self.bought += [
+                self.bed.buy(
+                    sold[buy.offering], self.policy, self.publish, home_id(round_, step, n) if n in taken else ""
+                )
+                for n in range(buy.count)
+            ]
 
     @property
     def placed(self) -> list[str]:
@@ -147,11 +167,11 @@ def _told(plan: Plan, space: str) -> dict[str, str]:
     return told
 
 
-def tried(cases: Sequence[Case], kubeconfig: str, first: int) -> list[Trial]:
+def tried(cases: Sequence[Case], kubeconfig: str, first: int, *, homes: bool = False) -> list[Trial]:
     """The cases tried together, each among its own nodes."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(ABREAST) as crowd:
         (Path(folder) / "catalog.yaml").write_text(CATALOG)
-        trials = [Trial(case, kubeconfig, f"r{first + n}", Path(folder)) for n, case in enumerate(cases)]
+        trials = [Trial(case, kubeconfig, f"r{first + n}", Path(folder), homes=homes) for n, case in enumerate(cases)]
         try:
             made = [trial for trial, fine in zip(trials, crowd.map(_made(Trial.begin), trials), strict=True) if fine]
             _looked_at(made)
@@ -232,7 +252,11 @@ def shrunk(trial: Trial, kubeconfig: str, first: int) -> Trial:
     """The smallest disagreement that leaving out parts of this one leads to."""
     for step in range(SHRINKS):
         candidates = smaller(trial.case)
-        found = [one for one in tried(candidates, kubeconfig, first + 100 * step) if one.costs] if candidates else []
+        found = (
+            [one for one in tried(candidates, kubeconfig, first + 100 * step, homes=trial.homes) if one.costs]
+            if candidates
+            else []
+        )
         if not found:
             break
         trial = min(found, key=lambda one: len(json.dumps(one.case)))
@@ -246,6 +270,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options.add_argument("--batch", type=int, default=50, help="shapes tried at a time")
     options.add_argument("--seed", type=int, default=0, help="another seed draws other shapes")
     options.add_argument("--case", default="", help="one shape as JSON, instead of drawn ones")
+    options.add_argument("--homes", action="store_true", help="nodes take only the pods that they were bought for")
     options.add_argument("--keep-going", action="store_true", help="shrink nothing")
     asked = options.parse_args(words)
     kubeconfig = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
@@ -256,7 +281,7 @@ def main(words: Sequence[str] | None = None) -> int:
     apart: list[Trial] = []
     counts = {"shapes": 0, "pods": 0, "bought": 0, "bound": 0, "refused": 0}
     for first in range(0, len(cases), asked.batch):
-        found = tried(cases[first : first + asked.batch], kubeconfig, first)
+        found = tried(cases[first : first + asked.batch], kubeconfig, first, homes=asked.homes)
         apart += [trial for trial in found if trial.costs]
         counts["shapes"] += len(found)
         counts["pods"] += sum(len(trial.names) for trial in found)
