@@ -1,6 +1,7 @@
 """Saving work from a node that goes: closing it, asking for checkpoints, evicting, draining.
 
-It needs no lease and no store: each step may be repeated and harms nobody.
+It needs no lease and no store: each step may be repeated and harms nobody. Only the refusal of Kueue's work counts in
+the store, and no step waits for it.
 """
 
 from collections.abc import Mapping
@@ -110,9 +111,7 @@ class Saving:
 
         False where the cluster does not let us: the pod runs until its node goes, and its loss is counted up to then.
         """
-        grace_s = self._grace_s(pod)
-        if self.found.kind == "hard-cap" and self.view.reserving:
-            self._refuse_its_queued_work(pod)
+        grace_s, leaves = self._grace_s(pod), True
         try:
             self.deps.cluster.evict(pod.namespace, pod.name, pod.uid, grace_s)
         except Busy:
@@ -123,11 +122,15 @@ class Saving:
                 self.deps.cluster.delete(pod.namespace, pod.name, pod.uid, own_s)
             except Denied as no:
                 self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
-                return False
-        return True
+                leaves = False
+        if self.found.kind == "hard-cap" and self.view.reserving:
+            self._refuse_its_queued_work(pod)
+        return leaves
 
     def _refuse_its_queued_work(self, pod: BoundPod) -> None:
-        """Kueue's work whose budget stops its pod, before its Job makes another. A refusal that fails stops nothing."""
+        """Kueue's work whose budget stopped its pod: its Job makes no other. A disruption budget that keeps the pod keeps
+        its work too. A refusal that fails stops nothing.
+        """
         cluster = self.deps.cluster
         own = (w for w in self.view.reserving if w.owner and (w.namespace, w.owner) == (pod.namespace, pod.owner))
         work = next(own, None)

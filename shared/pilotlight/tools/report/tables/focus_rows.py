@@ -1,7 +1,7 @@
 """A period's cost and usage as rows of FOCUS 1.2, which FinOps tools read: https://focus.finops.org/focus-specification
 
-A row is what one owner held of one node on one UTC day at one price; idle and shared time have rows of their own. The
-meter has one price: all four costs are what it counted.
+A row is what one owner held of one node on one UTC day at one price; idle and shared time, and commitments that nobody
+used, have rows of their own. Days have one price, that of the report's basis: all four costs are that.
 """
 
 import json
