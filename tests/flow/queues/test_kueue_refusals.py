@@ -10,6 +10,8 @@ from api_server import api_server
 from played_kueue import Played
 from queue_site import QueueSite
 
+from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING
+from pilotlight.facts.labels import OPT_IN
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import interruption_records
 
@@ -178,8 +180,10 @@ def held(site: QueueSite, team: str) -> Decimal:
     return sum((b.total for b in site.balances if b.meter.budget.name == team), Decimal(0))
 
 
-def test_work_whose_budget_stops_its_pod_goes_back_to_its_queue(played: Played) -> None:
-    """Its Job would make another pod, which runs wherever there is room: it is refused in the look that evicts."""
+@pytest.mark.parametrize("kept", [False, True], ids=["alone", "kept by a disruption budget"])
+def test_work_whose_budget_stops_its_pod_goes_back_to_its_queue(played: Played, kept: bool) -> None:
+    """Its Job would make another pod, which runs wherever there is room: it is refused in the look that evicts, and not
+    before, where a disruption budget keeps the pod for a while."""
     stops = ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=2 * HOUR, may_move=("hard-cap",), hold=HOUR)
     site = played.site({"poor": "0.50"}, batch=stops)
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
@@ -192,7 +196,12 @@ def test_work_whose_budget_stops_its_pod_goes_back_to_its_queue(played: Played) 
     site.tick()
     assert site.stands("poor", "train") == "admitted"
     site.pod("poor", "train-x", machine, owner=job)
-    stood = [(site.tick(60) and site.stands("poor", "train"), _evicted(site, machine)) for _ in range(30)]
+    if kept:
+        budget = {"minAvailable": 1, "selector": {"matchLabels": {OPT_IN[0]: OPT_IN[1]}}}
+        where = f"/apis/policy/v1/namespaces/{site.space('poor')}/poddisruptionbudgets"
+        body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"}, "spec": budget}
+        site.api.ask("POST", where, NOTHING, body, JSON)
+    stood = [(site.tick(10) and site.stands("poor", "train"), _evicted(site, machine)) for _ in range(180)]
     assert stood[0] == ("admitted", False)
     assert set(stood) <= {("admitted", False), ("reserved", True), ("out", True)}, "a Job whose pod was evicted goes on"
     assert played.evictions("q-poor/train") == 6

@@ -128,8 +128,8 @@ class Saving:
         return leaves
 
     def _refuse_its_queued_work(self, pod: BoundPod) -> None:
-        """Kueue's work whose budget stopped its pod: its Job makes no other. A disruption budget that keeps the pod keeps
-        its work too. A refusal that fails stops nothing.
+        """Kueue's work whose budget stopped its pod: its Job makes no other. A disruption budget that keeps the pod
+        keeps its work too. A refusal that fails stops nothing.
         """
         cluster = self.deps.cluster
         own = (w for w in self.view.reserving if w.owner and (w.namespace, w.owner) == (pod.namespace, pod.owner))
