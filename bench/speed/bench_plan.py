@@ -108,6 +108,11 @@ def waiting() -> list[PodDemand]:
         shape(gpu=gpu, terms=terms, cpu_milli=4000, memory=gib * GIB)
         for gpu, terms, gib in product(gpus, wishes, (4, 16, 64))
     ]
+    return pods_of(shapes, PODS)
+
+
+def pods_of(shapes: Sequence[PodShape], count: int) -> list[PodDemand]:
+    """Pods of the shapes in turn, that came within ten minutes."""
     return [
         PodDemand(
             uid=f"u{n}",
@@ -116,7 +121,7 @@ def waiting() -> list[PodDemand]:
             shape=shapes[n % len(shapes)],
             created_at=NOW - timedelta(seconds=n % 600),
         )
-        for n in range(PODS)
+        for n in range(count)
     ]
 
 

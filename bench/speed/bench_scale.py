@@ -22,7 +22,7 @@ from decimal import Decimal
 from math import log10
 from typing import NamedTuple
 
-from bench_plan import GIB, MODELS, NOW, SIZES, first_fit_decreasing, fleet, node_of, waiting
+from bench_plan import GIB, MODELS, NOW, SIZES, first_fit_decreasing, fleet, node_of, pods_of, waiting
 from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
 from pilotlight.codec.kubernetes.typed_objects import Metadata, Pod, PodSpec, PodStatus
@@ -32,24 +32,11 @@ from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
-from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, PodShape, Requirement, shape
+from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Requirement, shape
 
 ROUNDS = 3
 PARTS = tuple(GpuRequest(count=1, milli=milli) for milli in (500, 250, 125))
 REQUESTS = (*(GpuRequest(count=n) for n in SIZES), *PARTS)
-
-
-def _pods(shapes: Sequence[PodShape], count: int) -> list[PodDemand]:
-    return [
-        PodDemand(
-            uid=f"u{n}",
-            namespace="ml",
-            name=f"p{n}",
-            shape=shapes[n % len(shapes)],
-            created_at=NOW - timedelta(seconds=n % 600),
-        )
-        for n in range(count)
-    ]
 
 
 def gangs(count: int) -> list[PodDemand]:
@@ -65,7 +52,7 @@ def gangs(count: int) -> list[PodDemand]:
 def different(count: int) -> list[PodDemand]:
     """Pods of sizes that no other has."""
     sizes = ((1_000 + n % 3_000, 4 * GIB + n * (1 << 20)) for n in range(count))
-    return _pods(
+    return pods_of(
         [shape(gpu=REQUESTS[n % len(REQUESTS)], cpu_milli=cpu, memory=memory) for n, (cpu, memory) in enumerate(sizes)],
         count,
     )
@@ -73,7 +60,7 @@ def different(count: int) -> list[PodDemand]:
 
 def many(count: int) -> list[PodDemand]:
     """Pods of 180 shapes."""
-    return _pods(
+    return pods_of(
         [shape(gpu=REQUESTS[n % len(REQUESTS)], cpu_milli=4_000 + n, memory=(4 + n % 60) * GIB) for n in range(180)],
         count,
     )
