@@ -8,7 +8,7 @@ leave, or time ends, it is the cheap ones that stay behind.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from pilotlight.facts.interruption.interruption import (
     NOTICE_S,
     OFF_HOURS,
     STOP_KINDS,
+    UNFUNDED,
     Interruption,
     Lost,
     Move,
@@ -51,6 +52,12 @@ REBALANCE_SHARE = 0.3
 """The share of rebalance recommendations that an interruption follows: 9 of 30 in aws-node-termination-handler#141."""
 
 RESTORE_S: Seconds = 60.0
+
+_AT_ONCE = {
+    OFF_HOURS: "off-hours have begun",
+    UNFUNDED: "its budget has no room for its part of the node",
+}
+"""Ends of our own by which a pod that cannot save leaves as they begin."""
 
 
 class Movers(NamedTuple):
@@ -99,10 +106,15 @@ def unsaved_work(pod: BoundPod, node: Node, price: UsdPerHour, at: datetime) -> 
     )
 
 
-def groups(node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime) -> list[Movers]:
-    """Pods that have to leave a node, gangs with their pods on other nodes, the dearest loss first."""
+def groups(
+    node: Node, others: Sequence[Node], price: UsdPerHour, now: datetime, leaving: Collection[str] = ()
+) -> list[Movers]:
+    """Pods that have to leave a node, gangs with their pods on other nodes, the dearest loss first. Where some are
+    ``leaving``, by uid, the others stay."""
     by_key: dict[str, list[BoundPod]] = defaultdict(list)
     for pod in node.gpu_pods:
+        if leaving and pod.uid not in leaving:
+            continue
         by_key[pod.gang or pod.uid].append(pod)
     for pod in (p for n in others if n.name != node.name for p in n.gpu_pods if p.gang in by_key and p.gang):
         by_key[pod.gang].append(pod)
@@ -118,10 +130,13 @@ def drain_moves(
 ) -> tuple[Move, ...]:
     """Every step that is left, in the order in which they come due. Steps that ``found`` knows as done are left out."""
     end = found.deadline - timedelta(seconds=MARGIN_S) if found.deadline else found.until or now
-    leaving = groups(node, others, price, now)
+    leaving = groups(node, others, price, now, found.leaving)
     moves: list[Move] = []
     for group in leaving:
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
+    if found.kind == UNFUNDED:
+        stays = Move(at=found.begin, do="uncordon", subject=node.name, why="they left, and the node stays")
+        return _in_order(moves if leaving else (stays,), now)
     first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
     if found.truth == "unverified":
         return _in_order([*moves, *_doubted(found, node, first, end)], now)
@@ -168,7 +183,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     first = group.pods[0]
     asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
     start = found.begin
-    if end - start > timedelta(seconds=LONG_S):
+    if end - start > timedelta(seconds=LONG_S) and found.kind != UNFUNDED:
         leaves = min(ready, end - timedelta(seconds=group.grace_s + TICK_S))
         start = max(start, leaves - timedelta(seconds=group.takes_s))
     safe = (asked or max(start, now)) + timedelta(seconds=group.takes_s)
@@ -184,8 +199,8 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
             if p.key not in found.asked
         ]
         latest = max(latest, min(safe, end))
-    elif found.kind == OFF_HOURS:
-        at, why = found.begin, "off-hours have begun"
+    elif found.kind in _AT_ONCE:
+        at, why = found.begin, _AT_ONCE[found.kind]
     elif first.workload_class == "serving" and not doubted:
         at, why = min(latest, ready), "its replacement is ready, or its grace begins"
     else:

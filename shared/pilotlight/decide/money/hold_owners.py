@@ -1,15 +1,16 @@
 """Whose a node is: who holds it pays for it, from the look that sees its pods on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from msgspec.structs import replace
 
-from pilotlight.decide.money.budget_limits import paid_until, part_of
+from pilotlight.decide.money.budget_limits import class_of, in_scope, paid_until, part_of, stops
 from pilotlight.decide.money.gpu_shares import shares
 from pilotlight.decide.money.holds import Lit, of_workload
-from pilotlight.facts.money.budgets import Hold, Payer, Terms
+from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.money.budgets import Hold, Meter, Payer, Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import Policy
 
@@ -30,6 +31,46 @@ def owners_of(one: Lit, gpus: int, policy: Policy) -> tuple[Payer, ...]:
     parts = [Payer(team=team, workload_class=kind, part=held[team, kind] / whole) for team, kind in others]
     rest = 1 - sum((owner.part for owner in parts), Decimal(0))
     return (*parts, Payer(team=last[0], workload_class=last[1], part=rest))
+
+
+def pods_of(pods: Iterable[BoundPod], owner: Payer, policy: Policy) -> tuple[BoundPod, ...]:
+    """The pods that an owner pays for."""
+    return tuple(p for p in pods if (policy.payer(p.team), p.workload_class) == (owner.team, owner.workload_class))
+
+
+def without_room(
+    pods: Iterable[BoundPod], terms: Terms, refused: Iterable[Meter], policy: Policy
+) -> tuple[BoundPod, ...]:
+    """The pods of those owners of a shared node that limits without room count, where these are not all of its owners
+    and each pod may be stopped at a cap; else none."""
+    scopes = [meter.budget.scope for meter in refused]
+    owners = [
+        owner
+        for owner in terms.owners
+        if any(in_scope(scope, terms.pool, owner.workload_class, owner.team) for scope in scopes)
+    ]
+    if len(owners) == len(terms.owners) or not all(stops(class_of(owner.workload_class), policy) for owner in owners):
+        return ()
+    return tuple(pod for owner in owners for pod in pods_of(pods, owner, policy))
+
+
+def payers_of(terms: Terms) -> tuple[Payer, ...]:
+    """Who pays on these terms."""
+    return terms.owners or (Payer(team=terms.team, workload_class=terms.workload_class, part=Decimal(1)),)
+
+
+def as_whole(payers: Sequence[Payer]) -> tuple[Payer, ...]:
+    """The payers with their parts as parts of one."""
+    whole = sum((payer.part for payer in payers), Decimal(0))
+    parts = tuple(replace(payer, part=payer.part / whole) for payer in payers[:-1])
+    rest = 1 - sum((payer.part for payer in parts), Decimal(0))
+    return (*parts, *(replace(payer, part=rest) for payer in payers[-1:]))
+
+
+def without_pods(one: Lit, pods: Collection[BoundPod]) -> Lit:
+    """An instance as it is once these pods have left it."""
+    gone = {pod.uid for pod in pods}
+    return one._replace(node=one.node and replace(one.node, pods=tuple(p for p in one.node.pods if p.uid not in gone)))
 
 
 def terms_of(terms: Terms, owners: Sequence[Payer]) -> Terms:

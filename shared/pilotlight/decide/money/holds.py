@@ -316,6 +316,13 @@ class Short(NamedTuple):
     beyond: Decimal = Decimal(0)
 
 
+class Away(NamedTuple):
+    """Pods that leave a node for want of dollars, and the refusal."""
+
+    pods: tuple[BoundPod, ...]
+    why: str
+
+
 def report(meter: Meter, total: Decimal, refused: Sequence[Short]) -> str:
     """Report of a meter for people: nodes (by name) that cannot be held for, and how far it may be passed."""
     beyond = sum((one.beyond for one in refused), max(Decimal(0), total - meter.limit))

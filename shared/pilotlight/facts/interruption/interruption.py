@@ -16,6 +16,9 @@ StopKind = Literal["hard-cap", "max-runtime"]
 """Stops of our own: what a hard budget holds ends, or the longest run that a class's policy allows."""
 STOP_KINDS: tuple[StopKind, ...] = ("hard-cap", "max-runtime")
 
+OwnKind = Literal["deadline", "node-age", "back-to-spot", "sick-gpu", "off-hours", "out-of-budget"]
+"""Moves and ends of our own that stop no node for its budget."""
+
 MOVE: Literal["deadline"] = "deadline"
 """A move of our own making off spot: a job on the node ends in time only on on-demand."""
 RENEW: Literal["node-age"] = "node-age"
@@ -27,9 +30,11 @@ SICK: Literal["sick-gpu"] = "sick-gpu"
 """A move of our own: the node's GPUs are not well, and the classes of its pods say that they move then."""
 OFF_HOURS: Literal["off-hours"] = "off-hours"
 """An end of our own: a rule's time has come, in which pods of some classes leave a pool, and nothing replaces it."""
+UNFUNDED: Literal["out-of-budget"] = "out-of-budget"
+"""An end of our own: some pods leave a node whose other holders pay for it; the node stays, and nothing replaces it."""
 AT_LEISURE: tuple[Literal["node-age", "back-to-spot", "sick-gpu"], ...] = (RENEW, BACK, SICK)
 """Nothing ends these: who has no ready room elsewhere goes on working."""
-OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, OFF_HOURS, *AT_LEISURE)
+OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, OFF_HOURS, UNFUNDED, *AT_LEISURE)
 """Nobody takes the instance: we began these ourselves."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
@@ -86,11 +91,12 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str  # Its name.
     instance: str  # The cloud's id.
     # A notice's kind, or a stop or move of our own.
-    kind: NoticeKind | StopKind | Literal["deadline", "node-age", "back-to-spot", "sick-gpu", "off-hours"]
+    kind: NoticeKind | StopKind | OwnKind
     cloud: str = ""  # Who is said to take it.
     received_at: datetime  # When its notice came in.
     said_at: datetime | None = None  # The notice's own time.
     begin: datetime  # When to start.
+    leaving: tuple[str, ...] = ()  # Pods (by uid) that leave, where the others stay with their node.
     deadline: datetime | None = None  # When the instance goes; None after the fact and for a mere probability.
     named: bool = True  # The notice itself said the deadline.
     until: datetime | None = None  # When a cordon ends that no deadline does.

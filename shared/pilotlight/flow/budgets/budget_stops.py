@@ -1,15 +1,17 @@
 """A stop in order of a node that its budgets hold no further: an interruption of our own making, begun here."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import msgspec
 
 from pilotlight.decide.interruption.drain_plan import unsaved_work
-from pilotlight.decide.money.economics import LATE_S
+from pilotlight.decide.money.economics import LATE_S, stop_s
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
-from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption.interruption import STOP_KINDS, Interruption
+from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.interruption.interruption import STOP_KINDS, UNFUNDED, Interruption
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT
@@ -64,6 +66,38 @@ def begin_stop(
     return True
 
 
+def begin_leave(deps: Deps, node: Node, pods: Sequence[BoundPod], price: UsdPerHour, why: str, now: datetime) -> None:
+    """Record that some pods leave a node, which stays; any other end of it goes before."""
+    instance, uids = node.instance or node.name, {pod.uid for pod in pods}
+    known = interruption_records.find(deps, instance)
+    former = known.found if known and not known.found.is_over else None
+    if former is not None and (former.kind != UNFUNDED or uids.issubset(former.leaving)):
+        return
+    found = Interruption(
+        cluster=deps.name,
+        instance=instance,
+        kind=UNFUNDED,
+        received_at=now,
+        begin=now,
+        leaving=tuple(sorted(uids.union(former.leaving if former else ()))),
+        deadline=now + timedelta(seconds=stop_s(pods) - LATE_S),
+        pool=node.pool,
+        node=deps.known_as(node.name),
+        ours=True,
+        why=why,
+        replaced=True,
+        asked=former.asked if former else {},
+        evicted=former.evicted if former else {},
+        lost={pod.uid: unsaved_work(pod, node, price, now) for pod in pods},
+    )
+    opening = interruption_records.opening(found, len(pods), price, now)
+    found = msgspec.structs.replace(found, messages=(*(former.messages if former else ()), opening))
+    with suppress(Conflict):  # Another look carries on what was there: it is looked at again.
+        interruption_records.write(
+            deps, interruption_records.Versioned(found, known.version if known and former else ABSENT)
+        )
+
+
 def _in_the_way(node: Node) -> str:
     """The pods that would keep the node from being emptied, by name, each with its reason."""
     blocking = [f"{pod.namespace}/{pod.name} ({pod.blocks})" for pod in node.pods if pod.blocks]
@@ -73,4 +107,5 @@ def _in_the_way(node: Node) -> str:
 
 def _goes(former: Interruption, by: datetime) -> bool:
     """True where a cloud takes it for certain, no later than that."""
-    return former.truth == "verified" and former.deadline is not None and former.deadline <= by
+    takes = former.truth == "verified" and former.kind != UNFUNDED
+    return takes and former.deadline is not None and former.deadline <= by

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money import hold_owners as rules
 from pilotlight.decide.money.budget_limits import class_of, terms
-from pilotlight.decide.money.holds import Lit, as_bound, first_seen
+from pilotlight.decide.money.holds import Away, Lit, as_bound, first_seen
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Hold, Payer, Terms
 from pilotlight.flow.budgets import budget_holds
+from pilotlight.flow.budgets.hold_funding import Funding
 from pilotlight.flow.budgets.hold_moves import Live
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -29,13 +30,15 @@ class Handover:
     ) -> None:
         self.deps, self.now, self.before, self.still_ours = deps, snapshot.now, before, still_ours
         self._offerings = {offering.pool: offering for offering in deps.offerings}
+        self.away: dict[str, Away] = {}  # By instance: pods that leave it for want of dollars.
+        self.funding = Funding(deps, snapshot)
 
     def settle_owners(self, live: Sequence[Live]) -> list[Live]:
         """All of them as they are now. A Workload's hold that a node takes over is that node's."""
         out: list[Live] = []
         waiting = {hold.id: hold for hold, one in live if one is None}
         for hold, one in self._exchanged(live, waiting.values()):
-            owners = self._others(hold, one) if one is not None else ()
+            owners = self._paying(hold, one, waiting.values()) if one is not None else ()
             if one is not None and owners:
                 hold = self._handed_over(as_bound(hold, one)[0], one, owners, list(waiting.values()))
                 waiting.pop(hold.id, None)
@@ -81,15 +84,36 @@ class Handover:
             teams=was.teams,
         )
 
+    def _paying(self, hold: Hold, one: Lit, waiting: Iterable[Hold]) -> tuple[Payer, ...]:
+        """The others that pay for it from now on: those whose budgets have no room for their pods do not.
+
+        Where that leaves none, those pay on who held it and whose own pods wait for it.
+        """
+        owners = self._owners(hold, one)
+        if not owners or rules.waits_for(waiting, one.pool, owners[0]):
+            return self._if_others(hold, owners)
+        seen = as_bound(hold, one)[1] or one
+        paying, away = self.funding.payers(hold, seen, owners, self._gpus(one))
+        if away is not None:
+            self.away[one.instance] = away
+        return self._if_others(hold, paying)
+
     def _others(self, hold: Hold, one: Lit) -> tuple[Payer, ...]:
-        """Who pays for it from now on, where that is anybody else; a node that is being stopped stays as it is."""
+        """Who pays for it from now on, where that is anybody else."""
+        return self._if_others(hold, self._owners(hold, one))
+
+    def _owners(self, hold: Hold, one: Lit) -> tuple[Payer, ...]:
+        """Who has pods on it, where not all are its own; a node that is being stopped stays as it is."""
         if hold.stopping or not one.pods or one.pool not in self._offerings or self._is_its_owners(hold, one):
             return ()
-        seen, policy = as_bound(hold, one)[1] or one, self.deps.policy
-        owners = rules.owners_of(seen, self._offerings[one.pool].gpus, policy)
-        if not owners or rules.pays_alike(policy.budgets, hold.terms, rules.terms_of(hold.terms, owners)):
-            return ()
-        return owners
+        return rules.owners_of(as_bound(hold, one)[1] or one, self._gpus(one), self.deps.policy)
+
+    def _if_others(self, hold: Hold, owners: tuple[Payer, ...]) -> tuple[Payer, ...]:
+        alike = owners and rules.pays_alike(self.deps.policy.budgets, hold.terms, rules.terms_of(hold.terms, owners))
+        return () if alike else owners
+
+    def _gpus(self, one: Lit) -> int:
+        return self._offerings[one.pool].gpus if one.pool in self._offerings else 0
 
     def _is_its_owners(self, hold: Hold, one: Lit) -> bool:
         """True where all of its pods are of whom it is held for, as nearly all are."""

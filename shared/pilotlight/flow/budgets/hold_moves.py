@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from pilotlight.decide.money import holds as rules
 from pilotlight.decide.money.budget_limits import applies, held_amount, latest, paid_until, windows
 from pilotlight.decide.money.economics import calls_s, queues
-from pilotlight.decide.money.holds import TICK, Lit, Short
+from pilotlight.decide.money.holds import TICK, Away, Lit, Short
 from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, stop_within
 from pilotlight.errors import Denied
-from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.money.budgets import Hold, Meter
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
@@ -26,7 +26,7 @@ from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Kept
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, UsdPerHour
 
 Live = tuple[Hold, Lit | None]
 """A hold with its instance; None where that is on its way."""
@@ -45,6 +45,7 @@ class Gathered:
     kept: list[tuple[str, Hold]] = field(default_factory=list)  # Holds that stay, by their nodes.
     told: dict[str, tuple[Meter, list[Short]]] = field(default_factory=dict)  # What each meter is short of, by key.
     findings: list[Finding] = field(default_factory=list)
+    away: Mapping[str, Away] = field(default_factory=dict)  # By instance: pods that leave it for want of dollars.
 
 
 class Cover(NamedTuple):
@@ -169,6 +170,8 @@ class HoldMoves:
         after = replace(own if short and not late else cut, frozen=bool(short) or own.stopping)
         if short and not own.stopping:
             after = self._stopped(after, one, [meter for meter, _ in short if meter.budget.hard and meter.end])
+        if one is not None and one.node is not None and not after.stopping:
+            after = self._without_unfunded(hold, after, one.node)
         self.got.kept.append((_named(cover.has, one), after))
         self._look_again(after, pods, concerned, bool(short))
         self._cordon(hold, after, one)
@@ -231,10 +234,41 @@ class HoldMoves:
             return hold
         why = self.got.told[refused[0].key][1][-1].why
         price = hold.terms.usd_per_hour
+        from pilotlight.decide.money import hold_owners
+
+        if leaving := hold_owners.without_room(one.pods, hold.terms, refused, self.deps.policy):
+            self._send_away(one.node, Away(leaving, why), price)
+            return hold
         from pilotlight.flow.budgets import budget_stops
 
         begun = budget_stops.begin_stop(self.deps, one.node, end, price, why, self.now, calls_s)
         return replace(hold, stopping=begun)
+
+    def _without_unfunded(self, before: Hold, after: Hold, node: Node) -> Hold:
+        """Pods that nobody pays for leave; the node is closed until then, and while only such pods wait for it."""
+        away = self.got.away.get(node.instance or node.name)
+        if away is not None:
+            self._send_away(node, away, after.terms.usd_per_hour)
+        closes = before.frozen and not after.frozen and self._stays_closed(after, node)
+        return replace(after, frozen=True) if away is not None or closes else after
+
+    def _send_away(self, node: Node, away: Away, price: UsdPerHour) -> None:
+        """Pods that nobody pays for leave a node that others pay for."""
+        from pilotlight.flow.budgets import budget_stops
+
+        names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in away.pods[: rules.NAMED])
+        message = f"{away.why}; {names} leave {node.name}, which stays with the owners that pay for it"
+        self.got.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=message))
+        budget_stops.begin_leave(self.deps, node, away.pods, price, away.why, self.now)
+
+    def _stays_closed(self, hold: Hold, node: Node) -> bool:
+        """True while pods that their budgets have no room for wait to bind to it, and none that are paid for."""
+        leaving = [pod for away in self.got.away.values() for pod in away.pods]
+        if not (self.snapshot.view.pending or leaving) or not hold.terms.team:
+            return False
+        from pilotlight.flow.budgets.hold_funding import Funding
+
+        return Funding(self.deps, self.snapshot).only_unfunded_wait(hold, node, leaving)
 
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
         """Seconds before the end of what is held at which a stop begins: it takes its time, and its turn."""

@@ -17,6 +17,7 @@ from pilotlight.errors import Retry
 from pilotlight.facts.interruption.interruption import (
     OUR_OWN,
     STOP_KINDS,
+    UNFUNDED,
     Interruption,
     RescueOutcome,
     StopKind,
@@ -126,7 +127,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         kind="interruption",
         severity="warning" if found.ours or pods else "info",
         fingerprint=_fingerprint(found),
-        what=f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it",
+        what=_what(found, when, pods),
         why=found.why + risk,
         next=_ENDED[found.outcome] if found.is_over or not found.ours else _next(found),
         how=f"pilotlight why {found.instance}",
@@ -192,6 +193,13 @@ def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgo
     return (*found.messages, closing(found, price, now))
 
 
+def _what(found: Interruption, when: str, pods: int) -> str:
+    if found.kind == UNFUNDED:
+        leave = f"{len(found.leaving)} GPU pod{'s leave' if len(found.leaving) != 1 else ' leaves'}"
+        return f"{found.kind}: {leave} {_named(found)}, which stays"
+    return f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it"
+
+
 _WHEN = {
     "preempted": "no more: it is gone",
     "state-change": "no more: it is gone",
@@ -205,6 +213,7 @@ _WHEN = {
 _NEXT: dict[str, str] = {
     "hard-cap": "saved, drained and released before that; nothing new is bought for it",
     "max-runtime": "saved, drained and released before that; nothing new is bought for it",
+    "out-of-budget": "asked for a checkpoint and evicted within their grace; the node goes on with whoever pays for it",
     "off-hours": "saved, evicted as their disruption budgets allow, and released; nothing is bought there meanwhile",
 }
 """What is done next at an end of our own: no cloud takes anything, and nothing takes its place."""
@@ -249,6 +258,8 @@ def _next(found: Interruption) -> str:
 
 def _how_over(found: Interruption) -> str:
     stop = _stop(found)
+    if found.kind == UNFUNDED and found.outcome == "stayed":
+        return "its pods without money left; the node stays with whoever pays for it"
     if found.outcome != "released" or found.kind not in OUR_OWN:
         return _ENDED[found.outcome]
     return "its pods moved, and it was released" if stop is None else _STOPPED[stop]

@@ -152,7 +152,10 @@ class _Keeper:
             return live
         from pilotlight.flow.budgets.hold_handover import Handover
 
-        return Handover(self.deps, self.snapshot, before, self.still_ours).settle_owners(live)
+        handover = Handover(self.deps, self.snapshot, before, self.still_ours)
+        live = handover.settle_owners(live)
+        self.got.away = handover.away
+        return live
 
     def _end(self, over: Iterable[Hold], before: Mapping[str, Kept[Hold]]) -> None:
         for hold in over:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pilotlight.errors import Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, STOP_KINDS, Interruption
+from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, STOP_KINDS, UNFUNDED, Interruption
 from pilotlight.facts.interruption.notice_kinds import SHOWN
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
@@ -196,7 +196,7 @@ def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> 
 
     A mark proves what is begun of it: what was disproved, or left the node there, was of something else.
     """
-    if known.kind == "rebalance":
+    if known.kind in ("rebalance", UNFUNDED):
         return False
     if known.is_over:
         return known.outcome not in STILL_THERE and known.received_at >= node.created_at

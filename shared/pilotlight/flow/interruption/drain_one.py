@@ -26,6 +26,7 @@ from pilotlight.facts.interruption.interruption import (
     OUR_OWN,
     STILL_THERE,
     STOP_KINDS,
+    UNFUNDED,
     Interruption,
     Move,
     RescueOutcome,
@@ -69,7 +70,7 @@ class NodeDrain(Saving):
             self._advise(node)
         elif node is None:
             self._replace(None)
-            self._end("gone")
+            self._end("stayed" if self.found.kind == UNFUNDED else "gone")
         elif not self._paused() and not self._given_away() and (node := self._believed(node)) is not None:
             self._steps(node)
 
@@ -141,6 +142,7 @@ class NodeDrain(Saving):
     def _is_left(self, node: Node, due: Sequence[Move]) -> bool:
         """True where a verified order has made all pods leave."""
         evicts = self.found.truth == "verified" and any(move.do == "evict" for move in due)
+        evicts = evicts and self.found.kind != UNFUNDED
         return evicts and not self.found.is_over and self._empty(node) and self._drained(node)
 
     def _next_look(self, node: Node) -> datetime | None:
@@ -153,7 +155,9 @@ class NodeDrain(Saving):
         return min(later, default=None)
 
     def _last(self, move: Move, node: Node) -> None:
-        if move.do == "uncordon":
+        if move.do == "uncordon" and self.found.kind == UNFUNDED:
+            self._end("stayed")
+        elif move.do == "uncordon":
             self._try(partial(self._uncordon, node.name))
             if self.failed is None:
                 self._end("uncordoned")
@@ -202,7 +206,9 @@ class NodeDrain(Saving):
     @property
     def holds_room(self) -> bool:
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
-        return self.found.replaced and not self.found.is_over and self.found.kind not in (*STOP_KINDS, OFF_HOURS)
+        return (
+            self.found.replaced and not self.found.is_over and self.found.kind not in (*STOP_KINDS, OFF_HOURS, UNFUNDED)
+        )
 
     def _who_hold_room(self) -> "Sequence[NodeDrain]":
         others = self.beside or [
@@ -251,7 +257,8 @@ class NodeDrain(Saving):
 
     def _count(self, node: Node) -> None:
         """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
-        pods = (pod for group in groups(node, self.view.nodes, self.price, self.now) for pod in group.pods)
+        leaving = groups(node, self.view.nodes, self.price, self.now, self.found.leaving)
+        pods = (pod for group in leaving for pod in group.pods)
         gone = {**self.found.evicted, GONE: self.now}
         lost = {p.key: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.key not in gone}
         self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})

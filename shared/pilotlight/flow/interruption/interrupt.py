@@ -15,7 +15,14 @@ from pilotlight.decide.interruption.notices import owner_of
 from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption.interruption import AT_LEISURE, NOTICE_S, STILL_THERE, Confirmed, Interruption
+from pilotlight.facts.interruption.interruption import (
+    AT_LEISURE,
+    NOTICE_S,
+    STILL_THERE,
+    UNFUNDED,
+    Confirmed,
+    Interruption,
+)
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
@@ -99,7 +106,7 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
 
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
-    if known.kind in AT_LEISURE:  # Ours, and of no end: whatever a cloud says then is more.
+    if known.kind in (*AT_LEISURE, UNFUNDED):  # Ours, and of no end: whatever a cloud says then is more.
         return known.outcome in ("", *STILL_THERE)
     if known.is_over:
         same = (notice.kind, notice.at) == (known.kind, known.said_at)
@@ -182,7 +189,7 @@ def _opened(
         outcome="" if ours else "not ours" if pool else "unknown",
         asked=known.asked if known else {},
         evicted=known.evicted if known else {},
-        replaced=known.replaced if known else False,
+        replaced=known.replaced if known and known.kind != UNFUNDED else False,
         decision=known.decision if known else "",
         cordoned=known.cordoned if known else False,
         confirmed=_confirmed(known, deadline),

@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves, room_for
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
-from pilotlight.facts.interruption.interruption import AT_LEISURE, BACK, STOP_KINDS, Interruption, Move
+from pilotlight.facts.interruption.interruption import AT_LEISURE, BACK, STOP_KINDS, UNFUNDED, Interruption, Move
 from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
@@ -22,6 +22,9 @@ from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.records import node_marks
 from pilotlight.ports.cluster import AdmittingCluster
 from pilotlight.units import Seconds, UsdPerHour, human
+
+_FORCED = (*STOP_KINDS, UNFUNDED)
+"""Ends of our own that disruption budgets give way to when time runs out."""
 
 
 class Saving:
@@ -115,7 +118,7 @@ class Saving:
         try:
             self.deps.cluster.evict(pod.namespace, pod.name, pod.uid, grace_s)
         except Busy:
-            if self.found.kind not in STOP_KINDS or move.by is None or self.now < move.by:
+            if self.found.kind not in _FORCED or move.by is None or self.now < move.by:
                 raise
             try:
                 own_s = pod.grace_s if grace_s is None else grace_s
@@ -123,7 +126,7 @@ class Saving:
             except Denied as no:
                 self.did.append(f"left {pod.namespace}/{pod.name} to end with its node: {no}")
                 leaves = False
-        if self.found.kind == "hard-cap" and self.view.reserving:
+        if self.found.kind in ("hard-cap", UNFUNDED) and self.view.reserving:
             self._refuse_its_queued_work(pod)
         return leaves
 
@@ -146,7 +149,7 @@ class Saving:
 
     def _grace_s(self, pod: BoundPod) -> Seconds | None:
         """The grace of a pod that asks for more than its node is held for: what is left. None where its own will do."""
-        if self.found.kind not in STOP_KINDS or self.found.deadline is None:
+        if self.found.kind not in _FORCED or self.found.deadline is None:
             return None
         left_s = (self.found.deadline - self.now).total_seconds() - MARGIN_S
         return max(1.0, left_s) if pod.grace_s > max(1.0, left_s) else None
@@ -200,6 +203,8 @@ class Saving:
         return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))
 
     def _said(self) -> str:
+        if self.found.kind == UNFUNDED:
+            return f"save now: this pod leaves {self.found.node}: {self.found.why}"
         when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
         return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
 
@@ -208,6 +213,8 @@ class Saving:
             capped = self.found.kind == "hard-cap"
             ends = "what its budget holds for its node ends" if capped else "its class's max_runtime ends"
             return f"evicted by Pilotlight: {ends} ({self.found.why})"
+        if self.found.kind == UNFUNDED:
+            return f"evicted by Pilotlight: {self.found.why}"
         room = "room was asked for before" if self.found.replaced else "room comes after it"
         where = self.found.node or self.found.instance
         return f"evicted by Pilotlight: {where} is taken by {self.found.kind} ({self.found.why}); {room}"

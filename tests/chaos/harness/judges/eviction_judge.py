@@ -1,7 +1,8 @@
 """Evictions on trial: a pod is made to leave only where its node goes, may go, or ends by its budgets.
 
 A notice that is not true may take no work; a stop of our own takes none before the whole run of a pod that may not be
-stopped is over, and no other pod's while its budgets have room.
+stopped is over, and no other pod's while its budgets have room. Pods that leave alone, from a node that stays, are of
+teams whose own budgets have no room, and of classes that may be stopped.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ _STOPS = ("hard-cap", "max-runtime")
 class _Rescue(msgspec.Struct):
     kind: str
     instance: str
+    leaving: tuple[str, ...] = ()
 
 
 class EvictionJudge:
@@ -38,6 +40,7 @@ class EvictionJudge:
         self._broke = broke
         self._stops: dict[str, tuple[object, str]] = {}
         self._may_go: set[str] = set()
+        self._leaving: dict[str, str] = {}  # By uid of a pod that leaves alone: what is wrong with that, if anything.
 
     def may_go(self, instance: str) -> None:
         """The cloud says that it may take a node."""
@@ -46,6 +49,8 @@ class EvictionJudge:
     def rescue(self, value: bytes) -> None:
         """A rescue was written: a stop of our own begins where there was none."""
         found = msgspec.json.decode(value, type=_Rescue)
+        for uid in found.leaving:
+            self._leaves(found.instance, uid)
         if found.kind not in _STOPS:
             self._stops.pop(found.instance, None)
         elif found.instance not in self._stops:
@@ -57,6 +62,15 @@ class EvictionJudge:
         for id, (whose, _) in list(self._stops.items()):
             if self._books.whose.get(id) != whose:
                 self._judge(id)
+
+    def _leaves(self, id: str, uid: str) -> None:
+        """Whether a pod that is told to leave alone has dollars of its own, or may not be stopped."""
+        shape = next((d.shape for j in self._world.running.values() for d in j.demands if d.uid == uid), None)
+        if uid in self._leaving or shape is None:
+            return
+        stops = self._policy.classes[shape.workload_class].stops
+        unpaid = self._books.spare_of(id, shape.team, shape.workload_class, self._world.now_s)
+        self._leaving[uid] = unpaid if stops else "though its class may not be stopped"
 
     def _judge(self, id: str) -> None:
         """Whether a stop that begins now takes work for which there are dollars, and whose node it is."""
@@ -70,6 +84,10 @@ class EvictionJudge:
         nodes = sorted({p.node.id for p in job.placement})
         goes = any(p.node.doomed_s is not None or p.node.id in self._may_go for p in job.placement)
         if goes or self._forgeries.due(nodes):
+            return
+        if uid in self._leaving:
+            if why := self._leaving[uid]:
+                self._broke("false_evictions", f"{job.id} was made to leave {', '.join(nodes)} {why}")
             return
         stopped = [id for id in nodes if id in self._stops]
         why = self._unfair(job, stopped) if stopped else "by a notice that is not true"

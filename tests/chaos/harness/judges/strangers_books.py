@@ -273,6 +273,23 @@ class StrangersBooks:
             full = any(self._full(b, day, now_s) for b in budgets for day in days(b, now_s, now_s + STRETCH_S))
             return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
 
+    def spare_of(self, id: str, team: str, workload_class: str, now_s: Seconds) -> str:
+        """The same of the budgets that count a team's pods of a class on a node."""
+        with self._lock:
+            pool = self._nodes[id].pool
+            budgets = [b for b in self.budgets if b.hard and counts(b, pool, team, workload_class)]
+            full = any(
+                self._rate(b) > limit_of(b) if b.period == "hour" else self._full(b, day, now_s)
+                for b in budgets
+                for day in days(b, now_s, now_s + STRETCH_S)
+            )
+            return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
+
+    def _rate(self, budget: Budget) -> Decimal:
+        """Dollars an hour of all that is lit, and of one node more."""
+        lit = sum((entry.price for entry in self.of(budget) if entry.ended_s is None), Decimal(0))
+        return lit + max(price for price, _ in self._kinds.values())
+
     def _full(self, budget: Budget, day: Day, now_s: Seconds) -> bool:
         most = Decimal(0)
         for entry in self.of(budget):

@@ -1,0 +1,224 @@
+"""Pods of a team without money on a node that another pays for: they leave, and the node goes on.
+
+The scheduler asks no budget: they bind by themselves. Dollars, machines and pods are the world's.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stage import Stage
+
+from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.flow.budgets import budget_accounts, budget_holds, interruption_records, renew_holds
+from pilotlight.flow.interruption.drain_all import go_on
+from pilotlight.flow.interruption.interrupt import interrupt
+from pilotlight.flow.observe.snapshot import look
+from pilotlight.units import HOUR
+
+STOPS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=12 * HOUR, may_move=("hard-cap",), hold=HOUR)
+RUNS_ON = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=3 * HOUR)
+
+
+def stage(usd: dict[str, str], most: int = 1, batch: ClassPolicy = STOPS, **pool: Any) -> Stage:
+    """A pool of nodes of 8 GPUs at $32 an hour, and teams with so many dollars a day."""
+    budgets = tuple(
+        Budget(name=team, scope=BudgetScope(team=team), usd=Decimal(limit), period="day") for team, limit in usd.items()
+    )
+    return Stage(
+        pools={"eight": PoolPolicy(instance_type="eight", max=most)}, budgets=budgets, classes={"batch": batch}
+    )
+
+
+def totals(on: Stage) -> dict[str, Decimal]:
+    """Settled and held of each budget's first day, to the cent."""
+    out: dict[str, Decimal] = {}
+    for each in budget_holds.balances(on.deps, on.deps.state.now()).balances:
+        out.setdefault(each.meter.budget.name, each.total.quantize(Decimal("0.01")))
+    return out
+
+
+def stopped(on: Stage) -> Counter[str]:
+    """How often each pod was made to stop before its end."""
+    return Counter(line["job"] for line in on.log if line["event"] == "stop" and line["reason"] != "done")
+
+
+def launches(on: Stage) -> int:
+    """Nodes that were bought."""
+    return sum(line["event"] == "launch" for line in on.log)
+
+
+def teams_on(on: Stage) -> list[str]:
+    """Teams of the GPU pods that are bound now."""
+    return sorted(pod.team for node in on.deps.cluster.observe().nodes for pod in node.gpu_pods)
+
+
+@pytest.mark.parametrize("first", ["rich", "poor"])
+@pytest.mark.parametrize("usd", ["0", "0.50", "8", "30"])
+def test_a_team_out_of_money_costs_its_neighbour_no_second_node(usd: str, first: str) -> None:
+    """Two pods share a node for which only one team has the dollars: that one runs its three hours on the one node that
+    was bought, and the other's budget is not passed by a cent."""
+    on = stage({"rich": "5000", "poor": usd})
+    for team in (first, "poor" if first == "rich" else "rich"):
+        on.event(on.submit(team, gpus=4, run_s=3 * HOUR, team=team))
+    on.hours(4)
+    assert launches(on) == 1
+    assert stopped(on)["uid-rich"] == 0
+    assert on.nodes("eight") == 0
+    assert totals(on)["poor"] <= Decimal(usd)
+    assert sum(totals(on).values()) == on.world.cost().quantize(Decimal("0.01"))
+
+
+def test_the_node_stays_closed_while_only_pods_without_money_wait() -> None:
+    """Evicted pods come again and wait: the node takes nothing new, so that nobody is evicted from it minute by
+    minute; it opens for a pod of the team that pays, and no second node is bought for that."""
+    on = stage({"rich": "5000", "poor": "0"}, most=3)
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, gpus=4, run_s=3 * HOUR, team=team))
+    on.hours(1)
+    assert teams_on(on) == ["rich"]
+    assert stopped(on)["uid-poor"] == 1
+    for waiting in list(on.world.pending.values()):
+        on.world.delete(waiting)
+    on.event(on.submit("more", gpus=2, run_s=HOUR, team="rich"))
+    on.hours(0.2)
+    assert teams_on(on) == ["rich", "rich"]
+    assert launches(on) == 1
+
+
+def test_pods_that_go_from_node_to_node_keep_none_of_them_lit() -> None:
+    """Two idle nodes of another team and a pod without money: it visits each once, and both go out in their time."""
+    on = stage({"rich": "5000", "poor": "0"}, most=2)
+    for n in range(2):
+        on.event(on.submit(f"rich-{n}", gpus=8, run_s=600, team="rich"))
+    on.hours(0.3)
+    on.submit("poor", gpus=2, run_s=3 * HOUR, team="poor")
+    on.hours(1)
+    assert on.nodes("eight") == 0
+    assert stopped(on)["uid-poor"] <= 2
+    assert totals(on)["poor"] == 0
+
+
+def test_money_for_one_node_is_not_taken_for_money_on_three() -> None:
+    """Three nodes of another team get a pod each of one whose dollars last on one of them: every node stays, and the
+    cap holds."""
+    on = stage({"rich": "5000", "poor": "4"}, most=3)
+    for n in range(3):
+        on.event(on.submit(f"rich-{n}", gpus=6, run_s=3 * HOUR, team="rich"))
+    on.minutes(6)
+    for n in range(3):
+        on.submit(f"poor-{n}", gpus=2, run_s=3 * HOUR, team="poor")
+    on.hours(4)
+    assert launches(on) == 3
+    assert not [job for job in stopped(on) if "rich" in job]
+    assert totals(on)["poor"] <= Decimal(4)
+
+
+def test_a_node_that_was_bought_for_a_pod_that_still_waits_is_kept_for_it() -> None:
+    """A pod without money takes the whole new node first: it leaves, and its owner is charged nothing."""
+    on = stage({"rich": "5000", "poor": "0"})
+    on.submit("poor", gpus=8, run_s=3 * HOUR, team="poor")
+    on.event(on.submit("rich", gpus=8, run_s=HOUR, team="rich"))
+    on.hours(2)
+    assert launches(on) == 1
+    assert totals(on)["poor"] == 0
+
+
+def test_a_pod_that_may_not_be_stopped_runs_on_beside_its_neighbour() -> None:
+    """Its class does not consent to a stop at a cap: it runs to its end, and its budget is told to be passed."""
+    on = stage({"rich": "5000", "poor": "0"}, batch=RUNS_ON)
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, gpus=4, run_s=2 * HOUR, team=team))
+    on.hours(1)
+    assert teams_on(on) == ["poor", "rich"]
+    assert any(finding.code == "budget-hold" for finding in renew_holds.keep(on.deps, look(on.deps)).findings)
+
+
+def test_a_pool_that_only_grows_makes_nobody_leave() -> None:
+    """In mode scale-up nothing is evicted for money."""
+    on = stage({"rich": "5000", "poor": "0"})
+    on.deps = replace(on.deps, mode="scale-up")
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, gpus=4, run_s=2 * HOUR, team=team))
+    on.hours(1)
+    assert teams_on(on) == ["poor", "rich"]
+
+
+def test_a_spot_notice_goes_before_pods_that_leave_for_want_of_money() -> None:
+    """The cloud takes the node while they leave: all that is on it is saved, as after any notice."""
+    on = stage({"rich": "5000", "poor": "0"}, most=2, capacity_type="spot")
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, gpus=4, run_s=3 * HOUR, team=team))
+    on.minutes(3)
+    (kept,) = interruption_records.open_interruptions(on.deps)
+    assert (kept.found.kind, kept.found.leaving) == ("out-of-budget", ("uid-poor",))
+    on.world.interrupt(kept.found.node, 120)
+    now = on.deps.now()
+    notice = InterruptionNotice(
+        cluster="c",
+        instance=kept.found.instance,
+        kind="spot-interruption",
+        cloud="world",
+        identity="n",
+        at=now,
+        deadline=now + timedelta(seconds=120),
+    )
+    interrupt(on.deps, notice)
+    (kept,) = interruption_records.open_interruptions(on.deps)
+    assert (kept.found.kind, kept.found.leaving) == ("spot-interruption", ())
+
+
+def test_pods_leave_with_a_word_on_them_and_one_alert() -> None:
+    """The alert names the node, that it stays, and whose budget has no room."""
+    on = stage({"rich": "5000", "poor": "0"})
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, gpus=4, run_s=3 * HOUR, team=team))
+    on.hours(1)
+    told = [alert for alert in on.alerts if alert.what.startswith("out-of-budget")]
+    assert [alert.resolved for alert in told] == [False, True]
+    assert "1 GPU pod leaves" in told[0].what
+    assert "which stays" in told[0].what
+    assert "team poor" in told[0].why
+
+
+PODS = st.lists(
+    st.tuples(
+        st.sampled_from(["rich", "poor", "third"]),
+        st.integers(1, 8),
+        st.integers(0, 90),
+        st.sampled_from([300, 1500, 4000, 9000]),
+    ),
+    min_size=2,
+    max_size=8,
+)
+"""Pods: whose, how many GPUs, after how many minutes they come, how many seconds they run."""
+
+
+@given(pods=PODS, poor=st.sampled_from(["0", "0.10", "2", "11", "40"]), third=st.sampled_from(["0", "5", "60"]))
+@settings(max_examples=25, deadline=None)
+def test_no_team_passes_its_cap_or_ends_another_s_work(
+    pods: list[tuple[str, int, int, int]], poor: str, third: str
+) -> None:
+    """Whoever comes, in whatever order: each account stays within its budget, all accounts make up the world's cost,
+    and no pod of the team with money is stopped for it."""
+    on = stage({"rich": "9000", "poor": poor, "third": third}, most=3)
+    for minute in range(300):
+        for n, (team, gpus, at, run_s) in enumerate(pods):
+            if at == minute:
+                pod = on.submit(f"{team}-{n}", gpus=gpus, run_s=run_s, team=team)
+                on.event(pod)
+        on.minutes(1)
+        go_on(on.deps)
+    found = totals(on)
+    assert found["poor"] <= Decimal(poor)
+    assert found["third"] <= Decimal(third)
+    assert not [job for job in stopped(on) if "rich" in job]
+    held = sum((hold.value.terms.usd_per_hour for hold in budget_accounts.every_hold(on.deps)), Decimal(0))
+    assert held or abs(sum(found.values()) - on.world.cost().quantize(Decimal("0.01"))) <= Decimal("0.03")
