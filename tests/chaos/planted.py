@@ -55,6 +55,25 @@ BUGS = {
         "if_version=None",
         test="tests/flow/budgets/test_moves_together.py",
     ),
+    "dollars that one shared node is granted are left to the others too": Bug(
+        "flow.budgets.hold_funding:Funding.payers",
+        "self._pledged |= pledges",
+        "self._pledged |= {}",
+        test="tests/flow/budgets/owners/test_shared_nodes.py::test_money_for_one_node_is_not_taken_for_money_on_three",
+    ),
+    "pods without money cost their node": Bug(
+        "flow.budgets.hold_funding:Funding.payers",
+        "while out:",
+        "while False:",
+        test="tests/flow/budgets/owners/test_shared_nodes.py::test_a_team_out_of_money_costs_its_neighbour_no_second_node",
+    ),
+    "a node opens for pods without money": Bug(
+        "flow.budgets.hold_moves:HoldMoves._without_unfunded",
+        "self._stays_closed(after, node)",
+        "False",
+        test="tests/flow/budgets/owners/test_shared_nodes.py::"
+        "test_the_node_stays_closed_while_only_pods_without_money_wait",
+    ),
     "holds are not looked at before their account is written": Bug(
         "flow.budgets.budget_room:BudgetRoom._write",
         "not self._claimed.issubset([e.value.id for e in holds if e.value.ended_at is None])",

@@ -115,6 +115,9 @@ def test_money_for_one_node_is_not_taken_for_money_on_three() -> None:
     on.minutes(6)
     for n in range(3):
         on.submit(f"poor-{n}", gpus=2, run_s=3 * HOUR, team="poor")
+    on.minutes(1)
+    owners = [owner.team for hold in budget_accounts.every_hold(on.deps) for owner in hold.value.terms.owners]
+    assert owners.count("poor") == 1
     on.hours(4)
     assert launches(on) == 3
     assert not [job for job in stopped(on) if "rich" in job]
