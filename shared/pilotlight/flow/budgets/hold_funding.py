@@ -5,7 +5,7 @@ no part of the node then: its pods leave, and the node stays with the owners tha
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -26,12 +26,18 @@ from pilotlight.decide.money.holds import TICK, Away, Lit
 from pilotlight.decide.money.node_end import stop_within
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.fit.matching import selects, untolerated_taint
+from pilotlight.facts.interruption.interruption import UNFUNDED
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.money.budgets import Hold, Meter, Payer
 from pilotlight.facts.workload import PodShape
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.units import MILLI_PER_GPU
+
+MOST_CLOSED = 5
+"""A node for which pods wait that are paid for is kept closed for so many minutes, squared, at most."""
 
 
 class Funding:
@@ -48,9 +54,9 @@ class Funding:
     ) -> tuple[tuple[Payer, ...], Away | None]:
         """Who of a node's owners pays for it from now on, and the pods of the others, which leave.
 
-        Where none of them can, it stays with whom it was with last, as an empty node does: where that one cannot pay
-        either, the node is stopped within what it holds. Only pods that may be stopped at a cap leave, and only where
-        we act.
+        Where none of them can, it stays with whom it was with last, as an empty node does. Where nobody can pay, the
+        hold stays as it is, and the node is stopped within that. Only pods that may be stopped at a cap leave, and only
+        where we act.
         """
         if self.deps.mode_of(one.pool) != "act" or one.pool in self.snapshot.others:
             return owners, None
@@ -68,9 +74,9 @@ class Funding:
             paying = rules.as_whole(before)
             out, pledges = self._unfunded(hold, one, paying)
         self._pledged |= pledges
-        if out or not paying or not pods:
-            return paying or owners, None
-        return paying, Away(pods, why)
+        if out or not paying:
+            return rules.payers_of(hold.terms), None
+        return paying, Away(pods, why) if pods else None
 
     def _unfunded(self, hold: Hold, one: Lit, owners: Sequence[Payer]) -> tuple[dict[Payer, Away], dict[str, Decimal]]:
         """The owners whose budgets do not last until their pods can have left; what the others take of each meter."""
@@ -93,24 +99,35 @@ class Funding:
         since = rules.begins_at(hold, self.now)
         return replace(hold, since=since, earlier=(), terms=replace(need, minimum_s=0)), False
 
-    def only_unfunded_wait(self, hold: Hold, node: Node, leaving: Iterable[BoundPod]) -> bool:
-        """True where pods wait that could bind to a node were it open, and their budgets have no room for any. Pods
-        that are ``leaving`` other nodes come again, and wait then."""
+    def stays_closed(self, hold: Hold, node: Node, leaving: Iterable[BoundPod]) -> bool:
+        """True while pods wait that could bind to a node were it open and that their budgets have no room for, and none
+        that are paid for. Pods that are ``leaving`` other nodes come again, and wait then.
+
+        Where both wait, the former may bind first each time it opens: it opens after a minute, then four, then nine.
+        """
         waiting = self._waiting(node)
         for pod in leaving:
             if pod.gpu is not None and pod.gpu.count <= sum(milli > 0 for milli in node.devices):
                 waiting.setdefault((self.deps.policy.payer(pod.team), pod.workload_class), pod.gpu.count)
-        payers = {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}
-        if not waiting or not payers.isdisjoint(waiting):
+        unfunded = sum(self._is_unfunded(hold, node, owner, gpus) for owner, gpus in waiting.items())
+        return unfunded > 0 and (unfunded == len(waiting) or self.now < self._opens_at(node))
+
+    def _is_unfunded(self, hold: Hold, node: Node, whose: tuple[str, str], gpus: int) -> bool:
+        """True where an owner could not pay for its part of a node once a pod of so many GPUs is on it."""
+        if whose in {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}:
             return False
-        for (team, kind), gpus in waiting.items():
-            part = Decimal(gpus) / max(node.gpus, gpus)
-            beside = Payer(team=hold.terms.team, workload_class=hold.terms.workload_class, part=1 - part)
-            owner = Payer(team=team, workload_class=kind, part=part)
-            after = replace(hold, since=self.now, earlier=(), terms=rules.terms_of(hold.terms, (beside, owner)))
-            if not self._lacks(hold, after, owner, (), goes_on=False)[0]:
-                return False
-        return True
+        held = sum((Decimal(pod.gpu.total_milli) / MILLI_PER_GPU for pod in node.gpu_pods if pod.gpu), Decimal(0))
+        part = gpus / (gpus + held)  # What nobody holds is paid for by those that hold the rest.
+        owner = Payer(team=whose[0], workload_class=whose[1], part=part)
+        beside = Payer(team=hold.terms.team, workload_class=hold.terms.workload_class, part=1 - part)
+        after = replace(hold, since=self.now, earlier=(), terms=rules.terms_of(hold.terms, (beside, owner)))
+        return bool(self._lacks(hold, after, owner, (), goes_on=False)[0])
+
+    def _opens_at(self, node: Node) -> datetime:
+        """When a node that such pods were made to leave opens again at the soonest, by how often that was."""
+        past = interruption_records.past(self.deps, node.instance or node.name)
+        left = [one.ended_at for one in past if one.kind == UNFUNDED and one.ended_at is not None]
+        return left[-1] + min(len(left), MOST_CLOSED) ** 2 * TICK if left else self.now
 
     def _waiting(self, node: Node) -> dict[tuple[str, str], int]:
         """Owners of whom pods wait that could bind to a node were it open, each with the fewest GPUs of such a pod."""

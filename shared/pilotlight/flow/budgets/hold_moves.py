@@ -262,13 +262,13 @@ class HoldMoves:
         budget_stops.begin_leave(self.deps, node, away.pods, price, away.why, self.now)
 
     def _stays_closed(self, hold: Hold, node: Node) -> bool:
-        """True while pods that their budgets have no room for wait to bind to it, and none that are paid for."""
+        """True while pods that their budgets have no room for would take it (``Funding.stays_closed``)."""
         leaving = [pod for away in self.got.away.values() for pod in away.pods]
         if not (self.snapshot.view.pending or leaving) or not hold.terms.team:
             return False
         from pilotlight.flow.budgets.hold_funding import Funding
 
-        return Funding(self.deps, self.snapshot).only_unfunded_wait(hold, node, leaving)
+        return Funding(self.deps, self.snapshot).stays_closed(hold, node, leaving)
 
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
         """Seconds before the end of what is held at which a stop begins: it takes its time, and its turn."""
