@@ -71,6 +71,7 @@ def test_a_team_out_of_money_costs_its_neighbour_no_second_node(usd: str, first:
     on.hours(4)
     assert launches(on) == 1
     assert stopped(on)["uid-rich"] == 0
+    assert stopped(on)["uid-poor"] > 0
     assert on.nodes("eight") == 0
     assert totals(on)["poor"] <= Decimal(usd)
     assert sum(totals(on).values()) == on.world.cost().quantize(Decimal("0.01"))
@@ -106,10 +107,11 @@ def test_pods_that_go_from_node_to_node_keep_none_of_them_lit() -> None:
     assert totals(on)["poor"] == 0
 
 
-def test_money_for_one_node_is_not_taken_for_money_on_three() -> None:
-    """Three nodes of another team get a pod each of one whose dollars last on one of them: every node stays, and the
-    cap holds."""
-    on = stage({"rich": "5000", "poor": "4"}, most=3)
+@pytest.mark.parametrize(("usd", "nodes"), [("1.50", 1), ("4", 3)])
+def test_money_for_one_node_is_not_taken_for_money_on_three(usd: str, nodes: int) -> None:
+    """Three nodes of another team get a pod each of one whose dollars last on some of them until its pods can have
+    left: it pays for its part of those, every node stays, and the cap holds."""
+    on = stage({"rich": "5000", "poor": usd}, most=3)
     for n in range(3):
         on.event(on.submit(f"rich-{n}", gpus=6, run_s=3 * HOUR, team="rich"))
     on.minutes(6)
@@ -117,11 +119,11 @@ def test_money_for_one_node_is_not_taken_for_money_on_three() -> None:
         on.submit(f"poor-{n}", gpus=2, run_s=3 * HOUR, team="poor")
     on.minutes(1)
     owners = [owner.team for hold in budget_accounts.every_hold(on.deps) for owner in hold.value.terms.owners]
-    assert owners.count("poor") == 1
+    assert owners.count("poor") == nodes
     on.hours(4)
     assert launches(on) == 3
     assert not [job for job in stopped(on) if "rich" in job]
-    assert totals(on)["poor"] <= Decimal(4)
+    assert totals(on)["poor"] <= Decimal(usd)
 
 
 def test_a_node_that_was_bought_for_a_pod_that_still_waits_is_kept_for_it() -> None:
