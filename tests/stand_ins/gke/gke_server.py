@@ -11,6 +11,7 @@ from typing import Any
 
 from civo_server import Fault
 from gke_answers import CLUSTER, PROJECT, SITE, ZONE, Refused, attempt, stamp
+from gke_rights import Rights
 from gke_settings import PoolSettings
 from google_documents import Call
 
@@ -32,7 +33,7 @@ class Gke(PoolSettings):
 
     def __init__(self, world: World) -> None:
         super().__init__()
-        self.world = world
+        self.world, self.rights = world, Rights()
         self.calls: list[tuple[str, Mapping[str, str], Mapping[str, str], Any]] = []
         self.faults: list[Fault] = []
         self.cluster: dict[str, Any] = {}
@@ -55,6 +56,11 @@ class Gke(PoolSettings):
         self._names: list[str] = []
         _name_after(world, self._names)
 
+    def _cloudresourcemanager_projects_testIamPermissions(self, call: Call, asked: Any) -> dict[str, Any]:
+        granted = self.rights.granted
+        found = [one for one in asked["permissions"] if granted is None or one in granted]
+        return {"permissions": found} if found else {}
+
     def names(self) -> dict[str, str]:
         """GKE's names of the pools by the policy's."""
         return {name: f"{name}-pool" for name in self.world.fleet.pools}
@@ -71,6 +77,7 @@ class Gke(PoolSettings):
     def answer(self, call: Call, asked: Any) -> dict[str, Any]:
         """What Google says, and does. Raises ``Refused``."""
         with self.lock:
+            self.rights.see(call)
             act: Callable[[Call, Any], dict[str, Any]] = getattr(self, f"_{call.method.replace('.', '_')}")
             return act(call, asked)
 

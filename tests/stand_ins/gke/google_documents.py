@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
-COMPUTE, CONTAINER = "compute.v1", "container.v1"
+COMPUTE, CONTAINER, PROJECTS = "compute.v1", "container.v1", "cloudresourcemanager.v1"
 WHOLE = {"int32": 32, "uint32": 32, "int64": 64, "uint64": 64}
 OUTPUT_ONLY = re.compile(r"\A\s*(\[?Output[ -]Only\]?)", re.IGNORECASE)
 

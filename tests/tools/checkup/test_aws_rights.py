@@ -9,7 +9,7 @@ from small_cloud import world
 
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.tools.checkup.aws_rights import aws_rights
+from pilotlight.tools.checkup.clouds.aws_rights import aws_rights
 
 WHERE = f"{REGION}/{EKS}"
 

@@ -110,7 +110,7 @@ def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, Po
         clouds = {state.name: state for state in site.deps.pools.describe()}
     except PilotlightError as error:
         return None, [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
-    return clouds, (*_shop(site, offered, clouds), *_rights_at_aws(site))
+    return clouds, (*_shop(site, offered, clouds), *_rights_at_the_cloud(site))
 
 
 def group_settings(site: "App") -> "tuple[Mapping[str, GroupState], Sequence[Check]]":
@@ -141,12 +141,20 @@ def _shop(site: "App", offered: Sequence[Offering], clouds: dict[str, PoolState]
         return [Check(code="size", subject=site.settings.pools, verdict="unknown", what=str(error), fix=_CLOUD)]
 
 
-def _rights_at_aws(site: "App") -> Sequence[Check]:
-    from pilotlight.tools.checkup.aws_rights import aws_rights
-
+def _rights_at_the_cloud(site: "App") -> Sequence[Check]:
     kind, _, where = site.settings.pools.partition(":")
     settings = site.settings
-    return tuple(aws_rights(where, site.policy, settings.environ, settings.role_arn)) if kind == "asg" else ()
+    if kind == "asg":
+        from pilotlight.tools.checkup.clouds.aws_rights import aws_rights
+
+        return tuple(aws_rights(where, site.policy, settings.environ, settings.role_arn))
+    if kind == "gke":
+        from pilotlight.tools.checkup.clouds.gke_rights import gke_rights
+        from pilotlight.tools.checkup.deployment import strongest
+
+        acts = strongest(site.policy, settings.mode) in ("scale-up", "act")
+        return tuple(gke_rights(where, settings.environ, acts=acts))
+    return ()
 
 
 def look(site: "App", now: datetime) -> Survey:

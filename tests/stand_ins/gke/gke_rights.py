@@ -1,0 +1,36 @@
+"""Rights that each method of Google's needs, as its reference says, and what an account of the project has of them."""
+
+from collections.abc import Mapping
+
+from gke_answers import Refused
+from google_documents import Call
+
+NEEDS: Mapping[str, str] = {
+    "container.projects.locations.clusters.get": "container.clusters.get",
+    "container.projects.locations.clusters.nodePools.setAutoscaling": "container.clusters.update",
+    "container.projects.locations.clusters.nodePools.setManagement": "container.clusters.update",
+    "container.projects.locations.operations.get": "container.operations.get",
+    "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
+    "compute.instanceGroupManagers.listManagedInstances": "compute.instanceGroupManagers.list",
+    "compute.instanceGroupManagers.listErrors": "compute.instanceGroupManagers.get",
+    "compute.instanceGroupManagers.createInstances": "compute.instanceGroupManagers.update",
+    "compute.instanceGroupManagers.deleteInstances": "compute.instanceGroupManagers.update",
+    "compute.instances.list": "compute.instances.list",
+    "compute.machineTypes.aggregatedList": "compute.machineTypes.list",
+    "compute.zoneOperations.get": "compute.zoneOperations.get",
+}
+"""By method; asking which rights one has needs none."""
+RIGHTS_ASKED = "cloudresourcemanager.projects.testIamPermissions"
+
+
+class Rights:
+    """A part of the project: ``granted`` are an account's rights, None for all that is asked for."""
+
+    def __init__(self) -> None:
+        self.granted: set[str] | None = None
+
+    def see(self, call: Call) -> None:
+        """Raises ``Refused`` where the account may not."""
+        right = NEEDS.get(call.method)
+        if right is not None and self.granted is not None and right not in self.granted:
+            raise Refused(403, "forbidden", f"Required '{right}' permission for '{call.path}'")
