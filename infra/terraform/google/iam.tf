@@ -93,7 +93,7 @@ resource "google_project_iam_member" "gke" {
 locals {
   buys_gke = local.hosted ? module.plan.buys_gke : {}
   of_pools = {
-    read = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.list", "compute.instances.list", "compute.zoneOperations.get"]
+    read = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.list", "compute.instances.list", "compute.reservations.list", "compute.zoneOperations.get"]
     act  = ["compute.instanceGroupManagers.update"]
   }
 }

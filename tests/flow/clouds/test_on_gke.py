@@ -32,8 +32,10 @@ def on_gke(**options: Any) -> Iterator[tuple[Stage, Gke]]:
     """A stage whose nodes are those of GKE's node pools."""
     stage = Stage(**options)
     gke = Gke(stage.world)
+    reserved = {name: p.instance_type for name, p in stage.deps.policy.pools.items() if p.capacity_type == "reserved"}
     with serving(gke) as environ:
-        pools = gke_cloud.open_pools(WHERE, CloudAccount(gke.names(), stage.world.clock, str, environ))
+        account = CloudAccount(gke.names(), stage.world.clock, str, environ, reserved=reserved)
+        pools = gke_cloud.open_pools(WHERE, account)
         assert pools is not None
         stage.deps = replace(stage.deps, pools=pools)
         yield stage, gke
@@ -238,3 +240,36 @@ def test_a_pod_that_counts_on_another_hands_request_is_bought_for_once_that_is_r
         gke.rolls_back()
         stage.minutes(5)
         assert ([verb for verb, _ in gke.changes()], stage.nodes("one")) == (["createInstances"], 1)
+
+
+BY_NAME = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["r-1"]}
+
+
+def test_a_pool_on_a_reservation_is_filled_first_and_no_further_than_it_goes() -> None:
+    """Two machines are reserved: they cost nothing more, the third pod pays for another pool."""
+    pools = {
+        "one": PoolPolicy(instance_type="one", max=5, capacity_type="reserved"),
+        "eight": PoolPolicy(instance_type="eight", max=2),
+    }
+    with on_gke(pools=pools, budgets=(Budget(name="all", usd=Decimal(1000), period="day"),)) as (stage, gke):
+        gke.extra["one"] = {"config": {"machineType": "one", "reservationAffinity": BY_NAME}}
+        gke.reserve("r-1", 2)
+        for name in ("a", "b"):
+            stage.event(stage.submit(name, run_s=7200))
+        held = [entry.value.terms.usd_per_hour for entry in HOLD.scan(stage.deps.state, "")]
+        assert held == [0, 0]
+        stage.event(stage.submit("c", workload_class="batch", run_s=7200))
+        stage.minutes(10)
+        assert (stage.nodes("one"), stage.nodes("eight"), len(gke.tried)) == (2, 1, 0)
+
+
+def test_a_pool_that_is_bound_and_full_is_refused_before_its_group_tries_for_ever() -> None:
+    """The policy does not call it reserved: nothing is sent, its offering rests, and the pod runs elsewhere."""
+    with on_gke() as (stage, gke):
+        gke.extra["one"] = {"config": {"machineType": "one", "reservationAffinity": BY_NAME}}
+        gke.reserve("r-1", 1)
+        gke.others["r-1"] = 1
+        stage.event(stage.submit("a", workload_class="batch", run_s=600))
+        stage.minutes(10)
+        assert not any("-one-" in str(body) for _, body in gke.changes())
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)

@@ -13,6 +13,17 @@ CODES: dict[type[PilotlightError], str] = {
     NoCapacity: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
     QuotaExceeded: "QUOTA_EXCEEDED",
 }
+TYPES: list[dict[str, Any]] = [
+    {
+        "name": "g2-standard-4",
+        "guestCpus": 4,
+        "memoryMb": 16384,
+        "zone": ZONE,
+        "accelerators": [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}],
+    },
+    {"name": "g2-standard-4", "guestCpus": 4, "memoryMb": 16384, "zone": "us-central1-a"},
+]
+"""Machine types, by zone."""
 WORDS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED", 429: "RESOURCE_EXHAUSTED"}
 
 

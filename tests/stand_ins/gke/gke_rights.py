@@ -1,6 +1,7 @@
 """Rights that each method of Google's needs, as its reference says, and what an account of the project has of them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from gke_answers import Refused
 from google_documents import Call
@@ -17,10 +18,10 @@ NEEDS: Mapping[str, str] = {
     "compute.instanceGroupManagers.deleteInstances": "compute.instanceGroupManagers.update",
     "compute.instances.list": "compute.instances.list",
     "compute.machineTypes.aggregatedList": "compute.machineTypes.list",
+    "compute.reservations.list": "compute.reservations.list",
     "compute.zoneOperations.get": "compute.zoneOperations.get",
 }
 """By method; asking which rights one has needs none."""
-RIGHTS_ASKED = "cloudresourcemanager.projects.testIamPermissions"
 
 
 class Rights:
@@ -29,8 +30,12 @@ class Rights:
     def __init__(self) -> None:
         self.granted: set[str] | None = None
 
-    def see(self, call: Call) -> None:
+    def see_rights(self, call: Call) -> None:
         """Raises ``Refused`` where the account may not."""
         right = NEEDS.get(call.method)
         if right is not None and self.granted is not None and right not in self.granted:
             raise Refused(403, "forbidden", f"Required '{right}' permission for '{call.path}'")
+
+    def _cloudresourcemanager_projects_testIamPermissions(self, call: Call, asked: Any) -> dict[str, Any]:
+        found = [one for one in asked["permissions"] if self.granted is None or one in self.granted]
+        return {"permissions": found} if found else {}

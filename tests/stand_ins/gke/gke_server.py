@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from civo_server import Fault
-from gke_answers import CLUSTER, PROJECT, SITE, ZONE, Refused, attempt, stamp
+from gke_answers import CLUSTER, PROJECT, SITE, TYPES, ZONE, Refused, attempt, stamp
+from gke_reservations import Reserved
 from gke_rights import Rights
 from gke_settings import PoolSettings
 from google_documents import Call
@@ -20,7 +21,7 @@ from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
 
 
-class Gke(PoolSettings):
+class Gke(PoolSettings, Rights, Reserved):
     """The project. ``calls`` are (method, path's parts, query, body) as they came; ``extra`` are fields of pools.
 
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
@@ -32,8 +33,9 @@ class Gke(PoolSettings):
     """
 
     def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world, self.rights = world, Rights()
+        for part in (PoolSettings, Rights, Reserved):
+            part.__init__(self)
+        self.world = world
         self.calls: list[tuple[str, Mapping[str, str], Mapping[str, str], Any]] = []
         self.faults: list[Fault] = []
         self.cluster: dict[str, Any] = {}
@@ -56,11 +58,6 @@ class Gke(PoolSettings):
         self._names: list[str] = []
         _name_after(world, self._names)
 
-    def _cloudresourcemanager_projects_testIamPermissions(self, call: Call, asked: Any) -> dict[str, Any]:
-        granted = self.rights.granted
-        found = [one for one in asked["permissions"] if granted is None or one in granted]
-        return {"permissions": found} if found else {}
-
     def names(self) -> dict[str, str]:
         """GKE's names of the pools by the policy's."""
         return {name: f"{name}-pool" for name in self.world.fleet.pools}
@@ -77,7 +74,7 @@ class Gke(PoolSettings):
     def answer(self, call: Call, asked: Any) -> dict[str, Any]:
         """What Google says, and does. Raises ``Refused``."""
         with self.lock:
-            self.rights.see(call)
+            self.see_rights(call)
             act: Callable[[Call, Any], dict[str, Any]] = getattr(self, f"_{call.method.replace('.', '_')}")
             return act(call, asked)
 
@@ -197,10 +194,18 @@ class Gke(PoolSettings):
             if re.fullmatch(like, node.id) and self.zone_of.get(node.id, ZONE) == call.path["zone"]
         ]
         found = [
-            {"name": node.id, "creationTimestamp": stamp(self.world.moment(node.launched_s)), "status": "RUNNING"}
+            {
+                "name": node.id,
+                "creationTimestamp": stamp(self.world.moment(node.launched_s)),
+                "status": "RUNNING",
+                **self.consumed(node.id),
+            }
             for node in there
         ]
         return self._page("items", found, call)
+
+    def _compute_reservations_list(self, call: Call, asked: Any) -> dict[str, Any]:
+        return self._page("items", self.listed(call, {*self.world.nodes}), call)
 
     def _compute_instanceGroupManagers_createInstances(self, call: Call, asked: Any) -> dict[str, Any]:
         if (known := self._known(call, asked)) is not None:
@@ -239,6 +244,7 @@ class Gke(PoolSettings):
         self._names.append(name)
         self.world.fleet.desired[pool] -= 1  # The world counts what it launches.
         try:
+            self.consume(name, self.extra.get(pool, {}), {*self.world.nodes})
             self.launch(pool, zone)
             self.zone_of[name] = zone
         except PilotlightError as no:
@@ -323,17 +329,7 @@ class Gke(PoolSettings):
         return self.operations[call.path["operation"]]
 
     def _compute_machineTypes_aggregatedList(self, call: Call, asked: Any) -> dict[str, Any]:
-        types = [
-            {
-                "name": "g2-standard-4",
-                "guestCpus": 4,
-                "memoryMb": 16384,
-                "zone": ZONE,
-                "accelerators": [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}],
-            },
-            {"name": "g2-standard-4", "guestCpus": 4, "memoryMb": 16384, "zone": "us-central1-a"},
-        ]
-        return {"items": {f"zones/{one['zone']}": {"machineTypes": [one]} for one in types}}
+        return {"items": {f"zones/{one['zone']}": {"machineTypes": [one]} for one in TYPES}}
 
 
 def _name_after(world: World, names: list[str]) -> None:

@@ -36,7 +36,7 @@ def account() -> Iterator[tuple[Gke, Mapping[str, str]]]:
 
 def said(gke: Gke, environ: Mapping[str, str], granted: set[str], *, acts: bool = True) -> list[Check]:
     """What doctor says of an account with those rights."""
-    gke.rights.granted = granted
+    gke.granted = granted
     return list(gke_rights(WHERE, environ, acts=acts))
 
 
@@ -89,7 +89,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
 
 def test_the_roles_of_the_guide_are_enough_to_buy_and_to_give_back(here: Project) -> None:
     """Each method needs its right; nothing that is asked of Google lacks one."""
-    here.gke.rights.granted = {*LOOK, *ACT}
+    here.gke.granted = {*LOOK, *ACT}
     here.gke.later = True
     here.pools.grow("one", 2, token="step-1")
     here.pools.describe()
@@ -102,9 +102,12 @@ def test_the_roles_of_the_guide_are_enough_to_buy_and_to_give_back(here: Project
 @pytest.mark.parametrize("right", [right for right in (*LOOK, *ACT) if right in NEEDS.values()])
 def test_each_right_of_the_guide_is_needed(here: Project, right: str) -> None:
     """Without it a call of a purchase, of a look or of a release is refused by Google, or tells less."""
+    affinity = {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}
+    here.gke.extra["one"] = {"config": {"machineType": "one", "reservationAffinity": affinity}}
+    here.gke.reserve("open", 9, required=False)
     here.gke.later = True
     here.pools.grow("one", 1, token="step-1")
-    here.gke.rights.granted = {*LOOK, *ACT} - {right}
+    here.gke.granted = {*LOOK, *ACT} - {right}
     if right == "compute.zoneOperations.get":
         here.gke.ends["createInstances"] = [{"code": "QUOTA_EXCEEDED", "message": "no more"}]
         with pytest.raises(Forbidden):
@@ -117,11 +120,11 @@ def test_each_right_of_the_guide_is_needed(here: Project, right: str) -> None:
 def test_a_shop_needs_the_right_of_commands() -> None:
     """Doctor asks which types a zone rents; no function does."""
     gke = Gke(world())
-    gke.rights.granted = COMMANDS
+    gke.granted = COMMANDS
     with serving(gke) as environ:
         shop = gke_cloud.open_shop(WHERE, CloudAccount({}, gke.world.clock, str, environ))
         assert shop.assortment().sizes
-        gke.rights.granted = set()
+        gke.granted = set()
         with pytest.raises(Forbidden):
             shop.assortment()
 

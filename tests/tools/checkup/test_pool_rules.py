@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
 from pilotlight.tools.checkup.pool_rules import rule_checks
 from pilotlight.tools.install.handover import GroupState
@@ -149,3 +150,13 @@ def test_what_a_group_leaves_to_us_is_not_told() -> None:
     off = {"max-lifetime": "0", "repairs": "false", "alarms": "false", "schedules": "false"}
     group = GroupState(group="gpu-asg", settings={**off, "capacity-rebalance": "true"})
     assert [verdict for verdict, _ in told_of(group)] == ["ok"]
+
+
+def test_a_pool_that_runs_on_a_reservation_and_is_not_called_reserved_is_told() -> None:
+    """Dollars are held for nodes that are paid for already, until the policy says so."""
+    rules = PoolRules(group="gpu", zones=("a",))
+    state = PoolState(name="gpu", desired=0, rules=rules, paid=(Paid(name="r-1", count=2, free=2),))
+    for kind, codes in (("on-demand", ["pool-paid"]), ("reserved", ["pool-rules"])):
+        pool = PoolPolicy(instance_type="g2-standard-4", capacity_type=kind)
+        checks = list(rule_checks(Policy(version=1, pools={"gpu": pool}), {"gpu": state}))
+        assert [check.code for check in checks] == codes

@@ -26,6 +26,9 @@ def rule_checks(
         ]
         if name in groups and not state.rules.closed:
             found += hand_checks(name, pool, groups[name])
+        if state.paid and pool.capacity_type != "reserved":
+            what = f"takes reservations alone ({state.paid[0].name}): dollars are held for what is paid for already"
+            found.append(_check("pool-paid", name, "warning", what, f"write pools.{name}.capacity_type: reserved"))
         asked = 0 if pool.spares.stopped == "auto" else pool.spares.stopped
         if state.standby > asked:
             beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"

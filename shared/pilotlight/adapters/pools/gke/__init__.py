@@ -1,7 +1,8 @@
 """Node pools of GKE: ``gke:PROJECT/LOCATION/CLUSTER``, the location a zone or a region.
 
 ``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``groups`` reads them, ``closed`` says which pools
-nothing may be asked of, ``refusals`` why an instance was not made, ``shop`` what a location rents.
+nothing may be asked of, ``reservations`` what is paid for, ``refusals`` why an instance was not made, ``shop`` what a
+location rents.
 """
 
 import re
@@ -22,7 +23,7 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
     if not cluster:
         return None
     gke, compute = apis(account)
-    return GkePools(gke, compute, cluster, account.names, account.clock)
+    return GkePools(gke, compute, cluster, account.names, account.clock, account.reserved)
 
 
 def cluster_at(where: str) -> str:

@@ -42,9 +42,22 @@ class _Update(msgspec.Struct, frozen=True, rename="camel"):
     blue_green_info: _BlueGreen = _BlueGreen()
 
 
+class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    consume_reservation_type: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _Accelerator(msgspec.Struct, frozen=True, rename="camel"):
+    accelerator_type: str = ""
+    accelerator_count: str = "0"
+
+
 class _Config(msgspec.Struct, frozen=True, rename="camel"):
     labels: dict[str, str] = {}
     flex_start: bool = False
+    machine_type: str = ""
+    accelerators: tuple[_Accelerator, ...] = ()
+    reservation_affinity: _Affinity = _Affinity()
 
 
 class NodePool(msgspec.Struct, frozen=True, rename="camel"):
@@ -166,9 +179,18 @@ class _Errors(msgspec.Struct, frozen=True, rename="camel"):
     next_page_token: str = ""
 
 
+class _Consumed(msgspec.Struct, frozen=True, rename="camel"):
+    consumed_reservation: str = ""
+
+
+class _ResourceStatus(msgspec.Struct, frozen=True, rename="camel"):
+    reservation_consumption_info: _Consumed = _Consumed()
+
+
 class _Instance(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     creation_timestamp: datetime | None = None
+    resource_status: _ResourceStatus = _ResourceStatus()
 
 
 class _Instances(msgspec.Struct, frozen=True, rename="camel"):
@@ -177,7 +199,8 @@ class _Instances(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Seen(NamedTuple):
-    """A MIG as it is: its size, its instances, the errors of those that could not be made, when the others were."""
+    """A MIG as it is: its size, its instances, the errors of those that could not be made, when the others were, and
+    the names of the reservations that they run ``on``."""
 
     group: Group
     base: str
@@ -185,6 +208,7 @@ class Seen(NamedTuple):
     instances: tuple[Managed, ...] = ()
     refused: Mapping[str, Problem] = {}
     made: Mapping[str, datetime] = {}
+    on: Mapping[str, str] = {}
 
 
 def groups_of(pool: NodePool) -> tuple[Group, ...]:
@@ -200,8 +224,11 @@ def look(api: GoogleRest, group: Group) -> Seen:
     if not size.target_size:
         return Seen(group, base, 0)
     found = tuple(one for one in _listed(api, group) if one.live)
-    made = dict(_made(api, group, base)) if any(one.instance_status for one in found) else {}
-    return Seen(group, base, size.target_size, found, _refused(api, group, found), made)
+    there = tuple(_there(api, group, base)) if any(one.instance_status for one in found) else ()
+    made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
+    used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
+    on = {name: where.rpartition("/")[2] for name, where in used.items() if where}
+    return Seen(group, base, size.target_size, found, _refused(api, group, found), made, on)
 
 
 def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping[str, Problem]:
@@ -232,12 +259,12 @@ def _told(api: GoogleRest, group: Group) -> Iterator[tuple[str, Problem]]:
         yield one.instance_action_details.instance.rpartition("/")[2], one.error
 
 
-def _made(api: GoogleRest, group: Group, base: str) -> Iterator[tuple[str, datetime]]:
-    """When instances whose names begin so were made: a list of managed ones does not tell."""
+def _there(api: GoogleRest, group: Group, base: str) -> Iterator[_Instance]:
+    """Instances whose names begin so: a list of managed ones does not tell when they were made, nor what they use."""
     asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
     while True:
         page = api.read(f"{group.zone_path}/instances?{urlencode(asked, quote_via=quote)}", _Instances)
-        yield from ((one.name, one.creation_timestamp) for one in page.items if one.creation_timestamp)
+        yield from page.items
         if not page.next_page_token:
             return
         asked["pageToken"] = page.next_page_token

@@ -7,21 +7,24 @@ release of them, which is a step as any other, calls them off. A size is never s
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import Cluster, Group, Managed, NodePool, Seen, groups_of, look
 from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
-from pilotlight.errors import BadRequest, Busy, Retry
+from pilotlight.adapters.pools.gke.reservations import Look, bound, paid_of, reservations_of, see_that_there_is_room
+from pilotlight.errors import BadRequest, Busy, Forbidden, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
+from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds, count_of
@@ -43,14 +46,21 @@ class _Operation(msgspec.Struct, frozen=True):
 
 
 class GkePools:
-    """The Pools port of one cluster. ``names`` are the node pools by the policy's names."""
+    """The Pools port of one cluster. ``names`` are the node pools by the policy's names, ``reserved`` those of the
+    policy whose capacity is paid for."""
 
     cloud = "gcp"
 
     def __init__(
-        self, gke: GoogleRest, compute: GoogleRest, cluster: str, names: Mapping[str, str], clock: Clock
+        self,
+        gke: GoogleRest,
+        compute: GoogleRest,
+        cluster: str,
+        names: Mapping[str, str],
+        clock: Clock,
+        reserved: Collection[str] = (),
     ) -> None:
-        self._gke, self._compute, self._clock = gke, compute, clock
+        self._gke, self._compute, self._clock, self._reserved = gke, compute, clock, reserved
         self._cluster, self._names = cluster, dict(names)
         self._lock = Lock()
 
@@ -59,11 +69,23 @@ class GkePools:
         way."""
         cluster = self._read()
         pools = {pool.name: pool for pool in cluster.node_pools}
-        return tuple(
-            self._state(name, cluster, pools[called], self._look(pools[called]))
-            for name, called in self._names.items()
-            if called in pools
-        )
+        reservations = reservations_of(self._compute)
+        states = []
+        for name, called in self._names.items():
+            if called in pools:
+                every = self._look(pools[called])
+                state = self._state(name, cluster, pools[called], every)
+                states.append(replace(state, paid=self._paid(name, pools[called], every, reservations)))
+        return states
+
+    def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
+        """What is paid for already, of a pool that may run on it; nothing where the account may not see that."""
+        if name not in self._reserved and not bound(pool):
+            return ()
+        try:
+            return paid_of(pool, every, reservations)
+        except Forbidden:
+            return ()
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
@@ -85,6 +107,7 @@ class GkePools:
                 return self._state(pool, cluster, found, every)
             self._see_that_it_may(cluster, found)
             seen = _of_zone(pool, every, zone)
+            see_that_there_is_room(found, seen, to - size, reservations_of(self._compute))
             step = token or str(uuid4())
             names = _names(seen, f"{step}/{pool}", range(size + 1, to + 1))
             body = {"instances": [{"name": name} for name in names]}

@@ -23,6 +23,7 @@ LOOK: Mapping[str, str] = {
     "compute.instanceGroupManagers.get": "node pools' groups are not seen",
     "compute.instanceGroupManagers.list": "instances of a group are not seen",
     "compute.instances.list": "the age of an instance is not known",
+    "compute.reservations.list": "what a reservation has left is not known, and nothing is bought on one",
     "compute.zoneOperations.get": "a change that was refused late is taken for done until the next look",
 }
 """Rights of every look, each with what goes without it."""
