@@ -141,26 +141,31 @@ def cloud_of(address: str) -> "tuple[Cloud, str] | None":
     return cast("Cloud", import_module(CLOUDS[kind])), where
 
 
-TELL_PRICES = ("asg",)
+TELL_PRICES = ("asg", "gke")
 """The clouds that tell what they ask."""
+TELL_SPOT = ("gke",)
+"""Those of them that tell spot's prices alone: they are not asked for others."""
 
 
-def prices_at(settings: Settings) -> "AskPrices | None":
+def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
     """Call that asks a cluster's cloud for prices; None where it tells none. Nothing is called yet."""
-    if settings.pools.partition(":")[0] not in TELL_PRICES:
+    cloud = settings.pools.partition(":")[0]
+    spot = {pool.instance_type for pool in policy.pools.values() if pool.capacity_type == "spot"}
+    if cloud not in TELL_PRICES or (cloud in TELL_SPOT and not spot):
         return None
 
     def told(names: Sequence[str]) -> "ToldPrices":
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
-        return shop.prices(names)
+        return shop.prices([name for name in names if name in spot] if cloud in TELL_SPOT else names)
 
     return told
 
 
 def spot_prices_at(settings: Settings) -> "AskSpotPrices | None":
     """Call that asks a cluster's cloud for spot's prices by zone; None where it tells none. Nothing is called yet."""
-    if settings.pools.partition(":")[0] not in TELL_PRICES:
+    cloud = settings.pools.partition(":")[0]
+    if cloud not in TELL_PRICES or cloud in TELL_SPOT:
         return None
 
     def told(names: Sequence[str], since: datetime) -> "Mapping[str, SpotPrices]":
@@ -175,6 +180,10 @@ def spot_prices_at(settings: Settings) -> "AskSpotPrices | None":
 def region_at(settings: Settings) -> str:
     """The region that a cluster's nodes are bought in, where its cloud's prices go by one; else empty."""
     cloud, _, where = settings.pools.partition(":")
+    if cloud == "gke":
+        from pilotlight.adapters.pools.gke import region_of
+
+        return region_of(where)
     return where.partition("/")[0] if cloud in TELL_PRICES else ""
 
 

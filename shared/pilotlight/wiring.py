@@ -133,7 +133,7 @@ class App:
     def _deps(self) -> Deps:
         from pilotlight.connections import advisory_policy, bills_at, prices_at, spot_prices_at
 
-        live_prices = prices_at(self.settings)
+        live_prices = prices_at(self.settings, self.policy)
         if live_prices is not None:
             self._read_told()
         offered = self._offered()
@@ -179,7 +179,7 @@ class App:
         from pilotlight.connections import prices_at
 
         with self._lock:
-            if prices_at(self.settings) is not None:
+            if prices_at(self.settings, self.policy) is not None:
                 self._read_told()
             return self._priced()
 

@@ -10,6 +10,7 @@ class PoolSettings:
     """A part of the project. ``extra`` are fields of pools by pool; ``insists`` on auto-repair, as release channels do.
 
     ``works`` operations are still at work when they are first asked after; ``fails`` is what the next one ends with.
+    ``spot`` has by machine type the records of its prices, others are none that Google knows.
     """
 
     def __init__(self) -> None:
@@ -17,6 +18,7 @@ class PoolSettings:
         self.insists = False
         self.works = 0
         self.fails = ""
+        self.spot: dict[str, list[dict[str, Any]]] = {}
         self._settled: dict[str, dict[str, Any]] = {}
 
     def _container_projects_locations_clusters_nodePools_setAutoscaling(self, call: Call, asked: Any) -> dict[str, Any]:
@@ -45,3 +47,14 @@ class PoolSettings:
         done = self._settled[call.path["operationsId"]]
         self.works = max(0, self.works - 1)
         return {**done, "status": "RUNNING"} if self.works else done
+
+    def _compute_advice_capacityHistory(self, call: Call, asked: Any) -> dict[str, Any]:
+        machine = asked["instanceProperties"]["machineType"]
+        if asked["instanceProperties"]["scheduling"]["provisioningModel"] != "SPOT" or machine not in self.spot:
+            raise Refused(400, "invalid", f"Invalid value for field 'instanceProperties.machineType': '{machine}'")
+        region = call.path["region"]
+        told = {
+            "machineType": machine,
+            "location": f"https://www.googleapis.com/compute/v1/projects/p/regions/{region}",
+        }
+        return {**told, "priceHistory": self.spot[machine]} if self.spot[machine] else told

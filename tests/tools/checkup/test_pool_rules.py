@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.policy import Policy, PoolPolicy, SparePolicy
@@ -156,7 +157,8 @@ def test_a_pool_that_runs_on_a_reservation_and_is_not_called_reserved_is_told() 
     """Dollars are held for nodes that are paid for already, until the policy says so."""
     rules = PoolRules(group="gpu", zones=("a",))
     state = PoolState(name="gpu", desired=0, rules=rules, paid=(Paid(name="r-1", count=2, free=2),))
-    for kind, codes in (("on-demand", ["pool-paid"]), ("reserved", ["pool-rules"])):
+    kinds: tuple[tuple[CapacityType, list[str]], ...] = (("on-demand", ["pool-paid"]), ("reserved", ["pool-rules"]))
+    for kind, codes in kinds:
         pool = PoolPolicy(instance_type="g2-standard-4", capacity_type=kind)
         checks = list(rule_checks(Policy(version=1, pools={"gpu": pool}), {"gpu": state}))
         assert [check.code for check in checks] == codes

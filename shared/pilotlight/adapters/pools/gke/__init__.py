@@ -2,7 +2,7 @@
 
 ``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``groups`` reads them, ``closed`` says which pools
 nothing may be asked of, ``reservations`` what is paid for, ``refusals`` why an instance was not made, ``shop`` what a
-location rents.
+location rents, ``spot_prices`` what spot costs there.
 """
 
 import re
@@ -36,8 +36,15 @@ def open_shop(where: str, account: CloudAccount) -> Shop:
     """Shop of a location, which follows the project in ``where``."""
     from pilotlight.adapters.pools.gke.shop import GkeShop
 
-    project, _, location = where.partition("/")
-    return GkeShop(apis(account)[1], project, location.partition("/")[0])
+    project, location, *_ = *where.split("/"), ""
+    return GkeShop(apis(account)[1], project, location, region_of(where), account.clock)
+
+
+def region_of(where: str) -> str:
+    """The region of an address's location, which is a zone of it or the region itself."""
+    _, location, *_ = *where.split("/"), ""
+    head, _, tail = location.rpartition("-")
+    return head if len(tail) == 1 else location
 
 
 def apis(account: CloudAccount) -> tuple[GoogleRest, GoogleRest]:

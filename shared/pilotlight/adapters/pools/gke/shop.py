@@ -1,4 +1,4 @@
-"""Machine types that a location rents. Compute Engine tells no price here, and quotas by regions: none is told."""
+"""Machine types that a location rents, and spot's prices. Of quotas, which are told by regions, none is told."""
 
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
@@ -6,7 +6,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.spot_prices import spot_prices
 from pilotlight.facts.offers.cloud_shop import Assortment, Size, ToldPrices
+from pilotlight.ports.state import Clock
 
 PAGE = 500
 
@@ -34,16 +36,17 @@ class _Types(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GkeShop:
-    """The Shop port of a project in one location, a zone or a region."""
+    """The Shop port of a project in one location, a zone of the ``region`` or the region itself."""
 
-    def __init__(self, api: GoogleRest, project: str, location: str) -> None:
-        self._api, self._project, self._location = api, project, location
+    def __init__(self, api: GoogleRest, project: str, location: str, region: str, clock: Clock) -> None:
+        self._api, self._project, self._location, self._region, self._clock = api, project, location, region, clock
 
     def sizes(self) -> Sequence[Size]:
         return list(self.assortment().sizes.values())
 
     def prices(self, names: Sequence[str]) -> ToldPrices:
-        return ToldPrices(prices={})
+        """Spot's alone: what is paid on demand nobody tells an account."""
+        return spot_prices(self._api, self._project, self._region, names, self._clock.now())
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         """Without names, every type that has a GPU built in. GPUs that are added to an N1 are no part of its type."""

@@ -44,7 +44,7 @@ def gke_rights(where: str, environ: Mapping[str, str], *, acts: bool) -> Iterato
     cluster = cluster_at(where)
     if not cluster:
         return
-    wanted = LOOK | (ACT if acts else {})
+    wanted = {**LOOK, **(ACT if acts else {})}
     try:
         granted = _granted(cluster.split("/")[1], environ, [*wanted, *TOO_MUCH])
     except PilotlightError as error:
