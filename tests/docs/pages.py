@@ -29,6 +29,7 @@ CLUSTERS = {
 CANNOT = {
     "a bucket": "a bucket of Amazon S3 or Cloud Storage, with the right to write there",
     "aws": "an account of Amazon Web Services",
+    "az": "an account of Azure",
     "civo": "an account of Civo",
     "docker": "a daemon of Docker, and a registry",
     "gcloud": "an account of Google Cloud",

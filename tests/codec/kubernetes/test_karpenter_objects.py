@@ -134,3 +134,24 @@ def test_no_value_breaks_the_read(limit: Any, nodes: str, note: str) -> None:
     """Whatever stands in limits, budgets and annotations, the read ends in a state or in a line about it."""
     state = _state({"limits": {GPU: limit}, **_budgets({"nodes": nodes})}, claims=2, notes={BEFORE: note, WROTE: note})
     assert state.unread or 0 <= state.surge(2) <= 2
+
+
+LAUNCHES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "nothing is said yet": ({}, ""),
+    "its provider says why": (
+        {"conditions": [{"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "no quota"}]},
+        "LaunchFailed: no quota",
+    ),
+    "it is launched": (
+        {"providerID": "aws:///a/i-1", "conditions": [{"type": "Launched", "status": "Unknown", "reason": "old"}]},
+        None,
+    ),
+    "it is a node": ({"nodeName": "n"}, None),
+}
+
+
+@pytest.mark.parametrize(("status", "why"), LAUNCHES.values(), ids=LAUNCHES)
+def test_a_claim_says_why_it_is_not_launched(status: dict[str, Any], why: str | None) -> None:
+    """In its provider's words; nothing where it is."""
+    claim = msgspec.json.decode(json.dumps({"metadata": {"name": "c"}, "status": status}), type=NodeClaim)
+    assert claim.unlaunched == why

@@ -1,6 +1,6 @@
 """What keeps a limit on a Karpenter NodePool from holding, as the doctor says it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.gated_pools import gate_checks
 from pilotlight.tools.checkup.rights import GATES
-from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, Survey
+from pilotlight.tools.checkup.survey_facts import SeenClaim, SeenNode, SeenNodePool, Survey
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 HARD = Budget(name="all", usd=Decimal(1000))
@@ -36,6 +36,11 @@ def _pool(state: GateState = GOOD, **traits: Any) -> SeenNodePool:
     return SeenNodePool(name="gpu", gpu=True, limited=True, gate=state, **traits)
 
 
+def _claim(minutes: int) -> SeenClaim:
+    since = NOW - timedelta(minutes=minutes)
+    return SeenClaim(name="gpu-x", nodepool="gpu", since=since, why="SKUFamilyQuotaExceeded: no quota")
+
+
 CASES = [
     ("all is well", _seen(), (HARD,), ("ok", "budgets set its limit of GPUs")),
     ("no hard budget", _seen(), (Budget(name="t", usd=Decimal(1), scope=BudgetScope(team="t")),),
@@ -49,6 +54,9 @@ CASES = [
      managers=("argocd-controller",)))), (HARD,), ("warning", "argocd-controller writes its limit")),
     ("a shared GPU", _seen(nodes=(SeenNode(name="n", pool="a100", gpus=80, ready=True, created_at=NOW),)), (HARD,),
      ("fault", "node n shows 80 GPUs and has 8")),
+    ("a claim that is not launched", _seen(waiting=(_claim(7),)), (HARD,),
+     ("warning", "NodeClaim gpu-x was asked for 7 minutes ago and is not launched: SKUFamilyQuotaExceeded: no quota")),
+    ("a claim that was asked for just now", _seen(waiting=(_claim(1),)), (HARD,), ("ok", "budgets set its limit")),
     ("no right", _seen(allowed=dict.fromkeys(GATES, False)), (HARD,), ("fault", "may not list karpenter.sh/nodepools")),
 ]  # fmt: skip
 
@@ -59,6 +67,14 @@ def test_what_keeps_a_limit_from_holding(survey: Survey, budgets: tuple[Budget, 
     found = [(check.verdict, check.what) for check in gate_checks(survey, _policy(*budgets), [OFFER])]
     assert any(verdict == said[0] and what.startswith(said[1]) for verdict, what in found), found
     assert all(check.fix for check in gate_checks(survey, _policy(*budgets), [OFFER]) if check.verdict != "ok")
+
+
+@pytest.mark.parametrize(("azure", "fix"), [(True, "az vm list-usage"), (False, "condition Launched")])
+def test_a_claim_that_waits_is_told_with_its_clouds_way_out(azure: bool, fix: str) -> None:
+    """At Azure the quota of a family comes first; elsewhere the claim says what it waits for."""
+    survey = _seen(_pool(azure=azure), waiting=(_claim(7),))
+    (check,) = gate_checks(survey, _policy(HARD), [OFFER])
+    assert fix in check.fix
 
 
 def test_a_policy_without_gates_is_told_nothing() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.codec.kubernetes.bounds import DEVICES, Bound, beyond_bound
-from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
+from pilotlight.codec.kubernetes.typed_objects import Condition, Metadata, Wire
 from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL
 from pilotlight.facts.money.gates import LIMITED, GateClaim, GateState, Surge
 from pilotlight.units import quantity
@@ -50,7 +50,16 @@ class _Requirement(Wire, frozen=True):
     values: tuple[str, ...] = ()
 
 
+class NodeClassRef(Wire, frozen=True):
+    """What a provider makes its machines by."""
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
 class _ClaimSpec(Wire, frozen=True):
+    node_class_ref: NodeClassRef = NodeClassRef()
     requirements: tuple[_Requirement, ...] = ()
     taints: tuple[dict[str, Any], ...] = ()
 
@@ -93,6 +102,8 @@ class _OwnSpec(Wire, frozen=True):
 class _ClaimStatus(Wire, frozen=True):
     capacity: dict[str, str | int | float] = msgspec.field(default_factory=dict)
     node_name: str = ""
+    provider_id: str = msgspec.field(default="", name="providerID")
+    conditions: tuple[Condition, ...] = ()
 
 
 class NodeClaim(Wire, frozen=True):
@@ -106,6 +117,14 @@ class NodeClaim(Wire, frozen=True):
     def nodepool(self) -> str:
         """The NodePool that made it."""
         return self.metadata.labels.get(KARPENTER_NODE_POOL, "")
+
+    @property
+    def unlaunched(self) -> str | None:
+        """Why its provider has not launched it, in its own words; None where it has."""
+        if self.status.provider_id or self.status.node_name:
+            return None
+        told = next((one for one in self.status.conditions if one.type == "Launched"), None)
+        return f"{told.reason}: {told.message}".strip(": ") if told is not None else ""
 
 
 def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:

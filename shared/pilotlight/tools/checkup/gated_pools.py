@@ -4,6 +4,7 @@ Sources: Karpenter's documentation, "NodePools" and "Disruption"; Argo CD's, "Di
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from pilotlight.decide.money.budget_limits import in_scope
 from pilotlight.decide.money.karpenter_gate import refusal
@@ -11,12 +12,18 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.rights import GATES
-from pilotlight.tools.checkup.survey_facts import SeenNodePool, Survey
+from pilotlight.tools.checkup.survey_facts import SeenClaim, SeenNodePool, Survey
 from pilotlight.units import count_of
 
 PINNED = 'write disruption.budgets: [{nodes: "0", reasons: [Drifted, Underutilized]}], with its owner\'s consent'
 GITOPS = ("argocd", "kustomize-controller", "helm", "fluxcd")
 """Beginnings of the field managers of tools that write a NodePool again and again."""
+PATIENCE = timedelta(minutes=2)
+"""A claim is launched within less, where its provider has a machine."""
+AZURE = (
+    "az vm list-usage --location REGION --output table: raise the quota of its family of VMs first (docs/guides/aks.md)"
+)
+ELSEWHERE = "wait, or let the NodePool have other zones; read the condition Launched of the claim"
 IGNORE = "/spec/limits/nvidia.com~1gpu"
 
 
@@ -51,11 +58,21 @@ def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -
     if pool.replaces:
         what = "may replace nodes by drift or consolidation: dollars for both are kept free while it may"
         found.append(_says(subject, "warning", what, PINNED))
+    found += [
+        _says(subject, "warning", _unlaunched(claim, survey.at), AZURE if pool.azure else ELSEWHERE)
+        for claim in survey.waiting
+        if claim.nodepool == pool.name and survey.at - claim.since > PATIENCE
+    ]
     tools = [name for name in (pool.gate.managers if pool.gate else ()) if name.startswith(GITOPS)]
     if tools:
         fix = f"let it leave {IGNORE} alone: ignoreDifferences with RespectIgnoreDifferences=true in Argo CD"
         found.append(_says(subject, "warning", f"{tools[0]} writes its limit, and would undo ours", fix))
     yield from found or [_says(subject, "ok", "budgets set its limit of GPUs")]
+
+
+def _unlaunched(claim: SeenClaim, now: datetime) -> str:
+    waits = f"NodeClaim {claim.name} was asked for {int((now - claim.since).total_seconds() // 60)} minutes ago"
+    return f"{waits} and is not launched: {claim.why or 'its provider does not say why'}"
 
 
 def _shared_gpus(subject: str, survey: Survey, offer: Offering) -> Iterator[Check]:

@@ -1,9 +1,9 @@
 """Whoever scales nodes or pods of a cluster, and the nodes themselves, as a check-up sees them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
-from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, gate_state, surges
+from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim, gate_state, surges
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type
 from pilotlight.codec.kubernetes.nodes.nodes import pool_of
 from pilotlight.codec.kubernetes.pods.pod_placement import NOWHERE, Terms, homes, pod_terms, tolerations
@@ -11,7 +11,7 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, P
 from pilotlight.facts.labels import INSTANCE_TYPE
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import WHOLE_DEVICES, part_of_gpu
-from pilotlight.tools.checkup.survey_facts import SeenNode, SeenNodePool, SeenScaledObject, SeenSet
+from pilotlight.tools.checkup.survey_facts import SeenClaim, SeenNode, SeenNodePool, SeenScaledObject, SeenSet
 from pilotlight.units import quantity
 
 
@@ -119,7 +119,17 @@ def seen_nodepool(each: GatedNodePool) -> SeenNodePool:
         replicas=each.spec.replicas,
         gate=gate_state(each, ()),
         replaces=any(reason.at_once(1) for reason in surges(each.spec.disruption)),
+        azure=spec.node_class_ref.group == "karpenter.azure.com",
     )
+
+
+def waiting_claims(claims: Iterable[NodeClaim], policy: Policy) -> Iterator[SeenClaim]:
+    """What was asked for by gated NodePools and is not launched."""
+    gated = set(policy.gates.values())
+    for claim in claims:
+        why, meta = claim.unlaunched, claim.metadata
+        if why is not None and claim.nodepool in gated and meta.deletion_timestamp is None:
+            yield SeenClaim(name=meta.name, nodepool=claim.nodepool, since=meta.created_at, why=why[:240])
 
 
 def seen_scaled(each: ScaledObject) -> SeenScaledObject:

@@ -12,7 +12,7 @@ from pilotlight.adapters.cluster.kubernetes.closing_lease import has_watchman
 from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
-from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool
+from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.pages import listing
@@ -28,6 +28,7 @@ from pilotlight.tools.checkup.scalers import (
     seen_node,
     seen_nodepool,
     seen_scaled,
+    waiting_claims,
 )
 from pilotlight.tools.checkup.survey_facts import Survey
 
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 DAEMONSETS, DEPLOYMENTS = "/apis/apps/v1/daemonsets", "/apis/apps/v1/deployments"
 NODE_POOLS, SCALED_OBJECTS = "/apis/karpenter.sh/v1/nodepools", "/apis/keda.sh/v1alpha1/scaledobjects"
+NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 CONFIG_MAPS = f"{NAMESPACES}/{AUTOSCALER_NAMESPACE}/configmaps"
 
 
@@ -98,6 +100,9 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
         deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
         nodepools=tuple(map(seen_nodepool, look.all("karpenter.sh/nodepools", NODE_POOLS, GatedNodePool))),
+        waiting=tuple(waiting_claims(look.all("karpenter.sh/nodeclaims", NODE_CLAIMS, NodeClaim), policy))
+        if policy.gates
+        else (),
         scaled_objects=tuple(map(seen_scaled, look.all("keda.sh/scaledobjects", SCALED_OBJECTS, ScaledObject))),
         autoscaler_status=look.config(AUTOSCALER_STATUS, "status"),
         autoscaler_priorities=look.config(AUTOSCALER_PRIORITIES, "priorities"),

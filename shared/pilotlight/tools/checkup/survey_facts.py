@@ -88,6 +88,16 @@ class SeenNodePool(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int | None = None
     gate: GateState | None = None  # What a limit of ours would go by, without its claims.
     replaces: bool = False  # It may replace nodes by drift or consolidation.
+    azure: bool = False  # Azure's provider makes its machines.
+
+
+class SeenClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A NodeClaim that its provider has not launched, and why, in the provider's own words."""
+
+    name: str
+    nodepool: str
+    since: datetime
+    why: str = ""
 
 
 class SeenScaledObject(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +169,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     daemonsets: tuple[SeenSet, ...] = ()  # All that are read.
     deployments: tuple[SeenSet, ...] = ()  # All that are read.
     nodepools: tuple[SeenNodePool, ...] = ()  # Karpenter's.
+    waiting: tuple[SeenClaim, ...] = ()  # What Karpenter asked for and is not launched, of gated NodePools.
     scaled_objects: tuple[SeenScaledObject, ...] = ()  # KEDA's.
     autoscaler_status: str = ""  # Cluster-autoscaler's own text.
     autoscaler_priorities: str = ""  # Of its priority expander, as YAML.
