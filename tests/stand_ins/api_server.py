@@ -221,9 +221,12 @@ class ApiServer:
             case "create":
                 return 201, self._create(resource, namespace, asked.json())
             case "delete":
-                uid = (asked.json() if asked.body else {}).get("preconditions", {}).get("uid", "")
-                if uid and self.store.read(resource, (namespace, name))["metadata"]["uid"] != uid:
-                    raise Refused(409, "Conflict", "the UID in the precondition does not match the UID in record")
+                wanted = (asked.json() if asked.body else {}).get("preconditions", {})
+                meta = self.store.read(resource, (namespace, name))["metadata"]
+                for field_name, value in wanted.items():
+                    if meta[field_name] != value:
+                        what = f"the {field_name} in the precondition does not match the one in record"
+                        raise Refused(409, "Conflict", what)
                 return 200, self.store.drop(resource, (namespace, name))
         raise Refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 

@@ -291,6 +291,14 @@ def _covers(budget: Json, pod: Json) -> bool:
 
 POD_FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "status.nominatedNodeName")
 EVENT_FIELDS = ("metadata.name", "metadata.namespace", "regarding.name", "regarding.uid", "reason", "type")
+CORE_EVENT_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "involvedObject.kind",
+    "involvedObject.name",
+    "reason",
+    "type",
+)
 OTHER_FIELDS = ("metadata.name", "metadata.namespace")
 
 
@@ -299,7 +307,8 @@ def _label(value: Json, key: str) -> str:
 
 
 def _field_selector(resource: Resource, text: str) -> Callable[[Json], bool]:
-    known = {"pods": POD_FIELDS, "events": EVENT_FIELDS, "nodes": ("metadata.name", "spec.unschedulable")}.get(
+    events = CORE_EVENT_FIELDS if resource.group_version == "v1" else EVENT_FIELDS
+    known = {"pods": POD_FIELDS, "events": events, "nodes": ("metadata.name", "spec.unschedulable")}.get(
         resource.plural, OTHER_FIELDS
     )
     for part in filter(None, text.split(",")):

@@ -1,5 +1,6 @@
-"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API, AWS's and GKE's; over
-moto's server too, but for what needs the world behind the cloud, or asks it while a call waits at its gate.
+"""The contract of the Pools port, over the world in this process and over HTTP, over Civo's API, AWS's, GKE's and
+Karpenter's claims; over moto's server too, but for what needs the world behind the cloud, or asks it while a call waits
+at its gate.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from civo_server import CLUSTER, REGION, TOKEN, Civo, serving
 from gke_answers import WHERE
 from gke_server import Gke
 from gke_site import serving as gke_serving
+from karpenter_claims import claim_ports
 from moto_groups import at_moto
 from small_cloud import START, pod
 
@@ -31,7 +33,7 @@ from pilotlight.ports.clouds import CloudAccount, Gate, Pools
 AWS = "AWS, launching at once"
 SAY_NO = (*WAYS, "Civo", AWS)
 """Clouds that refuse at once what they cannot launch."""
-CLOUDS = (*SAY_NO, "AWS, by a size", "GKE")
+CLOUDS = (*SAY_NO, "AWS, by a size", "GKE", "Karpenter")
 MOTO = "AWS, by moto"
 GONE = "i-00000000000000000"
 """An instance that never was, by a name that every cloud reads."""
@@ -39,7 +41,7 @@ GONE = "i-00000000000000000"
 
 @contextmanager
 def clouds(way: str, **options: Any) -> Iterator[Ports]:
-    """A small world with its own pools either way, or with Civo's, AWS's or GKE's in front of it."""
+    """A small world with its own pools either way, or with Civo's, AWS's, GKE's or Karpenter's in front of it."""
     with ports(way if way in WAYS else "in process", **options) as made:
         if way in WAYS:
             yield made
@@ -50,6 +52,10 @@ def clouds(way: str, **options: Any) -> Iterator[Ports]:
                 pools = gke.open_pools(WHERE, CloudAccount(project.names(), made.clock, lambda: "", environ))
                 assert pools is not None
                 yield made._replace(pools=pools)
+            return
+        if way == "Karpenter":
+            with claim_ports(made) as here:
+                yield here
             return
         if way != "Civo":
             aws = Aws(made.world, at_once=way == AWS, eks=way == AWS)

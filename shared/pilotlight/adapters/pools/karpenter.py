@@ -1,30 +1,238 @@
-"""Pools of a cluster where Karpenter alone buys: no cloud is asked, and none is bought from."""
+"""NodeClaims of Karpenter: a machine is asked for by a name of ours, and given back by deleting its claim.
 
-from collections.abc import Sequence
-from typing import NoReturn
+A pool is a NodePool that buys nothing by itself (its limit of GPUs is 0): its template says how machines are made.
+Names are hashes of the step, so that what is sent twice makes nothing twice. A claim is gone as soon as its provider
+has no machine; one that is not launched after 5 minutes, or no node after 15, is refused, and called off by name.
+"""
 
-from pilotlight.errors import BadRequest
-from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any, Literal, Protocol, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+from pilotlight import typed_json
+from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim, gate_state
+from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
+from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
+from pilotlight.codec.kubernetes.pages import Listing, listing
+from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable, Unsure
+from pilotlight.facts.labels import POOL
+from pilotlight.facts.money.gates import LIMITED
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.state import Clock
+
+T = TypeVar("T")
+D = TypeVar("D", covariant=True)
+
+GROUP = "/apis/karpenter.sh/v1"
+EVENTS = "/api/v1/namespaces/default/events"
+"""Events of objects that have no namespace."""
+LAUNCHED_WITHIN, NODE_WITHIN = timedelta(minutes=5), timedelta(minutes=15)
+LONGEST_NAME, HASH = 63, 8
+_NODE_POOL = typed_json.decoder(GatedNodePool)
+_CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
+_EVENTS: Listing[ClaimEvent] = listing(ClaimEvent)
+
+
+class Decodes(Protocol[D]):
+    """Makes a value of an answer's body."""
+
+    def decode(self, body: bytes, /) -> D: ...
+
+
+class KarpenterApi(Protocol):
+    """The API server of a cluster, as far as claims ask."""
+
+    def get(self, path: str, decoder: Decodes[T], **query: str) -> T:
+        """Read."""
+        ...
+
+    def change(self, method: str, path: str, body: object, gate: Gate) -> bool:
+        """Change, once, when ``gate`` lets it; false where what is there stands against it."""
+        ...
 
 
 class KarpenterPools:
-    """The Pools port of such a cluster."""
+    """The Pools port of a cluster's NodePools. ``pools`` are the policy's, but for those that are gates alone."""
 
     cloud = ""
 
+    def __init__(self, api: KarpenterApi | None, pools: Mapping[str, PoolPolicy], clock: Clock) -> None:
+        self._api, self._clock = api, clock
+        self._pools = {name: pool for name, pool in pools.items() if not pool.nodepool} if api is not None else {}
+        self._lock = Lock()
+
     def describe(self) -> Sequence[PoolState]:
-        return ()
+        """Every pool that has a NodePool. What is a node already is among what is on its way."""
+        if not self._pools:
+            return ()
+        claims, short = self._claims(), self._shortages()
+        states = []
+        for name in self._pools:
+            found = self._node_pool(name)
+            if found is not None:
+                states.append(self._state(name, found, claims, short))
+        return states
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
-        return None
+        claim = self._of(pool, instance) if pool in self._pools else None
+        if claim is None:
+            return InstanceState(there=False)
+        meta, joined = claim.metadata, bool(claim.status.node_name)
+        goes = meta.deletion_timestamp is not None
+        return InstanceState(there=True, created_at=meta.creation_timestamp, going=goes, runs=joined and not goes)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
-        _refuse(pool)
+        with self._lock:
+            found = self._node_pool(pool) if pool in self._pools else None
+            if found is None:
+                raise BadRequest(f"Karpenter has no NodePool {self._called(pool)}; create it, or mend pools.{pool}")
+            claims = self._claims()
+            size = len(_live(claims, pool))
+            if size >= to:
+                return self._state(pool, found, claims, ())
+            if no := _closed(found):
+                raise BadRequest(no)
+            names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
+            for n, name in enumerate(names):
+                rules = self._pools[pool]
+                body = node_claim(found, pool, name, rules.instance_type, rules.capacity_type, zone)
+                self._create(body, gate if not n else OPEN, first=not n)
+            return PoolState(name=pool, desired=to)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
-        _refuse(pool)
+        with self._lock:
+            claim = self._of(pool, instance) if pool in self._pools else None
+            if claim is None or claim.metadata.deletion_timestamp is not None or self._api is None:
+                return
+            name, meta = claim.metadata.name, claim.metadata
+            # Its name may be another's later. One that is called off is launched by nobody in between.
+            read = {"uid": meta.uid, **({"resourceVersion": meta.resource_version} if instance == name else {})}
+            options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": read}
+            if not self._api.change("DELETE", f"{GROUP}/nodeclaims/{quote(name)}", options, gate):
+                now = self._of(pool, name)
+                if now is not None and now.metadata.uid == meta.uid:
+                    raise Busy(f"NodeClaim {name} has changed since it was read: look again")
+
+    def _create(self, body: Mapping[str, Any], gate: Gate, *, first: bool) -> None:
+        """Ask for one. What is there by that name was asked for by this very step."""
+        assert self._api is not None
+        try:
+            self._api.change("POST", f"{GROUP}/nodeclaims", body, gate)
+        except PilotlightError as no:
+            raise no if first else Unsure(f"some of it was asked for: {no}") from None
+
+    def _called(self, pool: str) -> str:
+        rules = self._pools.get(pool)
+        return (rules.cluster_pool if rules is not None else "") or pool
+
+    def _node_pool(self, pool: str) -> GatedNodePool | None:
+        assert self._api is not None
+        try:
+            return self._api.get(f"{GROUP}/nodepools/{quote(self._called(pool))}", _NODE_POOL)
+        except BadRequest:  # There is none.
+            return None
+
+    def _claims(self) -> Sequence[NodeClaim]:
+        """Those of ours. One that cannot be read is in no count: nothing goes by it."""
+        assert self._api is not None
+        page = self._api.get(f"{GROUP}/nodeclaims", _CLAIMS, labelSelector=POOL)
+        for odd in page.unread:
+            raise Unavailable(f"NodeClaim {odd.subject} cannot be read: {odd.message}")
+        return page.items or ()
+
+    def _shortages(self) -> Sequence[ClaimEvent]:
+        """What Karpenter said of claims that no machine was left for, the newest first; nothing without the right."""
+        assert self._api is not None
+        asked = f"involvedObject.kind=NodeClaim,reason={SHORT}"
+        try:
+            found = self._api.get(EVENTS, _EVENTS, fieldSelector=asked).items or []
+        except Forbidden:
+            return ()
+        return sorted((one for one in found if one.at), key=lambda one: str(one.at), reverse=True)
+
+    def _of(self, pool: str, instance: str) -> NodeClaim | None:
+        """A pool's claim, by its name or by its instance."""
+        mine = [claim for claim in self._claims() if claim.metadata.labels.get(POOL) == pool]
+        return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
+
+    def _state(
+        self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
+    ) -> PoolState:
+        now, live = self._clock.now(), _live(claims, name)
+        late = {claim.metadata.name: why for claim in live if (why := _late(claim, now))}
+        on_the_way = [claim for claim in live if claim.status.provider_id and claim.metadata.name not in late]
+        refused = [claim for claim in live if claim.metadata.name in late]
+        ours = re.compile(rf"{re.escape(self._stem(name))}-[0-9a-f]{{{HASH}}}")
+        told = next((one for one in short if ours.fullmatch(one.involved_object.name)), None)
+        return PoolState(
+            name=name,
+            desired=len(live),
+            booting=tuple(
+                Booting(instance=_instance(claim), requested_at=claim.metadata.created_at) for claim in on_the_way
+            ),
+            refused=tuple(_instance(claim) or claim.metadata.name for claim in refused),
+            refusal=_refusal(*next(iter(late.items()))) if late else _shortage(told) if told else None,
+            rules=PoolRules(group=self._called(name), closed=_closed(pool)),
+        )
+
+    def _names(self, pool: str, step: str, numbers: range) -> list[str]:
+        """Names of a step's claims: the same for the same step, whoever sends it."""
+        hashes = (hashlib.sha256(f"{step}/{pool}/{n}".encode()).hexdigest()[:HASH] for n in numbers)
+        return [f"{self._stem(pool)}-{one}" for one in hashes]
+
+    def _stem(self, pool: str) -> str:
+        return self._called(pool)[: LONGEST_NAME - HASH - 1].rstrip("-.")
 
 
-def _refuse(pool: str) -> NoReturn:
-    raise BadRequest(f"pool {pool}: PILOTLIGHT_POOLS is karpenter, and buys nothing; name its cloud there")
+def _live(claims: Iterable[NodeClaim], pool: str) -> list[NodeClaim]:
+    """Claims of a pool that are not being deleted."""
+    mine = (claim for claim in claims if claim.metadata.labels.get(POOL) == pool)
+    return [claim for claim in mine if claim.metadata.deletion_timestamp is None]
+
+
+def _instance(claim: NodeClaim) -> str:
+    return instance_id(claim.status.provider_id) if claim.status.provider_id else ""
+
+
+def _closed(pool: GatedNodePool) -> str:
+    """Why nothing may be asked for by a NodePool's template; empty where it may."""
+    if pool.spec.replicas == 0 or gate_state(pool, ()).limit == 0:
+        return ""
+    name = pool.metadata.name
+    return (
+        f"Karpenter buys by NodePool {name} itself: set its spec.limits {LIMITED} to 0, or write "
+        f"cluster_pool: karpenter:{name} to hold its dollars alone"
+    )
+
+
+def _late(claim: NodeClaim, now: datetime) -> str:
+    """Why a claim is given up, in the provider's words where it has some; empty where it is not."""
+    age, why = now - claim.metadata.created_at, claim.unlaunched
+    minutes = age // timedelta(minutes=1)
+    if why is not None:
+        return f"not launched after {minutes} min: {why}" if age > LAUNCHED_WITHIN else ""
+    return f"no node after {minutes} min" if age > NODE_WITHIN and not claim.status.node_name else ""
+
+
+def _refusal(name: str, why: str) -> LateRefusal:
+    return LateRefusal(identity=f"{name}/late", reason=_reason(why), message=f"NodeClaim {name}: {why}"[:240])
+
+
+def _shortage(told: ClaimEvent) -> LateRefusal:
+    name = told.involved_object.name
+    return LateRefusal(
+        identity=f"{name}/{SHORT}", reason=_reason(told.message or SHORT), message=told.message[:240], at=told.at
+    )
+
+
+def _reason(why: str) -> Literal["no-capacity", "quota", "other"]:
+    if "quota" in why.lower() or "LimitExceeded" in why:
+        return "quota"
+    return "other" if why.startswith("no node") else "no-capacity"

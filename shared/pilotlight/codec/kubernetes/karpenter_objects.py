@@ -62,9 +62,15 @@ class _ClaimSpec(Wire, frozen=True):
     node_class_ref: NodeClassRef = NodeClassRef()
     requirements: tuple[_Requirement, ...] = ()
     taints: tuple[dict[str, Any], ...] = ()
+    startup_taints: tuple[dict[str, Any], ...] = ()
+
+
+class _Marks(Wire, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Template(Wire, frozen=True):
+    metadata: _Marks = _Marks()
     spec: _ClaimSpec = _ClaimSpec()
 
 
@@ -109,7 +115,7 @@ class _ClaimStatus(Wire, frozen=True):
 class NodeClaim(Wire, frozen=True):
     """A NodeClaim."""
 
-    metadata: Metadata
+    metadata: PoolMetadata
     spec: _OwnSpec = _OwnSpec()
     status: _ClaimStatus = _ClaimStatus()
 

@@ -50,6 +50,11 @@ class KubernetesCluster:
         self._api, self._policy, self._clock, self._pause = api, policy, clock, pause
         self._reads, self._limit = Reads(api, policy), pod_tolerations.TolerationLimit(api)
 
+    @property
+    def api(self) -> Api:
+        """Its API server, which Karpenter's claims are asked of too."""
+        return self._api
+
     def credential(self) -> "Token | None":
         """Claims of the credential in use; None where it says nothing."""
         from pilotlight.adapters.cluster.kubernetes.access.server_access import token_of

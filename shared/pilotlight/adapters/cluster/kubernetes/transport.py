@@ -27,7 +27,18 @@ from pilotlight import typed_json
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access, Source
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes
-from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, Retry, Throttled, Unavailable
+from pilotlight.errors import (
+    BadRequest,
+    Busy,
+    Conflict,
+    Forbidden,
+    PilotlightError,
+    Retry,
+    Throttled,
+    Unavailable,
+    Unsure,
+)
+from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
 
 T = TypeVar("T")
@@ -165,6 +176,26 @@ class Api:
                     raise
                 self._pause(wait)
 
+    def change(self, method: str, path: str, body: object, gate: Gate) -> bool:
+        """Make a change, sent once when ``gate`` lets it; false where it conflicts with what is there, or is gone.
+
+        Raises as the table says; ``Unsure`` where only a read can tell whether it happened.
+        """
+        access = self._source.access()
+        where = f"{method} {access.server}{path.partition('?')[0]}"
+        try:
+            answer = self._answer(access, method, path, body, JSON, self._patience.answer, gate)
+        except Broken as error:
+            raise (Unsure if error.sent else Unavailable)(_plain(f"{where}: {error}", access)) from None
+        if answer.status >= 500:
+            raise Unsure(_plain(f"{where}: {answer.status}: {_said(answer.body).message[:SAID]}", access))
+        if answer.status == 409 or (answer.status == 404 and method == "DELETE"):
+            return False
+        if answer.status >= 300:
+            problem = _problem(answer, where, access)
+            raise problem.problem if isinstance(problem, _Refused) else problem
+        return True
+
     def _believed(self, access: Access, once: Callable[[], T]) -> T:
         """One try. Its 403 is believed only of a server that has read its roles: until then it refuses all."""
         try:
@@ -211,8 +242,17 @@ class Api:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unavailable(f"{where}: answers with what is not expected: {error}") from None
 
-    def _answer(self, access: Access, method: str, path: str, body: object, kind: str, within_s: Seconds) -> HttpAnswer:
-        """One request's answer, whatever its status. Raises ``Broken``."""
+    def _answer(
+        self,
+        access: Access,
+        method: str,
+        path: str,
+        body: object,
+        kind: str,
+        within_s: Seconds,
+        gate: Gate | None = None,
+    ) -> HttpAnswer:
+        """One request's answer, whatever its status. Raises ``Broken``, or what ``gate`` does."""
         with Deadline(within_s) as deadline:
             return self._site_of(access).ask(
                 deadline,
@@ -220,7 +260,8 @@ class Api:
                 urlsplit(access.server).path.rstrip("/") + path,
                 None if body is None else msgspec.json.encode(body),
                 _headers(access, kind if body is not None else ""),
-                repeatable=True,
+                gate=gate,
+                repeatable=gate is None,
                 takes=Takes(LARGEST_BODY, self._patience.piece),
             )
 

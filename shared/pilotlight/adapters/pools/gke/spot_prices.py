@@ -14,6 +14,7 @@ import msgspec
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.google_rest import READ_S, GoogleRest
 from pilotlight.errors import Denied, Forbidden
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Price
 from pilotlight.facts.offers.cloud_shop import ToldPrices
 
@@ -43,7 +44,7 @@ class _History(msgspec.Struct, frozen=True, rename="camel"):
 
 def spot_prices(api: GoogleRest, project: str, region: str, names: Sequence[str], now: datetime) -> ToldPrices:
     """Of these types in a region now; nothing of what is not told, or is told in no dollars."""
-    found = {}
+    found: dict[str, dict[CapacityType, Price]] = {}
     for name in names:
         if name.startswith(ADDED):
             continue

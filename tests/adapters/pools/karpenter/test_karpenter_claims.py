@@ -1,0 +1,298 @@
+"""Karpenter's claims as a cloud: what is posted, what is counted, and each of Karpenter's own ways to say no."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from api_store import Json
+from karpenter_claims import CLASS, GPU, KarpenterWorld, claim_pools, on_claims
+from small_cloud import world
+
+from pilotlight.adapters.cluster.kubernetes.transport import Missing
+from pilotlight.adapters.pools.karpenter import KarpenterPools
+from pilotlight.errors import BadRequest, Forbidden, Unavailable, Unsure
+from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
+from pilotlight.facts.policy import PoolPolicy
+
+MINUTE = 60
+CLAIMS, EVENTS = r"/nodeclaims", r"GET .*/events"
+POST, DELETE = f"POST .*{CLAIMS}", f"DELETE .*{CLAIMS}"
+
+
+@pytest.fixture
+def here() -> Iterator[tuple[KarpenterWorld, KarpenterPools]]:
+    """A small world behind claims."""
+    with on_claims() as made:
+        yield made
+
+
+Here = tuple[KarpenterWorld, KarpenterPools]
+
+
+def state(pools: KarpenterPools, name: str = "one") -> PoolState:
+    """A pool, as the port tells it."""
+    return next(one for one in pools.describe() if one.name == name)
+
+
+def posted(server: KarpenterWorld) -> list[str]:
+    """Names of claims that were posted."""
+    return [claim["metadata"]["name"] for claim in server.kept]
+
+
+def test_a_claim_is_of_its_node_pools_template_and_of_no_node_pool(here: Here) -> None:
+    """Type, capacity type and zone are the purchase's; it never expires, and no NodePool's label makes it a candidate
+    of drift or consolidation. The rest of the template is kept, but for counts of values."""
+    server, _ = here
+    template: Json = {
+        "metadata": {"labels": {"team": "ml", "karpenter.sh/nodepool": "gpu"}},
+        "spec": {
+            "nodeClassRef": CLASS,
+            "expireAfter": "720h",
+            "taints": [{"key": GPU, "value": "present", "effect": "NoSchedule"}],
+            "startupTaints": [{"key": "boots", "effect": "NoExecute"}],
+            "requirements": [
+                {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["one", "two"], "minValues": 2},
+                {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a", "b"]},
+                {"key": "karpenter.k8s.aws/instance-local-nvme", "operator": "Gt", "values": ["100"]},
+                {"key": "example.com/rack", "operator": "Exists"},
+            ],
+        },
+    }
+    server.node_pool("gpu", template=template)
+    pools = claim_pools(server, {"one": PoolPolicy(instance_type="one", capacity_type="spot", cluster_pool="gpu")})
+    pools.grow("one", 1, "b", token="step-1")
+    (claim,) = server.kept
+    name = claim["metadata"].pop("name")
+    assert name.startswith("gpu-")
+    assert claim["metadata"]["labels"] == {"team": "ml", "pilotlight.dev/pool": "one"}
+    assert claim["spec"] == {
+        "nodeClassRef": CLASS,
+        "expireAfter": "Never",
+        "taints": template["spec"]["taints"],
+        "startupTaints": template["spec"]["startupTaints"],
+        "requirements": [
+            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["one"]},
+            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]},
+            {"key": "karpenter.k8s.aws/instance-local-nvme", "operator": "Gt", "values": ["100"]},
+            {"key": "example.com/rack", "operator": "Exists"},
+        ],
+    }
+
+
+def test_the_same_step_has_the_same_names_and_makes_nothing_twice(here: Here) -> None:
+    """A name that is there was asked for by this very step: 409 is no error, and no second machine."""
+    server, pools = here
+    pools.grow("one", 2, token="step-1")
+    resource = server.store.resource("nodeclaims")
+    first = posted(server)
+    for claim in server.claims():  # Another look that came before them.
+        server.store.write(resource, {**claim, "metadata": {**claim["metadata"], "labels": {}}})
+    pools.grow("one", 2, token="step-1")
+    assert (posted(server), server.world.launches) == (first, 2)
+    pools.grow("one", 1, token="step-2")
+    assert set(posted(server)[2:]).isdisjoint(first)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_answer_that_is_lost_is_unsure(here: Here, when: str) -> None:
+    """It is sent once; whether it was done only a look tells."""
+    server, pools = here
+    server.fail("reset" if when == "before" else "cut", on=POST)
+    with pytest.raises(Unsure):
+        pools.grow("one", 1, token="step-1")
+    assert len(server.lines(POST)) == 1
+    assert state(pools).desired == len(server.claims())
+
+
+def test_what_fails_after_the_first_of_several_is_unsure(here: Here) -> None:
+    """One was asked for: that nothing was done would be untrue."""
+    server, pools = here
+    server.before(POST, lambda: server.fail(403, on=POST) if server.kept else None, times=2)
+    with pytest.raises(Unsure, match="some of it was asked for"):
+        pools.grow("one", 2)
+    assert state(pools).desired == 1
+
+
+def test_a_first_one_that_is_refused_is_as_it_is(here: Here) -> None:
+    """Without the right nothing was asked for; a kind that is not served is no claim that is there."""
+    server, pools = here
+    server.fail(403, on=POST)
+    with pytest.raises(Forbidden):
+        pools.grow("one", 1)
+    server.fail(404, on=POST)
+    with pytest.raises(Missing):
+        pools.grow("one", 1)
+    assert state(pools).desired == 0
+
+
+SHORT: dict[str, tuple[dict[str, Any], str]] = {
+    "none is left": ({"shortage": 1.0}, "no-capacity"),
+    "a quota": ({"quota_nodes": 0}, "quota"),
+}
+
+
+@pytest.mark.parametrize(("faults", "reason"), SHORT.values(), ids=SHORT)
+def test_a_claim_that_is_deleted_on_a_shortage_is_a_refusal(faults: dict[str, Any], reason: str) -> None:
+    """It is gone at once; the Event says why, once for each claim."""
+    with on_claims(faults=faults) as (server, pools):
+        pools.grow("one", 1)
+        told = state(pools)
+        assert (told.desired, told.refused, told.owed) == (0, (), 0)
+        assert told.refusal is not None
+        assert told.refusal.reason == reason
+        assert told.refusal.identity == f"{posted(server)[0]}/InsufficientCapacityError"
+        assert state(pools, "four").refusal is None
+
+
+def test_without_the_right_to_events_a_look_goes_on(here: Here) -> None:
+    """Then a shortage is a claim that is gone, and nobody says why."""
+    server, pools = here
+    server.event("one-00000000", "none left")
+    server.fail(403, on=EVENTS, times=9)
+    assert state(pools).refusal is None
+
+
+def test_a_claim_that_is_not_launched_after_five_minutes_is_called_off_by_its_name(here: Here) -> None:
+    """In its provider's words; before that it is on its way, without a name that a node could have."""
+    server, pools = here
+    server.slow = True
+    pools.grow("one", 1)
+    (name,) = posted(server)
+    claim = server.store.get("nodeclaims", name)
+    why = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "SKUFamilyQuotaExceeded"}
+    server.store.write(server.store.resource("nodeclaims"), {**claim, "status": {"conditions": [why]}})
+    server.world.advance(5 * MINUTE)
+    told = state(pools)
+    assert (told.desired, told.booting, told.refused, told.refusal) == (1, (), (), None)
+    server.world.advance(5 * MINUTE + 1)
+    told = state(pools)
+    assert (told.desired, told.refused) == (1, (name,))
+    assert told.refusal is not None
+    assert (told.refusal.reason, "SKUFamilyQuotaExceeded" in told.refusal.message) == ("quota", True)
+    pools.release("one", name)
+    assert (state(pools).desired, server.claims()) == (0, [])
+
+
+def test_a_machine_that_is_no_node_after_fifteen_minutes_is_called_off(here: Here) -> None:
+    """It bills and never joined: it goes by its instance, and is not among what is on its way."""
+    server, pools = here
+    server.dead = True
+    pools.grow("one", 1)
+    (machine,) = server.world.nodes
+    server.world.advance(15 * MINUTE)
+    assert [one.instance for one in state(pools).booting] == [machine]
+    server.world.advance(15 * MINUTE + 1)
+    told = state(pools)
+    assert (told.booting, told.refused) == ((), (machine,))
+    assert told.refusal is not None
+    assert told.refusal.reason == "other"
+    pools.release("one", machine)
+    assert list(server.world.nodes) == []
+
+
+def test_a_claim_that_drains_is_no_part_of_its_pool_and_is_deleted_once(here: Here) -> None:
+    """Karpenter's finalizer keeps it until its machine is gone: it goes, and is there until then."""
+    server, pools = here
+    server.draining = True
+    pools.grow("one", 1)
+    (machine,) = server.world.nodes
+    for _ in range(2):
+        pools.release("one", machine)
+    assert (len(server.lines(DELETE)), state(pools).desired) == (1, 0)
+    found = pools.instance("one", machine)
+    assert found is not None
+    assert (found.there, found.going, found.runs) == (True, True, False)
+    server.end()
+    assert pools.instance("one", machine) == InstanceState(there=False)
+
+
+def test_another_claim_of_its_name_is_left(here: Here) -> None:
+    """The one that was read is the one that goes."""
+    server, pools = here
+    pools.grow("one", 1)
+    (machine,), (claim,) = server.world.nodes, server.claims()
+    meta = {**claim["metadata"], "uid": "another"}
+    server.before(DELETE, lambda: server.store.resource("nodeclaims") and _again(server, {**claim, "metadata": meta}))
+    pools.release("one", machine)
+    assert len(server.claims()) == 1
+
+
+def _again(server: KarpenterWorld, claim: Json) -> None:
+    resource = server.store.resource("nodeclaims")
+    server.store.drop(resource, ("", claim["metadata"]["name"]))
+    server.store.write(resource, claim)
+
+
+OPEN: dict[str, tuple[dict[str, Any], bool]] = {
+    "it has no limit": ({"limit": None}, True),
+    "its limit lets it buy": ({"limit": "8"}, True),
+    "its limit is 0": ({"limit": "0"}, False),
+    "it is static and keeps none": ({"limit": None, "replicas": 0}, False),
+    "it is static and keeps some": ({"limit": None, "replicas": 2}, True),
+}
+
+
+@pytest.mark.parametrize(("fields", "closed"), OPEN.values(), ids=OPEN)
+def test_a_node_pool_that_buys_by_itself_is_left_to_karpenter(here: Here, fields: dict[str, Any], closed: bool) -> None:
+    """Both would buy for the same pods: it is refused with both ways out, and nothing is posted."""
+    server, pools = here
+    server.node_pool("one", **fields)
+    rules = state(pools).rules
+    assert rules is not None
+    assert bool(rules.closed) is closed
+    if closed:
+        assert "limits nvidia.com/gpu to 0" in rules.closed
+        with pytest.raises(BadRequest, match="karpenter:one"):
+            pools.grow("one", 1)
+        assert server.kept == []
+    else:
+        pools.grow("one", 1)
+        assert state(pools).desired == 1
+
+
+def test_a_pool_without_a_node_pool_is_not_told_and_not_bought(here: Here) -> None:
+    """What to mend is said."""
+    server, pools = here
+    server.store.remove("nodepools", "four")
+    assert [one.name for one in pools.describe()] == ["one", "eight"]
+    with pytest.raises(BadRequest, match=r"no NodePool four; create it, or mend pools\.four"):
+        pools.grow("four", 1)
+
+
+def test_claims_of_karpenters_own_are_none_of_ours(here: Here) -> None:
+    """They carry no label of ours, and count nowhere."""
+    server, pools = here
+    meta = {"name": "gpu-x", "labels": {"karpenter.sh/nodepool": "one"}}
+    server.store.write(
+        server.store.resource("nodeclaims"),
+        {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": meta, "spec": {}, "status": {}},
+    )
+    assert state(pools).desired == 0
+    pools.release("one", "gpu-x")
+    assert server.lines(DELETE) == []
+
+
+def test_a_claim_that_cannot_be_read_stops_the_count(here: Here) -> None:
+    """It may be a machine: nothing goes by a count without it."""
+    server, pools = here
+    pools.grow("one", 1)
+    (claim,) = server.claims()
+    server.store.write(server.store.resource("nodeclaims"), {**claim, "status": {"providerID": 7}})
+    server.machines.clear()
+    with pytest.raises(Unavailable, match="cannot be read"):
+        pools.describe()
+
+
+def test_gates_alone_are_bought_for_nowhere() -> None:
+    """A policy of gates asks the API server for nothing here."""
+    with on_claims() as (server, _):
+        pools = claim_pools(server, {"one": PoolPolicy(instance_type="one", cluster_pool="karpenter:one")})
+        before = len(server.lines())
+        assert pools.describe() == ()
+        with pytest.raises(BadRequest):
+            pools.grow("one", 1)
+        pools.release("one", "n1")
+        assert len(server.lines()) == before
+    alone = KarpenterPools(None, {"one": PoolPolicy(instance_type="one")}, world().clock)
+    assert alone.describe() == ()
