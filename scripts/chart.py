@@ -100,6 +100,7 @@ PARTS = {
     "kueue": Part("rbac/kueue.yaml", when=".Values.kueue.enabled"),
     "reclaim": Part("rbac/reclaim.yaml", when=".Values.reclaim.enabled"),
     "karpenter": Part("rbac/karpenter.yaml", when=".Values.karpenter.enabled"),
+    "claims": Part("rbac/karpenter-claims.yaml", when=".Values.karpenter.claims"),
     "nodes": Part(
         "admission/nodes.yaml",
         when='include "pilotlight.acts" .',

@@ -8,8 +8,8 @@ PILOTLIGHT_API         how its API server is reached: ``kubeconfig:PATH[#CONTEXT
                        that holds one), ``in-cluster``, ``gke:projects/P/locations/L/clusters/C[?dns]``,
                        ``eks:REGION/NAME``; unset for the world
 PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``gke:PROJECT/LOCATION/CLUSTER``,
-                       ``asg:REGION/EKS_CLUSTER`` or ``asg:REGION`` (Auto Scaling groups by name), ``karpenter`` (buys
-                       by itself), ``advisor`` (changes nothing); unset: the world
+                       ``asg:REGION/EKS_CLUSTER`` or ``asg:REGION`` (Auto Scaling groups by name), ``karpenter``
+                       (NodeClaims), ``advisor`` (changes nothing); unset: the world
 PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``pools``, ``mode``,
                        ``policy``, ``token_env``, ``role_arn`` (acts on its account of AWS). With PILOTLIGHT_CLUSTER
                        too: that one of them alone

@@ -43,7 +43,7 @@ WITH_ALL: Json = {
     "pools": "asg:eu-west-1/prod",
     "telemetry": "http://prometheus.monitoring.svc:9090/prom",
     "reclaim": ON,
-    "karpenter": ON,
+    "karpenter": {**ON, "claims": True},
     "settings": {"PILOTLIGHT_BILLS": "focus:s3://bills/*", "PILOTLIGHT_WAIT_S": 30},
     "secret": {"existing": "mine", "more": ["channels"]},
     "storage": {"className": "fast", "state": "2Gi", "outbox": "512Mi"},

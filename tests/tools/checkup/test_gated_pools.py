@@ -11,7 +11,7 @@ from pilotlight.facts.money.gates import GateState
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.gated_pools import gate_checks
-from pilotlight.tools.checkup.rights import GATES
+from pilotlight.tools.checkup.rights import CLAIMS, GATES
 from pilotlight.tools.checkup.survey_facts import SeenClaim, SeenNode, SeenNodePool, Survey
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
@@ -80,3 +80,15 @@ def test_a_claim_that_waits_is_told_with_its_clouds_way_out(azure: bool, fix: st
 def test_a_policy_without_gates_is_told_nothing() -> None:
     """Where no pool is gated there is nothing to check."""
     assert list(gate_checks(_seen(), Policy(version=1), [OFFER])) == []
+
+
+def test_a_right_to_claims_that_is_missing_is_named() -> None:
+    """Where pools are bought for by claims; who asks for none is told nothing."""
+    lacks = {right: right.verb != "create" for right in CLAIMS}
+    (check,) = gate_checks(_seen(allowed=lacks), Policy(version=1), [OFFER])
+    assert (check.verdict, check.what) == (
+        "fault",
+        "may not create karpenter.sh/nodeclaims: nothing is bought by claims",
+    )
+    assert "karpenter-claims.yaml" in check.fix
+    assert list(gate_checks(_seen(allowed=dict.fromkeys(CLAIMS, True)), Policy(version=1), [OFFER])) == []

@@ -94,7 +94,7 @@ class KarpenterPools:
             if found is None:
                 raise BadRequest(f"Karpenter has no NodePool {self._called(pool)}; create it, or mend pools.{pool}")
             claims = self._claims()
-            size = len(_live(claims, pool))
+            size = len(_live(claims, self._called(pool)))
             if size >= to:
                 return self._state(pool, found, claims, ())
             if no := _closed(found):
@@ -102,7 +102,7 @@ class KarpenterPools:
             names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
             for n, name in enumerate(names):
                 rules = self._pools[pool]
-                body = node_claim(found, pool, name, rules.instance_type, rules.capacity_type, zone)
+                body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
                 self._create(body, gate if not n else OPEN, first=not n)
             return PoolState(name=pool, desired=to)
 
@@ -159,13 +159,14 @@ class KarpenterPools:
 
     def _of(self, pool: str, instance: str) -> NodeClaim | None:
         """A pool's claim, by its name or by its instance."""
-        mine = [claim for claim in self._claims() if claim.metadata.labels.get(POOL) == pool]
+        called = self._called(pool)
+        mine = [claim for claim in self._claims() if claim.metadata.labels.get(POOL) == called]
         return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
 
     def _state(
         self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
     ) -> PoolState:
-        now, live = self._clock.now(), _live(claims, name)
+        now, live = self._clock.now(), _live(claims, self._called(name))
         late = {claim.metadata.name: why for claim in live if (why := _late(claim, now))}
         on_the_way = [claim for claim in live if claim.status.provider_id and claim.metadata.name not in late]
         refused = [claim for claim in live if claim.metadata.name in late]
@@ -191,9 +192,9 @@ class KarpenterPools:
         return self._called(pool)[: LONGEST_NAME - HASH - 1].rstrip("-.")
 
 
-def _live(claims: Iterable[NodeClaim], pool: str) -> list[NodeClaim]:
-    """Claims of a pool that are not being deleted."""
-    mine = (claim for claim in claims if claim.metadata.labels.get(POOL) == pool)
+def _live(claims: Iterable[NodeClaim], called: str) -> list[NodeClaim]:
+    """Claims of a pool, by its NodePool's name, that are not being deleted."""
+    mine = (claim for claim in claims if claim.metadata.labels.get(POOL) == called)
     return [claim for claim in mine if claim.metadata.deletion_timestamp is None]
 
 

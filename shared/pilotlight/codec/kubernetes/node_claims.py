@@ -42,9 +42,9 @@ class ClaimEvent(Wire, frozen=True):
 
 
 def node_claim(
-    pool: GatedNodePool, ours: str, name: str, instance_type: str, capacity_type: CapacityType, zone: str
+    pool: GatedNodePool, called: str, name: str, instance_type: str, capacity_type: CapacityType, zone: str
 ) -> dict[str, Any]:
-    """What is posted for one machine of the policy's pool ``ours``, in a zone where one is named."""
+    """What is posted for one machine of the pool that its cluster calls so, in a zone where one is named."""
     template = pool.spec.template
     told = {INSTANCE_TYPE: instance_type, CAPACITY_TYPE: capacity_type, **({ZONE: zone} if zone else {})}
     kept = [
@@ -63,7 +63,7 @@ def node_claim(
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
-        "metadata": {"name": name, "labels": {**marks, POOL: ours}},
+        "metadata": {"name": name, "labels": {**marks, POOL: called}},
         "spec": {key: value for key, value in spec.items() if value},
     }
 

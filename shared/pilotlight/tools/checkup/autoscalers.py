@@ -132,15 +132,15 @@ def _karpenter(survey: Survey, policy: Policy) -> Iterator[Check]:
         if pool.name in gated:
             continue
         subject = f"nodepool {pool.name}"
-        if pool.name in called and pool.replicas is None:
+        if pool.name in called and pool.buys:
             yield _says(
                 "rival",
                 "fault",
                 subject,
                 "Karpenter scales it by itself, and it is a pool of the policy: two owners undo each other's work",
-                "make it a static NodePool (spec.replicas), or take it out of the policy",
+                "set its spec.limits nvidia.com/gpu to 0, make it static (spec.replicas), or take it out of the policy",
             )
-        elif pool.gpu and pool.replicas is None:
+        elif pool.gpu and pool.buys:
             yield _says(
                 "rival",
                 "warning",

@@ -11,7 +11,7 @@ from pilotlight.decide.money.karpenter_gate import refusal
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.checkup.rights import GATES
+from pilotlight.tools.checkup.rights import CLAIMS, GATES
 from pilotlight.tools.checkup.survey_facts import SeenClaim, SeenNodePool, Survey
 from pilotlight.units import count_of
 
@@ -29,6 +29,10 @@ IGNORE = "/spec/limits/nvidia.com~1gpu"
 
 def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
     """A check or more of each gated pool, and of the rights that they need."""
+    barred = [right for right in CLAIMS if survey.allowed.get(right) is False]
+    if barred and CLAIMS[-1] in survey.allowed:
+        what = f"may not {' and '.join(str(right) for right in barred)}: nothing is bought by claims"
+        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter-claims.yaml")
     if not policy.gates:
         return
     missing = [right for right in GATES if survey.allowed.get(right) is False]

@@ -119,6 +119,12 @@ GATES: tuple[Right, ...] = (
 )
 """What limits of Karpenter's NodePools need, where the policy has some."""
 
+CLAIMS: tuple[Right, ...] = (
+    Right(verb="get", resource="nodepools", group="karpenter.sh"),
+    *(Right(verb=verb, resource="nodeclaims", group="karpenter.sh") for verb in ("list", "create", "delete")),
+)
+"""What buying by Karpenter's claims needs, where a pool is bought for so."""
+
 QUEUES: tuple[Right, ...] = (
     Right(verb="patch", resource="workloads/status", group="kueue.x-k8s.io"),
     Right(verb="patch", resource="workloads", group="kueue.x-k8s.io"),

@@ -90,6 +90,11 @@ class SeenNodePool(msgspec.Struct, frozen=True, kw_only=True):
     replaces: bool = False  # It may replace nodes by drift or consolidation.
     azure: bool = False  # Azure's provider makes its machines.
 
+    @property
+    def buys(self) -> bool:
+        """True where Karpenter may make nodes by it: it is not static, and its limit of GPUs is not 0."""
+        return self.replicas is None and (self.gate is None or self.gate.limit != 0)
+
 
 class SeenClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A NodeClaim that its provider has not launched, and why, in the provider's own words."""

@@ -64,7 +64,7 @@ def test_a_claim_is_of_its_node_pools_template_and_of_no_node_pool(here: Here) -
     (claim,) = server.kept
     name = claim["metadata"].pop("name")
     assert name.startswith("gpu-")
-    assert claim["metadata"]["labels"] == {"team": "ml", "pilotlight.dev/pool": "one"}
+    assert claim["metadata"]["labels"] == {"team": "ml", "pilotlight.dev/pool": "gpu"}
     assert claim["spec"] == {
         "nodeClassRef": CLASS,
         "expireAfter": "Never",

@@ -12,7 +12,18 @@ from pilotlight.errors import Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.tools.checkup.rights import EVIDENCE, GATES, HEARTBEAT, LOOK, QUEUES, SURVEY, TAKE, TELL, TOO_MUCH
+from pilotlight.tools.checkup.rights import (
+    CLAIMS,
+    EVIDENCE,
+    GATES,
+    HEARTBEAT,
+    LOOK,
+    QUEUES,
+    SURVEY,
+    TAKE,
+    TELL,
+    TOO_MUCH,
+)
 from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 
@@ -104,13 +115,19 @@ def closed_nodes(site: "App", seen: Survey) -> Sequence[Check]:
 
 def at_the_cloud(site: "App", offered: Sequence[Offering]) -> tuple[dict[str, PoolState] | None, Sequence[Check]]:
     """The pools as their cloud tells them, None where none is asked; and what its account may rent of them."""
-    if not site.settings.pools or site.settings.pools in ("advisor", "karpenter"):
+    pools = site.settings.pools
+    if not pools or pools == "advisor" or (pools == "karpenter" and not _claims(site)):
         return None, ()
     try:
         clouds = {state.name: state for state in site.deps.pools.describe()}
     except PilotlightError as error:
         return None, [Check(code="cloud", subject=site.settings.pools, verdict="fault", what=str(error), fix=_CLOUD)]
     return clouds, (*_shop(site, offered, clouds), *_rights_at_the_cloud(site))
+
+
+def _claims(site: "App") -> bool:
+    """True where pools are bought for by Karpenter's claims."""
+    return site.settings.pools == "karpenter" and any(not pool.nodepool for pool in site.policy.pools.values())
 
 
 def group_settings(site: "App") -> "tuple[Mapping[str, GroupState], Sequence[Check]]":
@@ -177,6 +194,7 @@ def look(site: "App", now: datetime) -> Survey:
         *QUEUES,
         *TOO_MUCH,
         *(GATES if site.policy.gates else ()),
+        *(CLAIMS if _claims(site) else ()),
     )
     seen = survey(source, api, site.policy, asked, now)
     pools = cloud_pool_names(site.policy)
