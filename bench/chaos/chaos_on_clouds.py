@@ -3,7 +3,8 @@
 ``aws`` is the tests' stand-in over HTTP: every second seed grows groups by their size, the others launch at once; half
 of the former have warm pools that take nodes back, and one node of each pool is to stand by. ``gke`` is the tests'
 local project over HTTP, validated by Google's documents: groups take on what they are asked for, refuse it late, and
-try for ever. Prints what each seed broke, and the sum; exit code 1 where anything was.
+try for ever. ``karpenter`` is the stand-in of an API server with claims: deleted at once, or launched later. Prints
+what each seed broke, and the sum; exit code 1 where anything was.
 """
 
 import argparse
@@ -19,6 +20,7 @@ sys.path[:0] = [str(ROOT / "tests" / name) for name in ("stand_ins", "stand_ins/
 
 from harness.asg_hazard import broken, on_asg  # noqa: E402
 from harness.gke_hazard import on_gke  # noqa: E402
+from harness.karpenter_hazard import on_karpenter  # noqa: E402
 from harness.serial_run import run  # noqa: E402
 
 
@@ -26,13 +28,15 @@ def opened(cloud: str, seed: int, patch: pytest.MonkeyPatch) -> Any:
     """The clouds of a seed's deployments, while they are open."""
     if cloud == "gke":
         return on_gke(seed, patch=patch)
+    if cloud == "karpenter":
+        return on_karpenter(seed, patch=patch)
     return on_asg(seed, at_once=seed % 2 == 0, stops=seed % 4 == 1, patch=patch)
 
 
 def main() -> None:
     """Every seed in its turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cloud", choices=("aws", "gke"))
+    parser.add_argument("cloud", choices=("aws", "gke", "karpenter"))
     parser.add_argument("--seeds", default="0..199", help="A..B, both ends included")
     parser.add_argument("--deliveries", type=int, default=16)
     asked = parser.parse_args()

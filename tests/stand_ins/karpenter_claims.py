@@ -19,7 +19,7 @@ from world_as_kubernetes import WorldApi
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.pools.karpenter import KarpenterPools
-from pilotlight.errors import PilotlightError
+from pilotlight.errors import NoCapacity, PilotlightError
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.world.simulation import World
 
@@ -98,6 +98,8 @@ class KarpenterWorld(WorldApi):
                 continue
             zones = [one["values"][0] for one in claim["spec"]["requirements"] if one["key"].endswith("/zone")]
             try:
+                if self.none_left():
+                    raise NoCapacity("none left")
                 (node,) = self.world.launch(claim["metadata"]["labels"][POOL], 1, zones[0] if zones else "")
             except PilotlightError as no:
                 self.store.drop(resource, ("", name))
@@ -105,6 +107,10 @@ class KarpenterWorld(WorldApi):
                 continue
             self.machines[name] = node
             self.store.write(resource, {**claim, "status": {"providerID": f"world:///{node}"}})
+
+    def none_left(self) -> bool:
+        """True where its provider has no machine for a claim, beside what the world refuses."""
+        return False
 
     def event(self, claim: str, why: str) -> None:
         """What Karpenter says of a claim that it deletes."""

@@ -14,7 +14,6 @@ from typing import Any, Literal, Protocol, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-from pilotlight import typed_json
 from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim, gate_state
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
@@ -35,7 +34,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 """Events of objects that have no namespace."""
 LAUNCHED_WITHIN, NODE_WITHIN = timedelta(minutes=5), timedelta(minutes=15)
 LONGEST_NAME, HASH = 63, 8
-_NODE_POOL = typed_json.decoder(GatedNodePool)
+_NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
 _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
 _EVENTS: Listing[ClaimEvent] = listing(ClaimEvent)
 
@@ -73,12 +72,7 @@ class KarpenterPools:
         if not self._pools:
             return ()
         claims, short = self._claims(), self._shortages()
-        states = []
-        for name in self._pools:
-            found = self._node_pool(name)
-            if found is not None:
-                states.append(self._state(name, found, claims, short))
-        return states
+        return [self._state(name, pool, claims, short) for name, pool in self._node_pools().items()]
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         claim = self._of(pool, instance) if pool in self._pools else None
@@ -90,7 +84,7 @@ class KarpenterPools:
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
-            found = self._node_pool(pool) if pool in self._pools else None
+            found = self._node_pools().get(pool) if pool in self._pools else None
             if found is None:
                 raise BadRequest(f"Karpenter has no NodePool {self._called(pool)}; create it, or mend pools.{pool}")
             claims = self._claims()
@@ -132,12 +126,11 @@ class KarpenterPools:
         rules = self._pools.get(pool)
         return (rules.cluster_pool if rules is not None else "") or pool
 
-    def _node_pool(self, pool: str) -> GatedNodePool | None:
+    def _node_pools(self) -> Mapping[str, GatedNodePool]:
+        """By pool those that are there."""
         assert self._api is not None
-        try:
-            return self._api.get(f"{GROUP}/nodepools/{quote(self._called(pool))}", _NODE_POOL)
-        except BadRequest:  # There is none.
-            return None
+        found = {pool.metadata.name: pool for pool in self._api.get(f"{GROUP}/nodepools", _NODE_POOLS).items or ()}
+        return {name: found[called] for name in self._pools if (called := self._called(name)) in found}
 
     def _claims(self) -> Sequence[NodeClaim]:
         """Those of ours. One that cannot be read is in no count: nothing goes by it."""

@@ -120,8 +120,8 @@ GATES: tuple[Right, ...] = (
 """What limits of Karpenter's NodePools need, where the policy has some."""
 
 CLAIMS: tuple[Right, ...] = (
-    Right(verb="get", resource="nodepools", group="karpenter.sh"),
-    *(Right(verb=verb, resource="nodeclaims", group="karpenter.sh") for verb in ("list", "create", "delete")),
+    *(Right(verb="list", resource=what, group="karpenter.sh") for what in ("nodepools", "nodeclaims")),
+    *(Right(verb=verb, resource="nodeclaims", group="karpenter.sh") for verb in ("create", "delete")),
 )
 """What buying by Karpenter's claims needs, where a pool is bought for so."""
 

@@ -187,14 +187,17 @@ class Api:
             answer = self._answer(access, method, path, body, JSON, self._patience.answer, gate)
         except Broken as error:
             raise (Unsure if error.sent else Unavailable)(_plain(f"{where}: {error}", access)) from None
-        if answer.status >= 500:
-            raise Unsure(_plain(f"{where}: {answer.status}: {_said(answer.body).message[:SAID]}", access))
         if answer.status == 409 or (answer.status == 404 and method == "DELETE"):
             return False
-        if answer.status >= 300:
+        if 400 <= answer.status < 500 and answer.status != 408:
             problem = _problem(answer, where, access)
             raise problem.problem if isinstance(problem, _Refused) else problem
-        return True
+        try:
+            if 200 <= answer.status < 300 and NOTHING.decode(answer.body):
+                return True
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+        raise Unsure(_plain(f"{where}: {answer.status}: {_said(answer.body).message[:SAID]}", access))
 
     def _believed(self, access: Access, once: Callable[[], T]) -> T:
         """One try. Its 403 is believed only of a server that has read its roles: until then it refuses all."""

@@ -1,0 +1,174 @@
+"""The chaos harness with Karpenter's claims as its cloud: real requests to an API server's stand-in, which fail.
+
+As ``asg_hazard``, whose luck decides. Here a claim is taken on whatever there is: it is deleted at once, or waits to be
+launched in the middle of any later look, until it is called off.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from api_server import Asked, api_server
+from api_store import Json
+from civo_server import Fault
+from karpenter_claims import KarpenterWorld
+from msgspec.structs import replace
+
+from harness import deployment, setting
+from harness.asg_hazard import MOST, AsgHazard
+from harness.faults.hazard_ports import Hazard
+from harness.judges.invariants import Invariants
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Patience
+from pilotlight.adapters.pools.karpenter import KarpenterPools
+from pilotlight.errors import Busy, NoCapacity, QuotaExceeded, Throttled
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.ports.clouds import CloudAccount
+from pilotlight.units import Seconds
+from pilotlight.world.faults import Faults
+from pilotlight.world.simulation import World
+
+WAITS, NONE_LEFT, TRIES = 0.15, 0.2, 0.05
+"""So many claims wait, or find nothing left; in so many of the looks one that waits is launched meanwhile."""
+CHANGE = "(POST|DELETE) .*/nodeclaims"
+ONCE = Patience(tries=1)
+
+
+@dataclass
+class ChaosKarpenter(KarpenterWorld):
+    """A Karpenter whose luck a seed decides. ``around`` is what the harness does around an effect, ``late`` around one
+    that comes when a claim is launched later."""
+
+    dice: Random = field(kw_only=True)
+    short: bool = False
+    left: int = MOST
+    tries: float = TRIES
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    late: Callable[[], AbstractContextManager[object]] = nullcontext
+    asked_by: dict[str, Callable[[], AbstractContextManager[object]]] = field(default_factory=dict)
+    called_off: int = 0
+    vanished: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        told = self.world.set_faults
+
+        def alone(faults: Faults) -> None:
+            told(replace(faults, replace_lost=False))
+
+        setattr(self.world, "set_faults", alone)  # noqa: B010  # No group replaces what spot took: a claim goes with it.
+        alone(self.world.faults)
+
+    def answer(self, asked: Asked) -> tuple[int, Json]:
+        """As Karpenter answers; what it changes is looked at."""
+        name = asked.path.rpartition("/")[2]
+        if "/nodeclaims" in asked.path and asked.method == "GET":
+            self._launch_some()
+        if "/nodeclaims" not in asked.path or asked.method == "GET":
+            return super().answer(asked)
+        if asked.method == "POST":
+            self.asked_by[asked.json()["metadata"]["name"]] = self.late
+            calm = self.tries >= 1.0
+            self.slow = not calm and self.dice.random() < WAITS
+        else:
+            self.called_off += name in self.stuck
+            self.stuck.discard(name)
+        with self.around():
+            return super().answer(asked)
+
+    def none_left(self) -> bool:
+        """Some find nothing, until all is calm."""
+        if self.short or (self.tries < 1.0 and self.dice.random() < NONE_LEFT):
+            self.short = False
+            return True
+        return False
+
+    def _launch_some(self) -> None:
+        for name in sorted(self.stuck):
+            if self.dice.random() < self.tries:
+                with self.asked_by[name]():
+                    self.stuck.discard(name)
+                    self.launch()
+
+    def _drains(self, asked: Asked) -> bool:
+        return False  # Its pods are evicted at once: the judges look at whom it takes along.
+
+    def names(self) -> dict[str, str]:
+        """Pools by their own names."""
+        return {name: name for name in self.world.fleet.pools}
+
+    def event(self, claim: str, why: str) -> None:
+        """Karpenter deletes a claim by itself: what was asked for is never made, and never called off."""
+        super().event(claim, why)
+        (posted,) = [one for one in self.kept if one["metadata"]["name"] == claim]
+        self.vanished[posted["metadata"]["labels"]["pilotlight.dev/pool"]] += 1
+
+    def owes(self, pool: str) -> int:
+        """Claims of a pool that wait."""
+        waiting = [claim for claim in self.claims() if claim["metadata"]["name"] in self.stuck]
+        return sum(claim["metadata"]["labels"]["pilotlight.dev/pool"] == pool for claim in waiting)
+
+    def changes(self) -> list[str]:
+        """What was asked for."""
+        return self.lines(CHANGE)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """None is told: they are planned and taken."""
+        return []
+
+    @faults.setter
+    def faults(self, planned: list[Fault]) -> None:
+        self._faults.clear()
+        for fault in planned:
+            self.fail(fault.what, on=fault.method or CHANGE)
+
+
+class KarpenterHazard(AsgHazard):
+    """A worker's way to it, looked at and full of faults."""
+
+    look = "GET .*/nodeclaims"
+    tries = TRIES
+    refusals = {Throttled: 429, Busy: 429, NoCapacity: 403, QuotaExceeded: 403}  # noqa: RUF012  # As the class above.
+
+    def _open(self, account: CloudAccount) -> Any:
+        source = source_of("kubeconfig-env:TEST", {"TEST": self._aws.kubeconfig()})
+        fleet = self._aws.world.fleet.pools
+        pools = {
+            name: PoolPolicy(instance_type=pool.instance_type, capacity_type=pool.capacity_type)
+            for name, pool in fleet.items()
+        }
+        return KarpenterPools(Api(source, patience=ONCE, pause=lambda _: None), pools, account.clock)
+
+    def _http(self, fault: Any, method: str = "") -> Fault:
+        after = fault.when == "after"
+        lost = ("cut", "truncated", "not json") if after else ("reset", 500, 503, 302)
+        known = None if after else self.refusals.get(type(fault.error))
+        return Fault(known or self._aws.dice.choice(lost), "after" if after else "before", method)
+
+
+@contextmanager
+def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[ChaosKarpenter]]:
+    """Runs of the harness have the adapter as their cloud: the servers that they opened, in order."""
+    opened: dict[int, ChaosKarpenter] = {}
+    with ExitStack() as stack:
+
+        def pools(
+            world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0, *, silent: bool = False
+        ) -> KarpenterHazard:
+            if id(world) not in opened:
+                made = ChaosKarpenter(world=world, dice=Random(f"karpenter/{seed}/{len(opened)}"))
+                stack.enter_context(api_server(made))
+                opened[id(world)] = made
+                invariants.owed, invariants.vanished = made.owes, made.vanished.__getitem__
+            return KarpenterHazard(opened[id(world)], {}, hazard, invariants, off_s)
+
+        for module in (setting, deployment):
+            patch.setattr(module, "HazardPools", pools)
+        servers: list[ChaosKarpenter] = []
+        yield servers
+        servers += opened.values()
