@@ -32,8 +32,10 @@ from pilotlight.units import Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
 
-WAITS, NONE_LEFT, TRIES = 0.15, 0.2, 0.05
+WAITS, NONE_LEFT, TRIES = 0.3, 0.3, 0.05
 """So many claims wait, or find nothing left; in so many of the looks one that waits is launched meanwhile."""
+HOPELESS = 2
+"""So many that wait are launched never, also after the seed's luck is calm: they are to be called off."""
 CHANGE = "(POST|DELETE) .*/nodeclaims"
 ONCE = Patience(tries=1)
 
@@ -51,6 +53,8 @@ class ChaosKarpenter(KarpenterWorld):
     late: Callable[[], AbstractContextManager[object]] = nullcontext
     asked_by: dict[str, Callable[[], AbstractContextManager[object]]] = field(default_factory=dict)
     called_off: int = 0
+    hopeless: int = HOPELESS
+    never: set[str] = field(default_factory=set)
     vanished: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -71,9 +75,12 @@ class ChaosKarpenter(KarpenterWorld):
         if "/nodeclaims" not in asked.path or asked.method == "GET":
             return super().answer(asked)
         if asked.method == "POST":
-            self.asked_by[asked.json()["metadata"]["name"]] = self.late
-            calm = self.tries >= 1.0
-            self.slow = not calm and self.dice.random() < WAITS
+            posted = asked.json()["metadata"]["name"]
+            self.asked_by[posted] = self.late
+            self.slow = (self.tries < 1.0 or self.hopeless > 0) and self.dice.random() < WAITS
+            if self.slow and self.hopeless and self.dice.random() < 0.7:
+                self.hopeless -= 1
+                self.never.add(posted)
         else:
             self.called_off += name in self.stuck
             self.stuck.discard(name)
@@ -88,7 +95,7 @@ class ChaosKarpenter(KarpenterWorld):
         return False
 
     def _launch_some(self) -> None:
-        for name in sorted(self.stuck):
+        for name in sorted(self.stuck - self.never):
             if self.dice.random() < self.tries:
                 with self.asked_by[name]():
                     self.stuck.discard(name)
