@@ -233,6 +233,48 @@ BUGS = {
         "now",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_a_name_that_is_used_again_has_the_age_of_what_is_there",
     ),
+    "a claim goes whatever has become of it since the look": Bug(
+        "adapters.pools.karpenter:KarpenterPools.release",
+        " if instance == name else {}",
+        " if False else {}",
+        test="tests/flow/clouds/test_on_karpenter.py::test_one_that_is_launched_while_it_is_called_off_stays",
+    ),
+    "a NodePool by which Karpenter buys is bought by": Bug(
+        "adapters.pools.karpenter:_closed",
+        "gate_state(pool, ()).limit == 0",
+        "True",
+        test="tests/adapters/pools/karpenter/test_karpenter_claims.py::test_a_node_pool_that_buys_by_itself_is_left_to_karpenter",
+    ),
+    "a claim that drains is a part of its pool": Bug(
+        "adapters.pools.karpenter:_live",
+        "claim.metadata.deletion_timestamp is None",
+        "True",
+        test="tests/adapters/pools/karpenter/test_karpenter_claims.py::test_a_claim_that_drains_is_no_part_of_its_pool_and_is_deleted_once",
+    ),
+    "a claim that waits for ever is not called off": Bug(
+        "adapters.pools.karpenter:KarpenterPools._state",
+        "[claim for claim in live if claim.metadata.name in late]",
+        "[]",
+        test="tests/flow/clouds/test_on_karpenter.py::test_a_claim_that_waits_for_ever_is_called_off_and_its_pod_goes_elsewhere",
+    ),
+    "a purchase that broke in the middle says that nothing was bought": Bug(
+        "adapters.pools.karpenter:KarpenterPools._create",
+        "raise no if first else",
+        "raise no if True else",
+        test="tests/adapters/pools/karpenter/test_karpenter_claims.py::test_what_fails_after_the_first_of_several_is_unsure",
+    ),
+    "what a group is yet to make of a reservation is free": Bug(
+        "adapters.pools.gke.reservations:_paid",
+        "free=free - taken,",
+        "free=free,",
+        test="tests/adapters/pools/gke/test_gke_reservations.py::test_what_is_yet_to_be_made_is_not_free",
+    ),
+    "a full reservation is asked for more": Bug(
+        "adapters.pools.gke.reservations:see_that_there_is_room",
+        "if free < wanted:",
+        "if False:",
+        test="tests/adapters/pools/gke/test_gke_reservations.py::test_a_full_reservation_is_not_asked_for_what_it_has_not",
+    ),
     "what another hand waits for at GKE is called off": Bug(
         "adapters.pools.gke.pools:_is_ours",
         "is not None",

@@ -1,4 +1,4 @@
-"""The chaos harness with a real adapter as its cloud, AWS's or GKE's; ``bench/chaos/chaos_on_*.py`` try many seeds."""
+"""The chaos harness with a real adapter as its cloud, each in turn; ``bench/chaos/chaos_on_*.py`` try many seeds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from harness.asg_hazard import broken, on_asg
 from harness.gke_hazard import on_gke
+from harness.karpenter_hazard import on_karpenter
 from harness.serial_run import run
 
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
+from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.errors import Unsure
 from pilotlight.ports.clouds import OPEN, Gate
@@ -81,3 +83,35 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
     with on_gke(9, patch=monkeypatch):
         found = broken(run(9, 16))
     assert any("cap_overruns" in each for each in found)
+
+
+CLAIMS_SEED = 4
+
+
+def test_claims_that_vanish_wait_or_are_lost_break_nothing() -> None:
+    """Deaths, stalls, doubles and faults of an API server in most changes: each count stays zero, and one that is
+    launched never is called off."""
+    with pytest.MonkeyPatch.context() as patch, on_karpenter(CLAIMS_SEED, patch=patch) as servers:
+        outcome = run(CLAIMS_SEED, 16)
+    assert broken(outcome) == []
+    assert outcome.launches > 0
+    assert sum(server.called_off for server in servers) > 0
+
+
+def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what may not have happened is asked for once more, by another name."""
+    change = Api.change
+
+    def twice(api: Api, method: str, path: str, body: Any, gate: Gate) -> bool:
+        try:
+            return change(api, method, path, body, gate)
+        except Unsure:
+            if method != "POST":
+                raise
+            meta = {**body["metadata"], "name": f"{body['metadata']['name'][:-1]}z"}
+            return change(api, method, path, {**body, "metadata": meta}, OPEN)
+
+    monkeypatch.setattr(Api, "change", twice)
+    with on_karpenter(25, patch=monkeypatch):
+        found = broken(run(25, 16))
+    assert any("double_buys" in each for each in found)
