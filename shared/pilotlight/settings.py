@@ -35,8 +35,7 @@ Names that others gave, and that are read as they mean them:
 CIVO_TOKEN                      the token for Civo's API; ``token_env`` names another for a cluster of many
 CIVO_API_URL                    another address of Civo's API
 CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER  another address of GKE's API; over plain HTTP no token is shown
-CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE  the same of Compute Engine's
-CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDRESOURCEMANAGER  the same of Resource Manager's, which doctor asks for rights
+CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE  the same of Compute Engine's; _CLOUDRESOURCEMANAGER of Resource Manager's
 GOOGLE_APPLICATION_CREDENTIALS  a credentials file for Google Cloud; unset: the metadata server's, then gcloud's
 FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of the service
 PUBSUB_EMULATOR_HOST            host:port of an emulator of Pub/Sub instead of the service

@@ -161,20 +161,29 @@ class KarpenterPools:
     ) -> PoolState:
         now, live = self._clock.now(), _live(claims, self._called(name))
         late = {claim.metadata.name: why for claim in live if (why := _late(claim, now))}
-        on_the_way = [claim for claim in live if claim.status.provider_id and claim.metadata.name not in late]
         refused = [claim for claim in live if claim.metadata.name in late]
-        ours = re.compile(rf"{re.escape(self._stem(name))}-[0-9a-f]{{{HASH}}}")
-        told = next((one for one in short if ours.fullmatch(one.involved_object.name)), None)
         return PoolState(
             name=name,
             desired=len(live),
             booting=tuple(
-                Booting(instance=_instance(claim), requested_at=claim.metadata.created_at) for claim in on_the_way
+                Booting(instance=_instance(claim), requested_at=claim.metadata.created_at)
+                for claim in live
+                if claim.status.provider_id and claim not in refused
             ),
             refused=tuple(_instance(claim) or claim.metadata.name for claim in refused),
-            refusal=_refusal(*next(iter(late.items()))) if late else _shortage(told) if told else None,
+            refusal=_refusal(*next(iter(late.items()))) if late else self._shortage(name, short),
             rules=PoolRules(group=self._called(name), closed=_closed(pool)),
         )
+
+    def _shortage(self, pool: str, short: Iterable[ClaimEvent]) -> LateRefusal | None:
+        """What Karpenter said last of a claim of the pool's."""
+        ours = re.compile(rf"{re.escape(self._stem(pool))}-[0-9a-f]{{{HASH}}}")
+        for told in short:
+            if ours.fullmatch(told.involved_object.name):
+                identity = f"{told.involved_object.name}/{SHORT}"
+                reason, said = _reason(told.message), told.message[:240]
+                return LateRefusal(identity=identity, reason=reason, message=said, at=told.at)
+        return None
 
     def _names(self, pool: str, step: str, numbers: range) -> list[str]:
         """Names of a step's claims: the same for the same step, whoever sends it."""
@@ -217,13 +226,6 @@ def _late(claim: NodeClaim, now: datetime) -> str:
 
 def _refusal(name: str, why: str) -> LateRefusal:
     return LateRefusal(identity=f"{name}/late", reason=_reason(why), message=f"NodeClaim {name}: {why}"[:240])
-
-
-def _shortage(told: ClaimEvent) -> LateRefusal:
-    name = told.involved_object.name
-    return LateRefusal(
-        identity=f"{name}/{SHORT}", reason=_reason(told.message or SHORT), message=told.message[:240], at=told.at
-    )
 
 
 def _reason(why: str) -> Literal["no-capacity", "quota", "other"]:

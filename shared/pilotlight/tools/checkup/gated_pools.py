@@ -29,16 +29,9 @@ IGNORE = "/spec/limits/nvidia.com~1gpu"
 
 def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
     """A check or more of each gated pool, and of the rights that they need."""
-    barred = [right for right in CLAIMS if survey.allowed.get(right) is False]
-    if barred and CLAIMS[-1] in survey.allowed:
-        what = f"may not {' and '.join(str(right) for right in barred)}: nothing is bought by claims"
-        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter-claims.yaml")
+    yield from _barred(survey, policy)
     if not policy.gates:
         return
-    missing = [right for right in GATES if survey.allowed.get(right) is False]
-    if missing:
-        what = f"may not {' and '.join(str(right) for right in missing)}: no limit is set"
-        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter.yaml")
     offers, pools = {offer.pool: offer for offer in offered}, {pool.name: pool for pool in survey.nodepools}
     for name, called in policy.gates.items():
         if called in pools and name in offers:
@@ -46,6 +39,18 @@ def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> 
         elif called not in pools and "karpenter.sh/nodepools" not in survey.hidden:
             fix = f"create it, or mend pools.{name}.cluster_pool"
             yield _says(f"nodepool {called}", "fault", "Karpenter has no such NodePool", fix)
+
+
+def _barred(survey: Survey, policy: Policy) -> Iterator[Check]:
+    """Rights to claims and to limits that are missing, of those that were asked."""
+    claims = [right for right in CLAIMS if survey.allowed.get(right) is False]
+    if claims and CLAIMS[-1] in survey.allowed:
+        what = f"may not {' and '.join(str(right) for right in claims)}: nothing is bought by claims"
+        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter-claims.yaml")
+    missing = [right for right in GATES if policy.gates and survey.allowed.get(right) is False]
+    if missing:
+        what = f"may not {' and '.join(str(right) for right in missing)}: no limit is set"
+        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter.yaml")
 
 
 def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -> Iterator[Check]:
@@ -62,16 +67,19 @@ def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -
     if pool.replaces:
         what = "may replace nodes by drift or consolidation: dollars for both are kept free while it may"
         found.append(_says(subject, "warning", what, PINNED))
-    found += [
-        _says(subject, "warning", _unlaunched(claim, survey.at), AZURE if pool.azure else ELSEWHERE)
-        for claim in survey.waiting
-        if claim.nodepool == pool.name and survey.at - claim.since > PATIENCE
-    ]
+    found += _waiting(subject, pool, survey)
     tools = [name for name in (pool.gate.managers if pool.gate else ()) if name.startswith(GITOPS)]
     if tools:
         fix = f"let it leave {IGNORE} alone: ignoreDifferences with RespectIgnoreDifferences=true in Argo CD"
         found.append(_says(subject, "warning", f"{tools[0]} writes its limit, and would undo ours", fix))
     yield from found or [_says(subject, "ok", "budgets set its limit of GPUs")]
+
+
+def _waiting(subject: str, pool: SeenNodePool, survey: Survey) -> Iterator[Check]:
+    fix = AZURE if pool.azure else ELSEWHERE
+    for claim in survey.waiting:
+        if claim.nodepool == pool.name and survey.at - claim.since > PATIENCE:
+            yield _says(subject, "warning", _unlaunched(claim, survey.at), fix)
 
 
 def _unlaunched(claim: SeenClaim, now: datetime) -> str:

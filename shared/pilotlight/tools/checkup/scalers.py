@@ -1,6 +1,6 @@
 """Whoever scales nodes or pods of a cluster, and the nodes themselves, as a check-up sees them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim, gate_state, surges
@@ -123,10 +123,10 @@ def seen_nodepool(each: GatedNodePool) -> SeenNodePool:
     )
 
 
-def waiting_claims(claims: Iterable[NodeClaim], policy: Policy) -> Iterator[SeenClaim]:
-    """What was asked for by gated NodePools and is not launched."""
+def waiting_claims(read: Callable[[], Iterable[NodeClaim]], policy: Policy) -> Iterator[SeenClaim]:
+    """What was asked for by gated NodePools and is not launched; nothing is read where there are none."""
     gated = set(policy.gates.values())
-    for claim in claims:
+    for claim in read() if gated else ():
         why, meta = claim.unlaunched, claim.metadata
         if why is not None and claim.nodepool in gated and meta.deletion_timestamp is None:
             yield SeenClaim(name=meta.name, nodepool=claim.nodepool, since=meta.created_at, why=why[:240])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -100,9 +101,7 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
         deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
         nodepools=tuple(map(seen_nodepool, look.all("karpenter.sh/nodepools", NODE_POOLS, GatedNodePool))),
-        waiting=tuple(waiting_claims(look.all("karpenter.sh/nodeclaims", NODE_CLAIMS, NodeClaim), policy))
-        if policy.gates
-        else (),
+        waiting=tuple(waiting_claims(partial(look.all, "karpenter.sh/nodeclaims", NODE_CLAIMS, NodeClaim), policy)),
         scaled_objects=tuple(map(seen_scaled, look.all("keda.sh/scaledobjects", SCALED_OBJECTS, ScaledObject))),
         autoscaler_status=look.config(AUTOSCALER_STATUS, "status"),
         autoscaler_priorities=look.config(AUTOSCALER_PRIORITIES, "priorities"),

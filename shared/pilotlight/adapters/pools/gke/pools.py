@@ -21,7 +21,7 @@ from pilotlight.adapters.pools.gke.closed import why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import Cluster, Group, Managed, NodePool, Seen, groups_of, look
 from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
-from pilotlight.adapters.pools.gke.reservations import Look, bound, paid_of, reservations_of, see_that_there_is_room
+from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
 from pilotlight.errors import BadRequest, Busy, Forbidden, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
@@ -80,7 +80,7 @@ class GkePools:
 
     def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
         """What is paid for already, of a pool that may run on it; nothing where the account may not see that."""
-        if name not in self._reserved and not bound(pool):
+        if name not in self._reserved and not is_bound(pool):
             return ()
         try:
             return paid_of(pool, every, reservations)

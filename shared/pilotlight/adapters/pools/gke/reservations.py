@@ -86,7 +86,7 @@ def _listed(api: GoogleRest, project: str, zone: str) -> Iterator[Reservation]:
         asked["pageToken"] = page.next_page_token
 
 
-def bound(pool: NodePool) -> bool:
+def is_bound(pool: NodePool) -> bool:
     """True where nothing of a pool is launched beyond reservations."""
     return pool.config.reservation_affinity.consume_reservation_type in (BY_NAME, ANY_OR_FAIL)
 
@@ -101,7 +101,7 @@ def paid_of(pool: NodePool, every: Sequence[Seen], look: Look) -> tuple[Paid, ..
 def see_that_there_is_room(pool: NodePool, seen: Seen, wanted: int, look: Look) -> None:
     """Raises ``NoCapacity`` where a pool that is bound to reservations has no room for so many more in a zone: its
     group would take the purchase on and never make it."""
-    if not bound(pool):
+    if not is_bound(pool):
         return
     paid = paid_of(pool, [seen], look)
     free = sum(one.free for one in paid)
@@ -121,7 +121,7 @@ def _paid(pool: NodePool, seen: Seen, look: Look) -> Iterator[Paid]:
         on = tuple(name for name, where in sorted(seen.on.items()) if where == one.name)
         yield Paid(
             name=one.name,
-            count=count if bound(pool) else len(on) + free,
+            count=count if is_bound(pool) else len(on) + free,
             free=free - taken,
             zone=seen.group.zone,
             ends=one.delete_at_time,

@@ -1,4 +1,4 @@
-"""Prices of spot as Compute Engine lists them: ``advice/capacityHistory``, one call a machine type and region.
+"""Prices of spot as Compute Engine lists them: the method ``capacityHistory``, one call a machine type and region.
 
 A price holds in all zones of a region. GPUs that are added to an N1 are no part of its history (Compute Engine's
 documentation), so those are not asked for. The preemption rate that it tells too is a share of the instances that
