@@ -11,8 +11,7 @@ PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``gke:PR
                        ``asg:REGION/EKS_CLUSTER`` or ``asg:REGION`` (Auto Scaling groups by name), ``karpenter``
                        (NodeClaims), ``advisor`` (changes nothing); unset: the world
 PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``pools``, ``mode``,
-                       ``policy``, ``token_env``, ``role_arn`` (acts on its account of AWS). With PILOTLIGHT_CLUSTER
-                       too: that one of them alone
+                       ``policy``, ``token_env``, ``role_arn`` (its AWS account). With PILOTLIGHT_CLUSTER: that one
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
 PILOTLIGHT_WATCH_S     seconds that a tick goes on looking for nodes on their way to homed pools (58)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
@@ -35,7 +34,8 @@ Names that others gave, and that are read as they mean them:
 CIVO_TOKEN                      the token for Civo's API; ``token_env`` names another for a cluster of many
 CIVO_API_URL                    another address of Civo's API
 CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER  another address of GKE's API; over plain HTTP no token is shown
-CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE  the same of Compute Engine's; _CLOUDRESOURCEMANAGER of Resource Manager's
+CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE  the same of Compute Engine's
+CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDRESOURCEMANAGER  the same of Resource Manager's
 GOOGLE_APPLICATION_CREDENTIALS  a credentials file for Google Cloud; unset: the metadata server's, then gcloud's
 FIRESTORE_EMULATOR_HOST         host:port of an emulator of Firestore instead of the service
 PUBSUB_EMULATOR_HOST            host:port of an emulator of Pub/Sub instead of the service
