@@ -132,6 +132,7 @@ class ChaosKarpenter(KarpenterWorld):
     def faults(self, planned: list[Fault]) -> None:
         self._faults.clear()
         for fault in planned:
+            assert isinstance(fault.what, int | str)
             self.fail(fault.what, on=fault.method or CHANGE)
 
 
