@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 from msgspec.structs import replace
 
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.money.bill import Holder
-from pilotlight.facts.workload import MIG_PREFIX, part_of_gpu
+from pilotlight.facts.workload import MIG_PREFIX, NVIDIA, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 
 
@@ -21,19 +21,22 @@ def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
     """
     if gpus <= 0:
         return (), 1
-    owned: dict[tuple[str, str, str], Fraction] = {}
-    for pod, share in shares(node, gpus):
+    held, parts = pod_parts(node, gpus)
+    owned: dict[tuple[str, str, str], int] = {}
+    for pod, own in held:
         key = pod.team, pod.namespace, pod.workload_class
-        owned[key] = owned.get(key, Fraction(0)) + share
-    whole = max(Fraction(gpus), sum(owned.values(), Fraction(0)))
-    scale = lcm(whole.denominator, *(share.denominator for share in owned.values()))
-    return tuple(Holder(*key, int(share * scale)) for key, share in sorted(owned.items())), int(whole * scale)
+        owned[key] = owned.get(key, 0) + own
+    whole = max(gpus * parts, sum(owned.values()))
+    common = gcd(parts, whole, *owned.values())
+    return tuple([Holder(*key, own // common) for key, own in sorted(owned.items())]), whole // common
 
 
 def as_first_seen(node: Node, owners: Mapping[str, tuple[str, str]]) -> Node:
     """The node with its pods as they were when they were first seen on it, by uid: a team and a class."""
-    pods = tuple(_as_was(pod, owners.get(pod.uid)) for pod in node.pods)
-    return node if all(new is old for new, old in zip(pods, node.pods, strict=True)) else replace(node, pods=pods)
+    for pod in node.pods:
+        if owners.get(pod.uid) not in (None, (pod.team, pod.workload_class)):
+            return replace(node, pods=tuple([_as_was(each, owners.get(each.uid)) for each in node.pods]))
+    return node
 
 
 def _as_was(pod: BoundPod, owner: tuple[str, str] | None) -> BoundPod:
@@ -44,29 +47,41 @@ def _as_was(pod: BoundPod, owner: tuple[str, str] | None) -> BoundPod:
 
 def shares(node: Node, gpus: int) -> list[tuple[BoundPod, Fraction]]:
     """Shares of a node's GPUs that each of its pods holds."""
+    held, parts = pod_parts(node, gpus)
+    return [(pod, Fraction(own, parts)) for pod, own in held]
+
+
+def pod_parts(node: Node, gpus: int) -> tuple[list[tuple[BoundPod, int]], int]:
+    """Parts of a node's GPUs that each of its pods holds, and how many parts a GPU has."""
     if gpus <= 0:
-        return []
-    weights = _slice_weights(node, gpus)
-    return [(pod, _held(pod, node, gpus, weights)) for pod in node.gpu_pods]
+        return [], 1
+    weights, slices = _slice_weights(node, gpus)
+    devices = max(1, node.gpus)
+    whole = MILLI_PER_GPU * devices
+    parts = lcm(whole, slices)
+    of_slice, of_milli = parts // slices, parts // whole * min(gpus, devices)
+    held = []
+    for pod in node.gpu_pods:
+        gpu = pod.gpu
+        assert gpu is not None
+        if weights and gpu.resource in weights:
+            held.append((pod, gpu.count * weights[gpu.resource] * of_slice))
+        else:
+            held.append((pod, gpu.count * gpu.milli * of_milli))
+    return held, parts
 
 
-def _held(pod: BoundPod, node: Node, gpus: int, weights: Mapping[str, Fraction]) -> Fraction:
-    gpu = pod.gpu
-    assert gpu is not None
-    if gpu.resource in weights:
-        return gpu.count * weights[gpu.resource]
-    return Fraction(gpu.total_milli, MILLI_PER_GPU) * min(Fraction(1), Fraction(gpus, max(1, node.gpus)))
-
-
-def _slice_weights(node: Node, gpus: int) -> dict[str, Fraction]:
-    """GPUs that one slice of each resource stands for."""
+def _slice_weights(node: Node, gpus: int) -> tuple[dict[str, int], int]:
+    """GPUs that one slice of each resource stands for, each of so many parts."""
     counts = dict(node.slices)
     for pod in node.gpu_pods:
-        if pod.gpu and part_of_gpu(pod.gpu.resource):
+        if pod.gpu and pod.gpu.resource != NVIDIA and part_of_gpu(pod.gpu.resource):
             counts[pod.gpu.resource] = counts.get(pod.gpu.resource, 0) + pod.gpu.count
-    total = sum(count * _compute_slices(name) for name, count in counts.items())
+    if not counts:
+        return {}, 1
+    total = sum([count * _compute_slices(name) for name, count in counts.items()])
     sliced = gpus - node.gpus if gpus > node.gpus else gpus
-    return {name: Fraction(sliced * _compute_slices(name), total) for name, count in counts.items() if count}
+    return {name: sliced * _compute_slices(name) for name, count in counts.items() if count}, total or 1
 
 
 def _compute_slices(resource: str) -> int:

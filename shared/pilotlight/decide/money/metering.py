@@ -6,24 +6,21 @@ counted twice, and every node carries its own mark up to where it is counted: co
 that changes counts from a moment on: time is cut there, and what was counted keeps the price of its time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from pilotlight.decide.money.economics import billed_seconds
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.node_hours import Told, at_held, change_price, node_times, prices_after, spans
+from pilotlight.decide.money.node_hours import Told, at_held, change_price, node_times, prices_after
+from pilotlight.decide.money.node_tally import Tally, paid_until
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.bill import Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.budgets import HeldPrice
 from pilotlight.units import EPOCH
-
-MICRO = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +169,8 @@ def news(was: MeterPart, now: MeterPart) -> bool:
     """True where a look brought more than time: a node that is new, gone, held by others, or has its price."""
     if was.nodes.keys() != now.nodes.keys():
         return True
-    pairs = ((was.nodes[instance], node) for instance, node in now.nodes.items())
-    return any(before is not node and _timeless(before) != _timeless(node) for before, node in pairs)
+    pairs = [(was.nodes[instance], node) for instance, node in now.nodes.items()]
+    return not all(before is node or _same_but_time(before, node) for before, node in pairs)
 
 
 def without_projects(node: MeteredNode) -> MeteredNode:
@@ -186,8 +183,8 @@ def without_projects(node: MeteredNode) -> MeteredNode:
     return msgspec.structs.replace(node, stretches=summed, owners={})
 
 
-def _timeless(node: MeteredNode) -> MeteredNode:
-    return msgspec.structs.replace(node, until=node.since, stretches=())
+def _same_but_time(was: MeteredNode, now: MeteredNode) -> bool:
+    return was == msgspec.structs.replace(now, until=was.until, stretches=was.stretches)
 
 
 def _begun(instance: str, before: Mapping[str, MeteredNode], look: MeterLook, start: datetime) -> MeteredNode | None:
@@ -231,15 +228,20 @@ def _advance(
     seen = look.lit.get(instance)
     if node.usd_per_hour is None:
         node = _priced(node, look.offerings.get(node.pool))
-    node = msgspec.structs.replace(node, gone_at=_gone_at(node, instance, look, fresh=fresh))
+    gone_at = _gone_at(node, instance, look, fresh=fresh)
+    if gone_at != node.gone_at:
+        node = msgspec.structs.replace(node, gone_at=gone_at)
     says = look.told.get(instance)
+    tally = Tally(node, cut_at)
     if seen is not None and says is not None:
-        node = _since_last(node, says, look.last, at, cut_at)
-    node = _until(node, at, cut_at)
+        tally.count_since(look.last, says, at)
+    tally.count_to(at)
     if seen is None or not fresh:
-        return node
+        return tally.counted()
     return msgspec.structs.replace(
         node,
+        until=tally.until,
+        stretches=tally.stretches(),
         name=seen.name,
         instance_type=seen.instance_type or node.instance_type,
         gpus=seen.gpus or node.gpus,
@@ -250,24 +252,11 @@ def _advance(
     )
 
 
-def _since_last(
-    node: MeteredNode, says: Told, last: datetime | None, at: datetime, cut_at: Sequence[datetime]
-) -> MeteredNode:
-    """The node counted up to a look by what it tells of the time since the look before: until then nothing changed."""
-    was = node if last is None else _until(node, min(last, at), cut_at)
-    counted = was
-    for end, holders, parts, ready in spans(was, says, was.until, at):
-        counted = msgspec.structs.replace(counted, holders=holders, parts=parts, ready=ready)
-        counted = _until(counted, end, cut_at)
-    return msgspec.structs.replace(counted, holders=was.holders, parts=was.parts, ready=was.ready)
-
-
 def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> MeteredNode:
     """The node counted up to a moment, or to the end of what is paid for."""
-    stop = at if node.gone_at is None else min(at, paid_until(node))
-    if stop <= node.until:
-        return node
-    return msgspec.structs.replace(node, stretches=_added(node, stop, cut_at), until=stop)
+    tally = Tally(node, cut_at)
+    tally.count_to(at)
+    return tally.counted()
 
 
 def _gone_at(node: MeteredNode, instance: str, look: MeterLook, *, fresh: bool) -> datetime | None:
@@ -315,35 +304,3 @@ def _at_prices(node: MeteredNode, instance: str, look: MeterLook, start: datetim
     if not fresh or seen is None or seen.usd_per_hour is None or (look.budgets and node.held):
         return node
     return change_price(node, node.usd_per_hour, seen.usd_per_hour, max(look.at, node.until))
-
-
-def paid_until(node: MeteredNode) -> datetime:
-    """Up to when a node that is gone is paid: its minimum, and whole increments (as its hold is settled)."""
-    assert node.gone_at is not None
-    lived = (node.gone_at - node.since).total_seconds()
-    return node.since + timedelta(seconds=billed_seconds(node, lived))
-
-
-def _added(node: MeteredNode, stop: datetime, cut_at: Sequence[datetime]) -> tuple[Stretch, ...]:
-    """The node's stretches with the time up to ``stop``, cut where the day is, at new prices and at its stop."""
-    cut_at = [*cut_at, *(old.until for old in node.earlier)]
-    micros = {(s.kind, s.team, s.project, s.workload_class, s.begin): s.micros for s in node.stretches}
-    edges = {node.until, stop, *cut_at} | ({node.gone_at} if node.gone_at else set())
-    inside = sorted(edge for edge in edges if node.until <= edge <= stop)
-    for first, last in pairwise(inside):
-        begin = max(cut for cut in cut_at if cut <= first)
-        gone = node.gone_at is not None and first >= node.gone_at
-        for kind, team, project, name, share in _shares(node, (last - first) // MICRO, gone):
-            key = kind, team, project, name, begin
-            micros[key] = micros.get(key, 0) + share
-    return tuple(Stretch(*key, amount) for key, amount in sorted(micros.items()) if amount)
-
-
-def _shares(node: MeteredNode, micros: int, gone: bool) -> Iterator[tuple[LineKind, str, str, str, int]]:
-    """A span's microseconds by owner. What nobody holds takes the rest, so that they add up."""
-    left = micros
-    for holder in () if gone else node.holders:
-        share = micros * holder.parts // node.parts
-        left -= share
-        yield "used", holder.team, holder.project, holder.workload_class, share
-    yield "idle" if node.ready and not gone else "shared", "", "", "", left

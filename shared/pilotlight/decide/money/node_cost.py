@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pilotlight.decide.money.budget_limits import dollars
-from pilotlight.decide.money.metering import day_start, paid_until
+from pilotlight.decide.money.metering import day_start
+from pilotlight.decide.money.node_tally import paid_until
 from pilotlight.facts.money.bill import MeteredNode
 from pilotlight.facts.money.budgets import Priced
 from pilotlight.units import Usd

@@ -4,16 +4,15 @@ A look shows who holds a node now. Pods tell since when, so that what is new hol
 what is gone holds until the look that misses it, or, on a node that fell idle, until that moment.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.gpu_shares import shares
+from pilotlight.decide.money.gpu_shares import pod_parts
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.money.bill import CostLine, Holder, MeteredNode, Stretch
 from pilotlight.facts.money.budgets import HeldPrice, Priced
@@ -36,6 +35,8 @@ def change_price(node: MeteredNode, last: UsdPerHour, price: UsdPerHour, since: 
 
     A price of its hold that was to come after that moment does not come.
     """
+    if not node.earlier and price == last:
+        return node
     known = tuple(old for old in node.earlier if old.until < since)
     now = node.earlier[len(known)].usd_per_hour if len(known) < len(node.earlier) else last
     if len(known) >= MOST_PRICES or price == now == last:
@@ -51,17 +52,24 @@ def prices_after(prices: Iterable[Priced], start: datetime) -> tuple[Priced, ...
 
 def price_at(node: MeteredNode, at: datetime) -> UsdPerHour | None:
     """Price of an hour of a node at a moment of its day."""
-    return next((old.usd_per_hour for old in node.earlier if at < old.until), node.usd_per_hour)
+    for old in node.earlier:
+        if at < old.until:
+            return old.usd_per_hour
+    return node.usd_per_hour
 
 
 def lines(nodes: Iterable[MeteredNode]) -> tuple[tuple[CostLine, ...], tuple[str, ...]]:
     """Cost of nodes, a line an owner, and the names of those whose price is not known."""
-    found = list(nodes)
-    priced = [(node, stretch, price_at(node, stretch.begin)) for node in found for stretch in node.stretches]
-    return (
-        tuple(_line(node, price, stretch) for node, stretch, price in priced if price is not None),
-        tuple(sorted(node.name for node in found if node.usd_per_hour is None and node.stretches)),
-    )
+    found: list[CostLine] = []
+    unpriced: list[str] = []
+    for node in nodes:
+        if node.usd_per_hour is None and node.stretches:
+            unpriced.append(node.name)
+        for stretch in node.stretches:
+            price = price_at(node, stretch.begin) if node.earlier else node.usd_per_hour
+            if price is not None:
+                found.append(_line(node, price, stretch))
+    return tuple(found), tuple(sorted(unpriced))
 
 
 def sum_lines(lines: Iterable[CostLine], **same: str) -> tuple[CostLine, ...]:
@@ -97,19 +105,21 @@ Owner = tuple[str, str, str]
 
 
 class Told(NamedTuple):
-    """A node's word at a look on the time before. ``idle_since`` only while nobody holds it."""
+    """A node's word at a look on the time before. ``idle_since`` only while nobody holds it; ``held`` are parts of
+    so many ``parts``."""
 
     ready_since: datetime | None
     idle_since: datetime | None
-    held: tuple[tuple[Owner, Fraction, datetime | None], ...]
+    held: tuple[tuple[Owner, int, datetime | None], ...]
+    parts: int
 
 
 def node_times(node: Node, gpus: int) -> Told:
     """The node's own times; each pod's part of it with its start."""
-    held = shares(node, gpus)
-    whole = max(Fraction(gpus), sum((share for _, share in held), Fraction(0))) or Fraction(1)
-    own = tuple(((pod.team, pod.namespace, pod.workload_class), share / whole, pod.started_at) for pod, share in held)
-    return Told(node.ready_since if node.ready else None, None if held else node.idle_since, own)
+    held, of_gpu = pod_parts(node, gpus)
+    whole = max(gpus * of_gpu, sum([own for _, own in held])) or 1
+    own = tuple([((pod.team, pod.namespace, pod.workload_class), own, pod.started_at) for pod, own in held])
+    return Told(node.ready_since if node.ready else None, None if held else node.idle_since, own, whole)
 
 
 def spans(
@@ -119,33 +129,50 @@ def spans(
 
     ``node`` is as the look before left it.
     """
-    before = {(h.team, h.project, h.workload_class): Fraction(h.parts, node.parts) for h in node.holders}
-    edges = {says.ready_since, says.idle_since, *(start for _, _, start in says.held)}
+    edges = {says.ready_since, says.idle_since, *[start for _, _, start in says.held]}
     begin = since
-    for end in [*sorted(edge for edge in edges if edge and since < edge < at), at]:
+    for end in [*sorted([edge for edge in edges if edge and since < edge < at]), at]:
         ready = node.ready or (says.ready_since is not None and says.ready_since <= begin)
         gone = says.idle_since is not None and since < says.idle_since <= begin
-        yield end, *_holders({} if gone else before, _started(says, begin)), ready
+        started = _started(says, begin)
+        if not gone and (not started or _goes_on(node, started, says.parts)):
+            yield end, node.holders, node.parts, ready
+        else:
+            yield end, *_holders(() if gone else node.holders, node.parts, started, says.parts), ready
         begin = end
 
 
-def _started(says: Told, by: datetime) -> dict[Owner, Fraction]:
-    """Shares that pods that are there now held at a moment already."""
-    sums: dict[Owner, Fraction] = {}
-    for owner, share, start in says.held:
+def _started(says: Told, by: datetime) -> dict[Owner, int]:
+    """Parts that pods that are there now held at a moment already."""
+    sums: dict[Owner, int] = {}
+    for owner, own, start in says.held:
         if start is not None and start <= by:
-            sums[owner] = sums.get(owner, Fraction(0)) + share
+            sums[owner] = sums.get(owner, 0) + own
     return sums
 
 
-def _holders(before: Mapping[Owner, Fraction], now: Mapping[Owner, Fraction]) -> tuple[tuple[Holder, ...], int]:
+def _goes_on(node: MeteredNode, now: Mapping[Owner, int], parts: int) -> bool:
+    """True where the holders of before hold as much now."""
+    if len(now) != len(node.holders):
+        return False
+    for was in node.holders:
+        if now.get((was.team, was.project, was.workload_class), -1) * node.parts != was.parts * parts:
+            return False
+    return True
+
+
+def _holders(
+    before: Sequence[Holder], before_parts: int, now: Mapping[Owner, int], now_parts: int
+) -> tuple[tuple[Holder, ...], int]:
     """Holders with their parts, of how many: those of now, and in what they leave those of before."""
-    held = dict(now)
-    room = max(Fraction(0), 1 - sum(now.values(), Fraction(0)))
-    for owner, share in sorted(before.items()):
-        more = min(room, max(Fraction(0), share - now.get(owner, Fraction(0))))
+    whole = lcm(before_parts, now_parts)
+    held = {owner: own * (whole // now_parts) for owner, own in now.items()}
+    room = max(0, whole - sum(held.values()))
+    for owner, parts in sorted([((was.team, was.project, was.workload_class), was.parts) for was in before]):
+        mine = held.get(owner, 0)
+        more = min(room, max(0, parts * (whole // before_parts) - mine))
         if more:
-            held[owner] = held.get(owner, Fraction(0)) + more
+            held[owner] = mine + more
             room -= more
-    parts = lcm(*(share.denominator for share in held.values())) if held else 1
-    return tuple(Holder(*owner, int(share * parts)) for owner, share in sorted(held.items())), parts
+    common = gcd(whole, *held.values()) if held else whole
+    return tuple([Holder(*owner, own // common) for owner, own in sorted(held.items())]), whole // common

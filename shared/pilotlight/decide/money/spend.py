@@ -14,18 +14,17 @@ Intervals", 1991, section 4.7). It takes days for independent.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from math import sqrt
-from statistics import mean, stdev
+from math import fsum, sqrt
 from typing import Literal, NamedTuple
 
-from pilotlight.decide.money.budget_limits import counts
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
-from pilotlight.facts.money.budgets import Forecast, Meter, Spent
+from pilotlight.facts.money.budgets import Forecast, Measure, Meter, Spent
 from pilotlight.facts.money.money_policy import BudgetScope, CostBasis
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd, cents
@@ -40,11 +39,66 @@ DAYS = 14
 """So many whole days are looked back on: two of each day of the week."""
 
 
-class CountedDays(NamedTuple):
-    """Days as they were metered and billed."""
+_KINDS: dict[str, Callable[[CostLine], str]] = {
+    "all": lambda line: "",
+    "team": lambda line: line.team,
+    "class": lambda line: line.workload_class,
+    "pool": lambda line: line.pool,
+}
+"""The name that a line has of each kind that a budget's scope can name."""
+
+
+def _named(scope: BudgetScope | Literal["all"]) -> tuple[str, str]:
+    """The one thing that a scope names: its kind, and its name."""
+    if not isinstance(scope, BudgetScope):
+        return "all", ""
+    named = (("team", scope.team), ("class", scope.workload_class), ("pool", scope.pool))
+    return next(((kind, name) for kind, name in named if name is not None), ("all", "nobody"))
+
+
+def _amount(line: CostLine, measure: Measure) -> Decimal:
+    return line.gpu_hours if measure == "gpu_hours" else line.usd
+
+
+@dataclass(frozen=True, slots=True)
+class CountedDays:
+    """Days as they were metered and billed, sorted out once by each kind of scope that is asked for."""
 
     metered: Mapping[date, MeterDay]
     billed: Mapping[date, Sequence[BillDay]]
+    _sums: dict[tuple[str, Measure], dict[date, dict[str, Decimal]]] = field(default_factory=dict)
+    _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = field(default_factory=dict)
+
+    def lines(self, scope: BudgetScope | Literal["all"], day: date) -> Sequence[CostLine]:
+        """Metered lines of a day that a scope counts, in their order."""
+        kind, name = _named(scope)
+        found = self._lines.get((day, kind))
+        if found is None:
+            found = self._lines[day, kind] = {}
+            for line in self.metered[day].lines if day in self.metered else ():
+                found.setdefault(_KINDS[kind](line), []).append(line)
+        return found.get(name, ())
+
+    def first(self, today: date) -> date:
+        """The first day that is known; today where none is."""
+        return min([*self.metered, *self.billed], default=today)
+
+    def sums(self, kind: str, measure: Measure) -> Mapping[date, Mapping[str, Decimal]]:
+        """Sums of all metered days by name."""
+        found = self._sums.get((kind, measure))
+        if found is None:
+            days = self.metered.items()
+            found = self._sums[kind, measure] = {day: _sums_of(one.lines, kind, measure) for day, one in days}
+        return found
+
+
+def _sums_of(lines: Sequence[CostLine], kind: str, measure: Measure) -> dict[str, Decimal]:
+    sums: dict[str, Decimal] = {}
+    name_of = _KINDS[kind]
+    for line in lines:
+        name = name_of(line)
+        sums[name] = sums.get(name, ZERO) + _amount(line, measure)
+    return sums
 
 
 def counted_days(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> CountedDays:
@@ -72,30 +126,57 @@ class _Day(NamedTuple):
 def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime) -> Spent:
     """Spend of a meter with a period, and what it will end with."""
     assert meter.end is not None
-    spent = _Day(ZERO, ZERO)
-    day = meter.start.date()
-    while day_start(day) < min(meter.end, now):
-        inside = day_start(day) >= meter.start and day_start(day + DAY) <= meter.end
-        own = _of_day(meter, known, day) if inside else _Day(ZERO, _sum(meter, _metered(meter, known, day)))
-        spent = _Day(spent.billed + own.billed, spent.metered + own.metered, spent.sunk + own.sunk)
-        day += DAY
-    last = _last_days(meter, known, now.date())
-    coming = forecast(spent.total, meter.limit, last, now, meter.end, _a_day(meter, known, now))
-    return Spent(meter=meter, billed=spent.billed, metered=spent.metered, sunk=spent.sunk, held=held, forecast=coming)
+    own = _Own(meter, known)
+    billed = metered = sunk = ZERO
+    start, end = day_start(meter.start.date()), min(meter.end, now)
+    while start < end:
+        day, following = start.date(), start + DAY
+        if start < meter.start or following > meter.end:
+            metered += _sum(meter, _metered(meter, known, day))
+        elif day in own.bills:
+            of_day = _of_day(meter, known, day)
+            billed, metered, sunk = billed + of_day.billed, metered + of_day.metered, sunk + of_day.sunk
+        else:
+            metered += own.metered(day)
+        start = following
+    coming = forecast(billed + metered, meter.limit, own.last_days(now.date()), now, meter.end, own.a_day(now))
+    return Spent(meter=meter, billed=billed, metered=metered, sunk=sunk, held=held, forecast=coming)
 
 
-def _last_days(meter: Meter, known: CountedDays, today: date) -> list[Decimal]:
-    """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
-    first = max(min([*known.metered, *known.billed], default=today) + DAY, today - DAYS * DAY)
-    days = [first + n * DAY for n in range((today - first).days)]
-    return [_of_day(meter, known, day).total for day in days]
+class _Own:
+    """Days of one meter."""
+
+    def __init__(self, meter: Meter, known: CountedDays) -> None:
+        self._meter, self._known = meter, known
+        kind, self._name = _named(meter.budget.scope)
+        self._sums = known.sums(kind, meter.measure)
+        self.bills = known.billed if meter.measure == "usd" else {}
+
+    def metered(self, day: date) -> Decimal:
+        """What was metered of it on a whole day."""
+        sums = self._sums.get(day)
+        return sums.get(self._name, ZERO) if sums else ZERO
+
+    def total(self, day: date) -> Decimal:
+        """All of a whole day."""
+        return _of_day(self._meter, self._known, day).total if day in self.bills else self.metered(day)
+
+    def last_days(self, today: date) -> list[Decimal]:
+        """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
+        first = max(self._known.first(today) + DAY, today - DAYS * DAY)
+        return [self.total(first + n * DAY) for n in range((today - first).days)]
+
+    def a_day(self, now: datetime) -> Decimal:
+        """Today's pace, for a meter that knows less than two days: what today took so far, for as long as a day is."""
+        gone = (now - day_start(now.date())) / DAY
+        return self.total(now.date()) / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
 
 
 def _of_day(meter: Meter, known: CountedDays, day: date) -> _Day:
-    found, bills = known.metered.get(day), known.billed.get(day, ())
-    lines = [line for line in found.lines if counts(meter.budget, line)] if found else []
+    """A day that is billed."""
+    lines, bills = known.lines(meter.budget.scope, day), known.billed[day]
     told, sure = [row for bill in bills for row in bill.rows], not any(bill.doubt for bill in bills)
-    rows = _of_scope(told, meter.budget.scope) if bills and meter.measure == "usd" else None
+    rows = _of_scope(told, meter.budget.scope)
     return _Day(ZERO, _sum(meter, lines)) if rows is None else _billed(meter, lines, told, rows, sure=sure)
 
 
@@ -132,23 +213,16 @@ def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:
     return row.usd if told is None else told
 
 
-def _a_day(meter: Meter, known: CountedDays, now: datetime) -> Decimal:
-    """Today's pace, for a meter that knows less than two days: what today took so far, for as long as a day is."""
-    gone = (now - day_start(now.date())) / DAY
-    return _of_day(meter, known, now.date()).total / Decimal(f"{gone:.9f}") if gone > 0.01 else ZERO
-
-
 def _metered(meter: Meter, known: CountedDays, day: date) -> list[CostLine]:
     """Lines that the meter counted on a day, of the parts that begin inside the period."""
-    found = known.metered.get(day)
-    if found is None or meter.end is None:
+    if meter.end is None:
         return []
-    inside = [x for x in found.lines if meter.start <= (x.begin or day_start(day)) < meter.end]
-    return [line for line in inside if counts(meter.budget, line)]
+    found, start = known.lines(meter.budget.scope, day), day_start(day)
+    return [line for line in found if meter.start <= (line.begin or start) < meter.end]
 
 
 def _sum(meter: Meter, lines: Sequence[CostLine]) -> Decimal:
-    return sum((line.gpu_hours if meter.measure == "gpu_hours" else line.usd for line in lines), ZERO)
+    return sum([_amount(line, meter.measure) for line in lines], ZERO)
 
 
 def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) -> list[BilledDay] | None:
@@ -203,8 +277,9 @@ def forecast(
     if len(days) < 2:
         return Forecast(likely=spent + rate_a_day * _exact(left), runs_out=_out(spent, limit, rate_a_day, now, end))
     amounts = [float(day) for day in days]
-    each = mean(amounts)
-    spread = _T90[min(len(days) - 1, len(_T90)) - 1] * stdev(amounts) * sqrt(left + left * left / len(days))
+    each = fsum(amounts) / len(days)
+    deviation = sqrt(fsum([(amount - each) ** 2 for amount in amounts]) / (len(days) - 1))
+    spread = _T90[min(len(days) - 1, len(_T90)) - 1] * deviation * sqrt(left + left * left / len(days))
     return Forecast(
         likely=spent + _exact(left * each),
         low=spent + _exact(max(0.0, left * each - spread)),

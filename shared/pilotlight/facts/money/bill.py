@@ -18,7 +18,7 @@ the minimum and increments of a cloud's billing. ``commitment`` is of a bill alo
 no node used, and their own price."""
 
 
-class CostLine(msgspec.Struct, frozen=True, kw_only=True):
+class CostLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Dollars and GPU-hours of one owner on one node on one UTC day. Over all lines they are what the nodes cost.
 
     ``project`` is the pods' namespace. ``begin`` is where the line's part of the day begins: a day is cut at the
@@ -55,7 +55,7 @@ class MeterDay(msgspec.Struct, frozen=True, kw_only=True):
     stamp: str = ""
 
 
-class Holder(msgspec.Struct, frozen=True, array_like=True):
+class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A holder of parts of a node's GPUs, and how many: whole devices, slices and shares alike."""
 
     team: str
@@ -64,7 +64,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
     parts: int
 
 
-class Stretch(msgspec.Struct, frozen=True, array_like=True):
+class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Microseconds of a node's time that are one owner's, at the price of ``begin`` (see ``CostLine``)."""
 
     kind: LineKind
@@ -75,7 +75,7 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True):
     micros: int
 
 
-class MeteredNode(msgspec.Struct, frozen=True, kw_only=True):
+class MeteredNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One node on one day: what it is, since when it is paid for, and whose its time was up to ``until``.
 
     ``holders`` hold their share of ``parts`` from ``until`` on; what is left is idle, or shared while the node is not

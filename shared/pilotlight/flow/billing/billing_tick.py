@@ -71,7 +71,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
     now = deps.state.now()
     if today is not None:
         did += (*node_costs.file(deps, now), *anchor(deps, now))
-    known = _counted_days(deps, now)
+    known = _counted_days(deps, now, today)
     if any(pool.canary is not None for pool in deps.policy.pools.values()):
         from pilotlight.flow.billing import canary_check
 
@@ -109,10 +109,10 @@ def _budget_standings(deps: HasBudgets, known: CountedDays, now: datetime) -> tu
     return tuple(budget_spend(m, known, budget_accounts.total(deps, m), now) for m in found)
 
 
-def _counted_days(deps: HasBudgets, now: datetime) -> CountedDays:
+def _counted_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -> CountedDays:
     first, last = (now - LOOK_BACK).date(), now.date()
     return counted_days(
-        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps)),
+        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps), today),
         billed_days.days(deps.state, deps.name, first, last),
     )
 

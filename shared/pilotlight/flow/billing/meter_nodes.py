@@ -90,10 +90,17 @@ def count(deps: Deps) -> MeterDay:
     return _summed(today, nodes, look.at, look.apart)
 
 
-def days(state: State, cluster: str, first: date, last: date, apart: frozenset[str] = frozenset()) -> list[MeterDay]:
+def days(
+    state: State,
+    cluster: str,
+    first: date,
+    last: date,
+    apart: frozenset[str] = frozenset(),
+    counted: MeterDay | None = None,
+) -> list[MeterDay]:
     """The days from the first to the last that were metered, today's as far as it is counted; without nodes ``apart``,
-    which are named as those without a price are."""
-    found = read_closed(state, cluster, first, last)
+    which are named as those without a price are. A day that was just ``counted`` is not read again."""
+    found = read_closed(state, cluster, first, last) | ({counted.day: counted} if counted else {})
     from_ = _count_from(state, cluster)
     day = max(first, from_.day) if from_ else last + DAY
     while from_ is not None and day <= last:
@@ -150,7 +157,9 @@ def _lit(deps: Deps) -> list[Lit]:
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
     lit = lit_instances(view.nodes, pools)
-    return [one._replace(since=min(one.since, launched.get(one.instance, one.since))) for one in lit]
+    return [
+        one._replace(since=min(one.since, launched[one.instance])) if one.instance in launched else one for one in lit
+    ]
 
 
 def _untold_since(from_: CountFrom | None) -> datetime | None:
@@ -295,7 +304,7 @@ def _waits_for_a_price(deps: Deps, nodes: Nodes) -> bool:
 
 def _summed(day: date, nodes: Nodes, until: datetime, apart: frozenset[str] = frozenset()) -> MeterDay:
     """A day's lines. Nodes that are set apart have none yet, and are named as those without a price are."""
-    waits = {instance for instance, node in nodes.items() if not apart.isdisjoint((instance, node.name))}
+    waits = {instance for instance, node in nodes.items() if apart and not apart.isdisjoint((instance, node.name))}
     found, unpriced = lines(node for instance, node in nodes.items() if instance not in waits)
     unpriced = tuple(sorted({*unpriced, *(nodes[instance].name for instance in waits)}))
     return MeterDay(day=day, until=until, lines=found, unpriced=unpriced)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.money.metering import day_start, paid_until
+from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.node_cost import FAR_BEHIND, Bought, Lived, bought_by, metered_usd
+from pilotlight.decide.money.node_tally import paid_until
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.money.bill import Bill, MeteredNode, NodeCost
 from pilotlight.flow.billing import meter_nodes

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pilotlight.decide.money.invoice_proof import InvoiceProof, NodeBill, NodeLife, NodeMeter, prove_invoice
-from pilotlight.decide.money.metering import cuts, day_start, paid_until, upto
+from pilotlight.decide.money.metering import cuts, day_start, upto
 from pilotlight.decide.money.node_hours import MICROS_PER_HOUR, lines
+from pilotlight.decide.money.node_tally import paid_until
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart
 from pilotlight.flow.billing import meter_nodes
