@@ -2,6 +2,9 @@
 
 The peer is what autoscalers do without grouping: each pod by itself, the largest first, into the first node with room,
 else a new node of the type that costs least for it. Both plan the same objects in the same process.
+
+Causes, of one plan by cProfile: 44 % buying nodes (of all, 12 % filling them), 15 % room on lit nodes, 12 % the order
+of pods (``in_units``), 11 % demand learnt of 7,233 purchases, 4 % why idle nodes stay.
 """
 
 import statistics

@@ -60,7 +60,7 @@ STEPS: tuple[Step, ...] = (
          "memory", "offerings"),
     step("daemons", lambda w: bool(w.view.daemons), late("fit.new_node_room", "leave_room_for_daemons"),
          "policy view", "offerings"),
-    step("device claims", lambda w: any(pod.shape.claimed is not None for pod in w.view.pending),
+    step("device claims", lambda w: any(shape.claimed is not None for shape in w.view.shapes),
          late("fit.device_claims", "claim_devices"),
          "policy", "offerings view"),
     # Capacity that does not work: no room, and its offering rests, before anything is placed or bought.
@@ -81,7 +81,7 @@ STEPS: tuple[Step, ...] = (
     step("room", always, lambda: find_room,
          "by_pool failed filters in_doubt memory no_room offerings paid policy spot_shares standing steered view",
          "run usd_per_hour_before"),
-    step("infeasible deadlines", lambda w: any(pod.shape.due for pod in w.view.pending),
+    step("infeasible deadlines", lambda w: any(shape.due for shape in w.view.shapes),
          late("job_deadlines.job_deadlines", "refuse_infeasible"),
          "view", "infeasible run"),
     # Gangs and pods in one step, for they take room from each other.

@@ -207,7 +207,7 @@ def has_unhealthy(work: Work) -> bool:
 def has_deadlines(work: Work) -> bool:
     """True where a job here has a deadline."""
     running = (pod.shape for node in work.view.nodes for pod in node.gpu_pods)
-    return any(pod.shape.due for pod in work.view.pending) or any(shape is not None and shape.due for shape in running)
+    return any(shape.due for shape in work.view.shapes) or any(shape is not None and shape.due for shape in running)
 
 
 def has_homes(work: Work) -> bool:

@@ -239,7 +239,7 @@ class Daemon(msgspec.Struct, frozen=True, kw_only=True):
     takes: PodShape
 
 
-class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One read of the cluster: GPU pods that wait, nodes, pods that no node would help, and who else scales nodes.
 
     Nothing is bought for ``others``, and a node that we closed may be one that they fit.
@@ -257,6 +257,11 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     queued: tuple[Queued, ...] = ()  # Work whose pods are among those that wait, and that our answer lets in.
     reserving: tuple[Reserving, ...] = ()  # All that has its quota and a check of ours.
     parked: tuple[Parked, ...] = ()  # Work that we took out of its queue until there is money.
+
+    @cached_property
+    def shapes(self) -> tuple[PodShape, ...]:
+        """Shapes of the pods that wait, hardly any of them twice."""
+        return tuple({id(pod.shape): pod.shape for pod in self.pending}.values())
 
     def node_of(self, instance: str, name: str = "") -> Node | None:
         """The node of an instance; clouds that tell its name instead of its id are understood."""

@@ -22,6 +22,8 @@ def paid_until(node: MeteredNode) -> datetime:
 class Tally:
     """Stretches of a node that is counted on, cut where the day is, at new prices and at its stop."""
 
+    __slots__ = ("_begins", "_micros", "_paid_until", "node", "until")
+
     def __init__(self, node: MeteredNode, cut_at: Sequence[datetime]) -> None:
         self.node = node
         self.until = node.until

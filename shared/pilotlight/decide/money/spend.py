@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from math import fsum, sqrt
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from pilotlight.decide.money.metering import day_start
@@ -41,9 +42,9 @@ DAYS = 14
 
 _KINDS: dict[str, Callable[[CostLine], str]] = {
     "all": lambda line: "",
-    "team": lambda line: line.team,
-    "class": lambda line: line.workload_class,
-    "pool": lambda line: line.pool,
+    "team": attrgetter("team"),
+    "class": attrgetter("workload_class"),
+    "pool": attrgetter("pool"),
 }
 """The name that a line has of each kind that a budget's scope can name."""
 
@@ -56,8 +57,8 @@ def _named(scope: BudgetScope | Literal["all"]) -> tuple[str, str]:
     return next(((kind, name) for kind, name in named if name is not None), ("all", "nobody"))
 
 
-def _amount(line: CostLine, measure: Measure) -> Decimal:
-    return line.gpu_hours if measure == "gpu_hours" else line.usd
+def _amounts(lines: Sequence[CostLine], measure: Measure) -> list[Decimal]:
+    return [line.gpu_hours for line in lines] if measure == "gpu_hours" else [line.usd for line in lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,8 @@ class CountedDays:
 
 def _sums_of(lines: Sequence[CostLine], kind: str, measure: Measure) -> dict[str, Decimal]:
     sums: dict[str, Decimal] = {}
-    name_of = _KINDS[kind]
-    for line in lines:
-        name = name_of(line)
-        sums[name] = sums.get(name, ZERO) + _amount(line, measure)
+    for name, amount in zip(map(_KINDS[kind], lines), _amounts(lines, measure), strict=True):
+        sums[name] = sums.get(name, ZERO) + amount
     return sums
 
 
@@ -222,7 +221,7 @@ def _metered(meter: Meter, known: CountedDays, day: date) -> list[CostLine]:
 
 
 def _sum(meter: Meter, lines: Sequence[CostLine]) -> Decimal:
-    return sum([_amount(line, meter.measure) for line in lines], ZERO)
+    return sum(_amounts(lines, meter.measure), ZERO)
 
 
 def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) -> list[BilledDay] | None:

@@ -64,10 +64,11 @@ class Provisioner:
         self.lit_on_demand = frozenset(on_demand)
         """Types of which nodes run on demand: who retreated there from spot goes back only where that pays."""
         self.unbound = {uid: entry.decision for entry in self.memory.came for uid in entry.demands}
-        near = any(pod.shape.near is not None and pod.shape.near.rules for pod in view.pending)
+        near = any(shape.near is not None and shape.near.rules for shape in view.shapes)
         around = view.around, (p.shape for p in view.pending), work.steered, [one.takes for one in view.daemons]
         neighbours = Neighbours(*around) if near else NOBODY
         self.allowed = Allowed(neighbours)
+        self._has_due = any(shape.due for shape in view.shapes)
         for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.add_place(bin_)
         self.outcomes: list[PodGroup] = []
@@ -131,7 +132,7 @@ class Provisioner:
         kept = keep_homes(self, [pod for pod in pending if pod.uid not in self.untaken]) if homed else {}
         if kept:
             pending = [pod for pod in pending if pod.uid not in kept]
-        if any(pod.shape.due for pod in pending):
+        if self._has_due:
             pending = [pod for pod in pending if not self._in_vain(pod)]
         asked: Sequence[AskedFor] = ()
         if self.memory.in_flight:
@@ -296,8 +297,8 @@ class Provisioner:
         self.outcomes.append(
             PodGroup(
                 verdict=verdict,
-                pods=tuple(p.full_name for p in group.pods),
-                uids=tuple(p.uid for p in group.pods),
+                pods=tuple([p.full_name for p in group.pods]),
+                uids=tuple([p.uid for p in group.pods]),
                 where=where,
                 why=why,
                 code=code,

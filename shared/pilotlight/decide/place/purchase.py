@@ -244,7 +244,7 @@ class Group:
     @property
     def stop_s(self) -> Seconds:
         """Seconds that the slowest of them takes to stop in order."""
-        return max(map(stop_of_one_s, self.pods), default=0.0)
+        return max(map(stop_of_one_s, {(p.checkpoint_takes_s, p.grace_s): p for p in self.pods}.values()), default=0.0)
 
     @property
     def picky(self) -> bool:

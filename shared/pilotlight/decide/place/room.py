@@ -57,7 +57,7 @@ def place_pods(work: Work) -> None:
     run, view = work.run, work.view
     pending = [pod for pod in view.pending if pod.uid not in work.infeasible] if work.infeasible else view.pending
     asked = run.in_flight(pending)
-    gangs = any(pod.shape.gang for pod in pending)
+    gangs = any(shape.gang for shape in view.shapes)
     running = Counter(p.gang for n in view.nodes for p in n.pods if p.gang) if gangs else Counter()
     for gang, groups in _in_turn(pending, work.look.untaken):
         # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.

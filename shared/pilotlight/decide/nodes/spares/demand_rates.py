@@ -81,7 +81,7 @@ def with_demand(
 def count_demand(work: Work) -> None:
     """Count what pods ask for that was not counted before."""
     known = (work.memory.counted_to,) if work.memory.counted_to is not None else ()
-    work.counted_to = max((*known, *(pod.created_at for pod in work.view.pending)), default=None)
+    work.counted_to = max([*known, *[pod.created_at for pod in work.view.pending]], default=None)
     work.memory = with_demand(work.memory, work.run.demands, work.counted_to, work.by_pool, work.now)
 
 
@@ -94,12 +94,9 @@ def add_demand(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_
     """The history after pods asked for ``nodes`` more nodes at once, on behalf of ``jobs`` (scaled) that wait."""
     old = age_history(hits or Hits(at=now_s), now_s)
     coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
-    for _ in range(nodes):
-        k = len(coming)
-        if k < MOST_COMING:
-            coming.append(now_s + lead_s)
-        if k >= MOST:
-            continue
+    known = len(coming)
+    coming += [now_s + lead_s] * min(nodes, MOST_COMING - known)
+    for k in range(known, min(known + nodes, MOST)):
         if k == len(rates):
             rates.append(_NONE)
             there.append(_ALWAYS)
