@@ -16,7 +16,7 @@ import msgspec
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.node_hours import Told, at_held, change_price, node_times, prices_after
-from pilotlight.decide.money.node_tally import Tally, paid_until
+from pilotlight.decide.money.node_tally import NodeTally, paid_until
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.bill import Life, LineKind, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.budgets import HeldPrice
@@ -232,12 +232,12 @@ def _advance(
     if gone_at != node.gone_at:
         node = msgspec.structs.replace(node, gone_at=gone_at)
     says = look.told.get(instance)
-    tally = Tally(node, cut_at)
+    tally = NodeTally(node, cut_at)
     if seen is not None and says is not None:
         tally.count_since(look.last, says, at)
     tally.count_to(at)
     if seen is None or not fresh:
-        return tally.counted()
+        return tally.as_counted()
     return msgspec.structs.replace(
         node,
         until=tally.until,
@@ -254,9 +254,9 @@ def _advance(
 
 def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> MeteredNode:
     """The node counted up to a moment, or to the end of what is paid for."""
-    tally = Tally(node, cut_at)
+    tally = NodeTally(node, cut_at)
     tally.count_to(at)
-    return tally.counted()
+    return tally.as_counted()
 
 
 def _gone_at(node: MeteredNode, instance: str, look: MeterLook, *, fresh: bool) -> datetime | None:

@@ -19,7 +19,7 @@ def paid_until(node: MeteredNode) -> datetime:
     return node.since + timedelta(seconds=billed_seconds(node, lived))
 
 
-class Tally:
+class NodeTally:
     """Stretches of a node that is counted on, cut where the day is, at new prices and at its stop."""
 
     __slots__ = ("_begins", "_micros", "_paid_until", "node", "until")
@@ -80,7 +80,7 @@ class Tally:
             return self.node.stretches
         return tuple([Stretch(*key, amount) for key, amount in sorted(self._micros.items()) if amount])
 
-    def counted(self) -> MeteredNode:
+    def as_counted(self) -> MeteredNode:
         """The node with them."""
         if self.until == self.node.until:
             return self.node

@@ -136,7 +136,7 @@ def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime)
             of_day = _of_day(meter, known, day)
             billed, metered, sunk = billed + of_day.billed, metered + of_day.metered, sunk + of_day.sunk
         else:
-            metered += own.metered(day)
+            metered += own.metered_on(day)
         start = following
     coming = forecast(billed + metered, meter.limit, own.last_days(now.date()), now, meter.end, own.a_day(now))
     return Spent(meter=meter, billed=billed, metered=metered, sunk=sunk, held=held, forecast=coming)
@@ -151,14 +151,14 @@ class _Own:
         self._sums = known.sums(kind, meter.measure)
         self.bills = known.billed if meter.measure == "usd" else {}
 
-    def metered(self, day: date) -> Decimal:
+    def metered_on(self, day: date) -> Decimal:
         """What was metered of it on a whole day."""
         sums = self._sums.get(day)
         return sums.get(self._name, ZERO) if sums else ZERO
 
     def total(self, day: date) -> Decimal:
         """All of a whole day."""
-        return _of_day(self._meter, self._known, day).total if day in self.bills else self.metered(day)
+        return _of_day(self._meter, self._known, day).total if day in self.bills else self.metered_on(day)
 
     def last_days(self, today: date) -> list[Decimal]:
         """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""
