@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -84,6 +84,28 @@ def test_spent_is_billed_and_metered(fields: dict[str, Any], bills: list[BillDay
     """No day is counted twice, and none is left out."""
     found = budget_spend(meter_of(**fields), counted_days(DAYS, bills), Decimal(0), NOW)
     assert (found.billed, found.metered) == tuple(map(Decimal, expected))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 500), *[st.sampled_from(names) for names in (("", "red", "blue"), ("a100", "t4"))])
+    ),
+    st.sampled_from([BudgetScope(team="red"), BudgetScope(pool="t4"), BudgetScope(workload_class="batch"), "all"]),
+    st.sampled_from(["usd", "gpu_hours"]),
+)
+def test_a_scope_is_spent_by_its_own_lines(
+    found: list[tuple[int, str, str]], scope: BudgetScope | Literal["all"], measure: str
+) -> None:
+    """A budget's sum is that of the lines that its scope names, whatever else was asked of the same days."""
+    days = [metered(19, str(cents), team, pool) for cents, team, pool in found]
+    lines = tuple(line for day in days for line in day.lines)
+    known = counted_days([MeterDay(day=date(2026, 11, 19), until=NOW, lines=lines)], [])
+    fields = {"usd": None, "gpu_hours": Decimal(99)} if measure == "gpu_hours" else {}
+    for other in (BudgetScope(team="blue"), scope):
+        spent = budget_spend(meter_of(scope=other, **fields), known, Decimal(0), NOW)
+    names = {scope.team, scope.workload_class, scope.pool} if isinstance(scope, BudgetScope) else set()
+    own = [line for line in lines if not names or names & {line.team, line.workload_class, line.pool}]
+    assert spent.metered == sum([getattr(line, measure) for line in own], Decimal(0))
 
 
 @pytest.mark.parametrize(

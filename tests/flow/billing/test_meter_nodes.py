@@ -71,6 +71,19 @@ def test_the_same_look_twice_counts_once() -> None:
     assert lines(on) == before
 
 
+def test_a_day_that_was_just_counted_is_not_read_again() -> None:
+    """The lines that a look gives stand for its day; they are those that the records tell."""
+    on = Stage()
+    on.event(on.submit("a", run_s=600))
+    on.wait(900)
+    today = meter_nodes.count(on.deps)
+    (read,) = meter_nodes.days(on.deps.state, "c", today.day, today.day)
+    assert read.lines == today.lines
+    of_look = msgspec.structs.replace(today, lines=())
+    (given,) = meter_nodes.days(on.deps.state, "c", today.day, today.day, counted=of_look)
+    assert given == of_look
+
+
 def test_a_look_cut_short_anywhere_counts_nothing_twice() -> None:
     """Whichever write of a look over midnight fails, the next look makes the sum whole."""
     for at in range(1, 12):

@@ -21,7 +21,6 @@ from pilotlight.decide.money.economics import (
     least_s,
 )
 from pilotlight.facts.capacity import Offering
-from pilotlight.facts.money.bill import CostLine
 from pilotlight.facts.money.budgets import Hold, Measure, Meter, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
@@ -104,18 +103,17 @@ def applies(meter: Meter, terms: Terms) -> bool:
     return part_of(meter.budget, terms) > 0
 
 
-def counts(budget: Budget, terms: Terms | CostLine) -> bool:
-    """True where a budget counts a node of such terms, or its cost."""
+def counts(budget: Budget, terms: Terms) -> bool:
+    """True where a budget counts a node of such terms."""
     return part_of(budget, terms) > 0
 
 
 _NONE, _WHOLE = Decimal(0), Decimal(1)
 
 
-def part_of(budget: Budget, terms: Terms | CostLine) -> Decimal:
-    """The part of a node of such terms, or of its cost, that a budget counts: 1 is all of it."""
-    scope = budget.scope
-    owners = terms.owners if isinstance(terms, Terms) else ()
+def part_of(budget: Budget, terms: Terms) -> Decimal:
+    """The part of a node of such terms that a budget counts: 1 is all of it."""
+    scope, owners = budget.scope, terms.owners
     if not owners or scope == "all" or scope.pool == terms.pool:
         return _WHOLE if in_scope(scope, terms.pool, terms.workload_class, terms.team) else _NONE
     return sum((one.part for one in owners if in_scope(scope, terms.pool, one.workload_class, one.team)), _NONE)
