@@ -167,6 +167,55 @@ def test_a_second_serve_over_the_state_is_refused(home: Path, tmp_path: Path) ->
     assert json.loads((home / "state.db.serve").read_text())["url"] == url
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_of_two_serves_begun_at_once_one_is_refused(tmp_path: Path, workers: str) -> None:
+    """A lock that lives as long as the first is taken before anything else is begun: the second names its address."""
+    both = [_begin(tmp_path, port, workers) for port in (free_port(), free_port())]
+    try:
+        until(lambda: any(process.poll() is not None for process in both))
+        refused = next(process for process in both if process.poll() is not None)
+        served_by = next(process for process in both if process is not refused)
+        until(lambda: (tmp_path / "state.db.serve").exists())
+        url = json.loads((tmp_path / "state.db.serve").read_text())["url"]
+        assert served_by.poll() is None
+        assert refused.wait() == 2
+        assert (tmp_path / f"log-{refused.pid}").read_text() == (
+            f"error: a pilotlight serve runs at {url} over sqlite:{tmp_path}/state.db already: "
+            f"end it (process {served_by.pid}), or name another state: --state sqlite:PATH\n"
+        )
+    finally:
+        _end(both)
+
+
+def test_a_serve_whose_predecessor_was_killed_begins(tmp_path: Path) -> None:
+    """Its workers see that it is gone and end, and with them the lock."""
+    first = _begin(tmp_path, free_port(), "2")
+    second = None
+    try:
+        until(lambda: (tmp_path / "state.db.serve").exists())
+        first.kill()
+        port = free_port()
+        second = _begin(tmp_path, port, "2")
+        until(lambda: f":{port}" in (tmp_path / "state.db.serve").read_text() or second.poll() is not None)
+        assert second.poll() is None, (tmp_path / f"log-{second.pid}").read_text()
+    finally:
+        _end([process for process in (first, second) if process is not None])
+
+
+def _begin(folder: Path, port: int, workers: str) -> subprocess.Popen[bytes]:
+    with (folder / f"log-{port}").open("wb") as log:
+        words = [PILOTLIGHT, "serve", "--port", str(port), "--workers", workers]
+        process = subprocess.Popen(words, stdout=log, stderr=log, env=_environ(folder))
+    (folder / f"log-{port}").rename(folder / f"log-{process.pid}")
+    return process
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.terminate()
+        process.wait(60)
+
+
 def test_a_serve_whose_predecessor_died_begins(tmp_path: Path) -> None:
     """The file that it left says an address where nobody listens."""
     place, port = tmp_path / "state.db.serve", free_port()

@@ -1,18 +1,22 @@
 """Which cluster a command asks: the one that is set up, else the one of a ``pilotlight serve`` over the same state.
 
-``serve`` leaves its address and settings in a file beside its SQLite state; the file holds no secret.
+``serve`` leaves its address and settings in a file beside its SQLite state; the file holds no secret. A lock on another
+keeps every further serve out while it lives.
 """
 
+import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
 from pilotlight import typed_json
+from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, environment
 
 SHARED = tuple(
@@ -25,6 +29,8 @@ SHARED = tuple(
 """Settings that a command takes over from serve; none of them holds a secret."""
 FILES = ("PILOTLIGHT_POLICY", "PILOTLIGHT_CATALOG")
 CONNECT_S = 0.5
+ORPHANS_S = 15.0
+"""Seconds that workers of a killed serve may take to see it, and to answer what they began."""
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +44,56 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 def set_up(settings: Settings) -> bool:
     """Whether a cluster is named, or a world outside this process."""
     return bool(settings.cluster or settings.api or settings.clusters or settings.world)
+
+
+@contextmanager
+def alone_over(settings: Settings, url: str) -> Iterator[None]:
+    """Hold a SQLite state for one serve and its workers as long as one of them lives: the system lets go as they end,
+    however they do. Raises ``BadInput`` where another holds it. Stores that functions share are held by none.
+    """
+    with ExitStack() as held:
+        if (place := _place(settings)) is not None:
+            with suppress(OSError):  # A folder that nobody may write: the store itself says so.
+                place.parent.mkdir(parents=True, exist_ok=True)
+                lock = held.enter_context(place.with_suffix(".serve-lock").open("a+b", buffering=0))
+                _take(lock.fileno(), settings)
+                lock.truncate(0)
+                lock.write(msgspec.json.encode(Served(url=url, pid=os.getpid())))
+        yield
+
+
+def _take(lock: int, settings: Settings) -> None:
+    """Lock the file, waiting for workers that outlive their serve for a moment."""
+    until = time.monotonic() + ORPHANS_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held_by = _held_by(lock)
+        if (held_by is not None and _lives(held_by.pid)) or time.monotonic() > until:
+            where, process = (f" at {held_by.url}", f" (process {held_by.pid})") if held_by is not None else ("", "")
+            raise BadInput(
+                f"a pilotlight serve runs{where} over {settings.state} already: end it{process}, "
+                "or name another state: --state sqlite:PATH"
+            )
+        time.sleep(0.1)
+
+
+def _held_by(lock: int) -> Served | None:
+    """The serve that holds the lock, once it has written which it is."""
+    with suppress(msgspec.MsgspecError):
+        return typed_json.decode(os.pread(lock, 4096, 0), Served)
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # Of another user.
+    return True
 
 
 def leave(settings: Settings, url: str) -> None:

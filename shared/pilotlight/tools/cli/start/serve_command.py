@@ -52,15 +52,16 @@ def serve(
         share("PILOTLIGHT_WORLD", world)
     settings = deployed_settings()
     _guarded(host, settings)
-    _alone_there(settings)
-    wired = App(settings)  # What cannot be read stops here, before a world begins.
-    _ = wired.catalog, wired.outbox, [wired.for_cluster(cluster).policy for cluster in wired.clusters]
-    if while_stdin:
-        end_with_stdin()
-    if workers == 1:
-        _alone(host, port, tick)
-    else:
-        _together(host, port, tick, workers)
+    # Two over one state would each act on a world of its own, and commands would find the newcomer.
+    with served.alone_over(settings, f"http://{HOST}:{port}"):
+        wired = App(settings)  # What cannot be read stops here, before a world begins.
+        _ = wired.catalog, wired.outbox, [wired.for_cluster(cluster).policy for cluster in wired.clusters]
+        if while_stdin:
+            end_with_stdin()
+        if workers == 1:
+            _alone(host, port, tick)
+        else:
+            _together(host, port, tick, workers)
 
 
 def _embedded(settings: Settings) -> bool:
@@ -74,15 +75,6 @@ def _guarded(host: str, settings: Settings) -> None:
         raise BadInput(
             f"--host {host} is reached from other machines, and PILOTLIGHT_TOKENS is not set: "
             f"set it to JSON, name -> token, roles, by, or listen at {HOST}"
-        )
-
-
-def _alone_there(settings: Settings) -> None:
-    """Two over one state would each act on a world of its own, and commands would find the newcomer."""
-    if (found := served.running_serve(settings)) is not None:
-        raise BadInput(
-            f"a pilotlight serve runs at {found.url} over {settings.state} already: end it (process {found.pid}), "
-            "or name another state: --state sqlite:PATH"
         )
 
 
