@@ -22,7 +22,8 @@ PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 POD = ROOT / "events" / "samples" / "pilotlight" / "pod_pending.json"
 QUESTIONS = [
     *("status", "pools", "why nobody", "budget", "report", "alerts list", "state ls", "targets", "bill"),
-    *("shadow report", "audit verify"),
+    *("shadow report", "shadow canary", "audit verify", "reclaim list", "reclaim snooze ada", "reclaim wake ada"),
+    *("alerts redeliver", "alerts ack fingerprint", "audit export copy.jsonl"),
 ]
 BRAKES = ["pause --reason stop", "resume", "approve 01782864000000-723475b2"]
 
@@ -58,7 +59,7 @@ def test_a_question_writes_nothing(tmp_path: Path, words: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", QUESTIONS[:-1])
+@pytest.mark.parametrize("words", [*QUESTIONS, "budget --json", "audit verify --json", "reclaim list --json"])
 def test_with_nothing_set_up_the_next_command_is_said(words: str) -> None:
     """In one line, in place of pools that nobody has."""
     _refused(ask(words))
@@ -144,7 +145,15 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
     head = f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served at {left['url']}; "
     for words in (
         *("status", "pools", "why nlp/finetune-0", "budget", f"send {POD}", "targets", "bill", "alerts list"),
-        *("state ls", "shadow report", "pause --reason look"),
+        *(
+            "state ls",
+            "shadow report",
+            "shadow canary",
+            "audit verify",
+            "reclaim list",
+            "alerts redeliver",
+            "pause --reason look",
+        ),
     ):
         assert _said(home, *words.split()).startswith(f"{head}state sqlite:{home}/state.db\n"), words
     status = _said(home, "status")
@@ -194,6 +203,7 @@ def test_a_serve_whose_predecessor_was_killed_begins(tmp_path: Path) -> None:
     try:
         until(lambda: (tmp_path / "state.db.serve").exists())
         first.kill()
+        first.wait(60)
         port = free_port()
         second = _begin(tmp_path, port, "2")
         until(lambda: f":{port}" in (tmp_path / "state.db.serve").read_text() or second.poll() is not None)
@@ -204,7 +214,7 @@ def test_a_serve_whose_predecessor_was_killed_begins(tmp_path: Path) -> None:
 
 def _begin(folder: Path, port: int, workers: str) -> subprocess.Popen[bytes]:
     with (folder / f"log-{port}").open("wb") as log:
-        words = [PILOTLIGHT, "serve", "--port", str(port), "--workers", workers]
+        words = [str(PILOTLIGHT), "serve", "--port", str(port), "--workers", workers]
         process = subprocess.Popen(words, stdout=log, stderr=log, env=_environ(folder))
     (folder / f"log-{port}").rename(folder / f"log-{process.pid}")
     return process

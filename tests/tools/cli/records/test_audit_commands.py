@@ -128,6 +128,7 @@ def test_a_bucket_takes_what_is_new_once(state: State, dynamodb_server: str, mon
 def test_an_empty_chain_says_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was decided yet: that is no fault."""
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'new.db'}")
+    monkeypatch.setenv("PILOTLIGHT_CLUSTER", "local")
     done = run("verify")
     assert done.exit_code == 0
     assert "begins with the next decision" in done.stdout
@@ -154,4 +155,7 @@ def test_what_nodes_came_to_is_proved_and_exported(state: State, tmp_path: Path)
     key = COST.key("local/2026-11-20/i-1/0")
     state.put(key, COST.format.write(msgspec.structs.replace(cost, usd=Decimal(1))))
     done = run("verify")
-    assert (done.exit_code, done.stdout.partition(":")[0]) == (1, "record 21 (cost 2026-11-20/i-1/0) was edited")
+    assert (done.exit_code, done.stdout.splitlines()[1].partition(":")[0]) == (
+        1,
+        "record 21 (cost 2026-11-20/i-1/0) was edited",
+    )

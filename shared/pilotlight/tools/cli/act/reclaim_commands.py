@@ -10,6 +10,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.utilisation.reclaim_steps import Reclaim
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.act.brake_commands import person
+from pilotlight.tools.cli.state_option import line_of_records
 from pilotlight.units import an_hour
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ def list_(cluster: ClusterName = "", as_json: AsJson = False) -> None:
 
     Example: [bold]pilotlight reclaim list[/bold]
     """
-    wired, name = _wired(cluster)
+    wired, name, head = _wired(cluster)
     found = [entry.value for entry in _entries(wired, name)]
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
         typer.echo(json_text({"cluster": name, "owners": found}))
         return
+    from pilotlight.tools.cli.printing import console
+
+    console().print(head, markup=False)
     if not found:
         rules = any(one.reclaim for one in wired.for_cluster(name).policy.classes.values())
         why = (
@@ -73,12 +77,12 @@ def snooze(
         for_s = parse_duration(for_)
     except ValueError as error:
         raise BadInput(f"--for {for_!r} {error}") from None
-    wired, name = _wired(cluster)
+    wired, name, head = _wired(cluster)
     entry = _entry(wired, name, owner)
     until = reclaim_by_hand.snooze(wired.for_cluster(name).deps, entry, for_s, person() or "a person", dry_run=dry_run)
     one = entry.value.owner
     outcome = {"owner": one.key, "snoozed_until": until, "dry_run": dry_run}
-    _say(outcome, as_json, f"{one} is left alone until {_moment(until)}")
+    _say(outcome, as_json, head, f"{one} is left alone until {_moment(until)}")
 
 
 def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_json: AsJson = False) -> None:
@@ -88,21 +92,22 @@ def wake(owner: Which, cluster: ClusterName = "", dry_run: DryRun = False, as_js
     """
     from pilotlight.tools.cli.act import reclaim_by_hand
 
-    wired, name = _wired(cluster)
+    wired, name, head = _wired(cluster)
     entry = _entry(wired, name, owner)
     count = reclaim_by_hand.wake(wired.for_cluster(name).deps, entry, person() or "a person", dry_run=dry_run)
     one = entry.value.owner
-    _say({"owner": one.key, "count": count, "dry_run": dry_run}, as_json, f"{one} is woken to {count}")
+    _say({"owner": one.key, "count": count, "dry_run": dry_run}, as_json, head, f"{one} is woken to {count}")
 
 
-def _wired(cluster: str) -> "tuple[App, str]":
+def _wired(cluster: str) -> "tuple[App, str, str]":
+    """The deployment, the cluster's name, and the line that an answer begins with."""
     from pilotlight.tools.cli.month_option import chosen_clusters
     from pilotlight.wiring import app
 
     wired = app(deployed_settings())
     if cluster:
         chosen_clusters(cluster, wired.clusters)
-    return wired, cluster or wired.settings.cluster_name
+    return wired, cluster or wired.settings.cluster_name, line_of_records(wired.state)
 
 
 def _entries(wired: "App", cluster: str) -> "list[Entry[Reclaim]]":
@@ -158,10 +163,11 @@ def _moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _say(outcome: dict[str, Any], as_json: bool, text: str) -> None:
+def _say(outcome: dict[str, Any], as_json: bool, head: str, text: str) -> None:
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
         typer.echo(json_text(outcome))
     else:
+        typer.echo(head)
         typer.echo(f"would be: {text}" if outcome["dry_run"] else text)

@@ -11,6 +11,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings, objects
+from pilotlight.tools.cli.state_option import line_of_records
 from pilotlight.tools.lint.audit_proof import Anchor, ChainProof
 from pilotlight.units import count_of
 
@@ -47,8 +48,13 @@ def verify(
 
     anchors = [_anchor(text) for text in anchor or ()]
     copy = hashes(_lines_of(against)) if against else {}
-    found = walk(_lines_of(file), anchors, copy=copy) if file else _of_state(anchors, copy, cluster)
-    typer.echo(msgspec.json.encode(found).decode() if as_json else "\n".join(_said(found)))
+    if file:
+        found, head = walk(_lines_of(file), anchors, copy=copy), list[str]()
+    else:
+        wired = _wired()
+        head = [line_of_records(wired.state)]
+        found = _of_state(wired, anchors, copy, cluster)
+    typer.echo(msgspec.json.encode(found).decode() if as_json else "\n".join([*head, *_said(found)]))
     if found.tampered is not None:
         raise typer.Exit(1)
 
@@ -68,8 +74,9 @@ def export(
     from pilotlight.tools.lint.audit_proof import lines
 
     wired = _wired()
+    head = line_of_records(wired.state)
     if "://" in where:
-        return _to_bucket(wired, where.rstrip("/"), _cluster(wired, cluster), lock_days, as_json)
+        return _to_bucket(wired, head, where.rstrip("/"), _cluster(wired, cluster), lock_days, as_json)
     found = list(lines(wired.state, _cluster(wired, cluster), after))
     body = b"".join(line + b"\n" for line in found)
     if where == "-":
@@ -79,10 +86,10 @@ def export(
         Path(where).write_bytes(body)
     except OSError as error:
         raise BadInput(f"{where}: {error.strerror}; name a file that can be written") from None
-    _exported(where, found, as_json)
+    _exported(head, where, found, as_json)
 
 
-def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: bool) -> None:
+def _to_bucket(wired: "App", head: str, where: str, cluster: str, lock_days: int, as_json: bool) -> None:
     from pilotlight.tools.lint.audit_proof import lines
 
     bucket, state = objects(wired.settings.environ), wired.state
@@ -98,7 +105,7 @@ def _to_bucket(wired: "App", where: str, cluster: str, lock_days: int, as_json: 
         body = b"".join(line + b"\n" for line in found)
         bucket.write(f"{where}/{cluster}/{first:012d}-{last:012d}.jsonl", body, until)
         bucket.write(f"{where}/{cluster}/{last:012d}.anchor.json", msgspec.json.encode(anchor), until)
-    _exported(where, found, as_json)
+    _exported(head, where, found, as_json)
 
 
 def _last(uri: str) -> int:
@@ -107,21 +114,20 @@ def _last(uri: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _exported(where: str, found: Sequence[bytes], as_json: bool) -> None:
+def _exported(head: str, where: str, found: Sequence[bytes], as_json: bool) -> None:
     from pilotlight.tools.lint.audit_proof import hashes
 
     seq, head = max(hashes(found[-1:]).items(), default=(0, ""))
     if as_json:
         typer.echo(msgspec.json.encode({"where": where, "records": len(found), "last": seq, "head": head}).decode())
         return
-    typer.echo(f"{count_of(len(found), 'record')} in {where}" + (f"; anchor {seq}:{head}" if head else ""))
+    typer.echo(f"{head}\n{count_of(len(found), 'record')} in {where}" + (f"; anchor {seq}:{head}" if head else ""))
 
 
-def _of_state(anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:
+def _of_state(wired: "App", anchors: Sequence[Anchor], copy: dict[int, str], name: str) -> ChainProof:
     from pilotlight.tools.lint.audit_proof import KEPT, lines, strangers
     from pilotlight.tools.lint.audit_proof import verify as walk
 
-    wired = _wired()
     cluster = _cluster(wired, name)
     kept_since = wired.state.now() - KEPT
     found = walk(lines(wired.state, cluster), anchors, kept_since=kept_since, copy=copy)

@@ -72,8 +72,7 @@ def list_(
         _known(wired, channel)
     kept = [entry.value for table in (PROOF, WAITING) for entry in table.scan(wired.alerts)]
     found = [telling for last in kept for telling in (last.began, last) if telling is not None]
-    # Alerts that lie elsewhere are named by their own variable.
-    head = cluster_line(known=True) if wired.settings.alerts else line_of_records(wired.state)
+    head = _line(wired)
     found = sorted((t for t in found if channel in ("", t.channel)), key=lambda telling: telling.at)
     if as_json:
         alone = [msgspec.structs.replace(telling, began=None) for telling in found]
@@ -104,13 +103,14 @@ def redeliver(
     wired = _wired()
     if channel:
         _known(wired, channel)
-    desk = _desk(wired)
+    head, desk = _line(wired), _desk(wired)
     dead = try_anew(desk, channel, dry_run=dry_run)
     now = [proof(desk.state, t.channel, t.alert) or t for t in dead]
     told = sum(telling.status == "told" for telling in now)
     if as_json:
         typer.echo(msgspec.json.encode({"dry_run": dry_run, "tried": len(dead), "told": told}).decode())
         return
+    typer.echo(head)
     for telling in dead if dry_run else now:
         typer.echo(
             f"{telling.channel}: {telling.alert.what} ({telling.status}{': ' if telling.why else ''}{telling.why})"
@@ -153,6 +153,7 @@ def ack(
     from pilotlight.tools.serve.acknowledging import acknowledge
 
     wired, who = _wired(), by or getpass.getuser()
+    head = _line(wired)
     known = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))
     found = {(a.cluster, a.fingerprint): a for a in known if not a.resolved and what in (a.fingerprint, a.decision)}
     if not found:
@@ -165,6 +166,7 @@ def ack(
     if as_json:
         typer.echo(msgspec.json.encode({"dry_run": dry_run, "alerts": said}).decode())
         return
+    typer.echo(head)
     for one in said:
         typer.echo(f"{one['what']}: {'would be seen to' if dry_run else 'seen to'} by {one['by']}")
 
@@ -179,6 +181,11 @@ def _wired() -> "App":
     from pilotlight.wiring import app
 
     return app(deployed_settings())
+
+
+def _line(wired: "App") -> str:
+    """The line that an answer begins with. Alerts that lie elsewhere are named by their own variable."""
+    return cluster_line(known=True) if wired.settings.alerts else line_of_records(wired.state)
 
 
 def _desk(wired: "App") -> "Desk":

@@ -46,6 +46,7 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     wired = app(deployed_settings())
     now = wired.clock.now()
     rows = [row for cluster in wired.clusters for row in _standings(wired.for_cluster(cluster), now)]
+    head = cluster_line(known=bool(rows))
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -53,7 +54,7 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
         return
     from pilotlight.tools.cli.printing import console
 
-    console().print(cluster_line(known=bool(rows)), markup=False)
+    console().print(head, markup=False)
     if not rows:
         typer.echo("the policy has no budgets: add some under budgets, as - {name: month, usd: 2000}")
         return

@@ -83,6 +83,7 @@ def canary(
     name = cluster or wired.settings.cluster_name
     if cluster:
         chosen_clusters(cluster, wired.clusters)
+    head = line_of_records(wired.state)
     deps, now = wired.for_cluster(name).deps, wired.state.now()
     days = meter_nodes.days(wired.state, name, now.date() - timedelta(days=DAYS - 1), now.date())
     found: list[dict[str, Any]] = []
@@ -97,6 +98,9 @@ def canary(
         plain = [{**one, "sides": [_figures(each) for each in one["sides"]]} for one in found]
         typer.echo(json_text({"cluster": name, "days": DAYS, "canaries": plain}))
         return
+    from pilotlight.tools.cli.printing import console
+
+    console().print(head, markup=False)
     if not found:
         typer.echo("no pool of the policy has mode: canary", err=True)
     _show_canaries(found, DAYS)
