@@ -1,5 +1,7 @@
 """What is counted for the figures: every duration has one place, and sums only rise."""
 
+from datetime import date
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +20,25 @@ def test_every_duration_is_counted_once(seconds: list[float]) -> None:
             assert sum(counts[: n + 1]) == sum(each <= bound for each in seconds)
         assert sum(counts) == len(seconds)
         assert abs(tally.durations["boot"].total_s - sum(max(0, each) for each in seconds)) < 1
+
+
+@given(st.lists(st.floats(-10, 1e6), min_size=1))
+def test_waits_of_bound_pods_are_kept_to_two_figures(seconds: list[float]) -> None:
+    """Each is counted once; none is told as shorter than it was, nor as more than a tenth longer, or a second."""
+    tally = Tally()
+    for each in seconds:
+        tally = tally.count_bound(each)
+    kept = sorted(int(wait) for wait, count in tally.bound.items() for _ in range(count))
+    assert len(kept) == len(seconds)
+    for told, was in zip(kept, sorted(max(0, each) for each in seconds), strict=True):
+        assert was <= told <= max(1.11 * was, was + 1)
+
+
+def test_waits_of_bound_pods_are_of_one_day() -> None:
+    """The first look of another day begins anew."""
+    tally = Tally().count_look(date(2026, 7, 1), again=False).count_bound(12)
+    assert tally.count_look(date(2026, 7, 1), again=False).bound == {"12": 1}
+    assert tally.count_look(date(2026, 7, 2), again=False).bound == {}
 
 
 def test_calls_and_refusals_are_counted_by_name() -> None:

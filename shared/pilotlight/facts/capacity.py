@@ -109,6 +109,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     gang: str = ""  # Key of the pods it starts together with, or empty.
     max_run_s: Seconds = 0  # Longest run in seconds; 0 where it names no deadline.
     grace_s: Seconds = 30  # Seconds that it may take to stop.
+    created_at: datetime | None = None  # When the pod was made; None where nobody asks.
     started_at: datetime | None = None  # None where the cluster does not say it.
     checkpoint_s: Seconds = 0  # Seconds between its checkpoints; 0 where it names none.
     checkpoint_takes_s: Seconds = 0  # Seconds of a checkpoint that it is asked for; 0 where it cannot be asked.

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from math import ceil
 from typing import Literal
 
 import msgspec
@@ -158,8 +159,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Counters for the figures, sums that only rise. ``durations`` are by phase, ``calls`` by "grow/done"
     and the like, ``refusals`` by the kind of error, ``verdicts`` of decisions that made calls or told something,
     ``operations`` on the state by kind; ``again`` are looks that were taken again for deliveries that had found the
-    lease held; ``takers`` are pods that tolerate homes which nobody gave them. ``before`` are the durations as they
-    were when the UTC ``day`` of the last look began: what came since is that day's.
+    lease held; ``takers`` are pods that tolerate homes which nobody gave them. ``bound`` are pods that a node was
+    bought for and that were bound on the UTC ``day`` of the last look, by the seconds that each waited.
     """
 
     durations: dict[Phase, Durations] = {}
@@ -170,12 +171,18 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     again: int = 0
     takers: int = 0
     day: date | None = None
-    before: dict[Phase, Durations] = {}
+    bound: dict[str, int] = {}
 
     def count_look(self, day: date, *, again: bool) -> "Tally":
         """With one more look, on that day; ``again``: for a delivery that had found the lease held."""
-        before = self.before if self.day == day else self.durations
-        return msgspec.structs.replace(self, day=day, before=before, again=self.again + again)
+        bound = self.bound if self.day == day else {}
+        return msgspec.structs.replace(self, day=day, bound=bound, again=self.again + again)
+
+    def count_bound(self, waited_s: Seconds) -> "Tally":
+        """With one more pod that waited so long, to two figures above: a day has few of those, however many pods."""
+        step = 10 ** max(0, len(str(ceil(waited_s))) - 2)
+        seconds = str(max(0, ceil(waited_s / step) * step))
+        return msgspec.structs.replace(self, bound={**self.bound, seconds: self.bound.get(seconds, 0) + 1})
 
     def count_duration(self, phase: Phase, seconds: Seconds) -> "Tally":
         """With one more. Two clocks are read: what would be below zero is zero."""

@@ -203,6 +203,7 @@ def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundP
         gang=gang.key if gang else "",
         max_run_s=demand.shape.max_run_s,
         grace_s=demand.grace_s,
+        created_at=demand.created_at,
         started_at=since,
         checkpoint_s=demand.shape.checkpoint_s,
         checkpoint_takes_s=demand.checkpoint_takes_s,

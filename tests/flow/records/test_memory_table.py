@@ -41,6 +41,9 @@ CHOICES: dict[str, Any] = {
 }
 
 
+MADE = START - timedelta(seconds=10)
+
+
 def _shown(memory: Memory) -> str:
     rests = [
         f"{b.offering} to {minutes(b.until, START)} {b.tries} short {minutes(b.short_since, START)} {b.why}"
@@ -118,7 +121,8 @@ def test_what_deciding_and_booting_took_is_counted_of_the_purchases_own_pods() -
     def on(pool: str, since: float, uids: tuple[str, ...], started: float | None, **more: Any) -> Node:
         began = None if started is None else START + timedelta(seconds=started)
         bound = tuple(
-            BoundPod(uid=uid, namespace="ml", name=uid, gpu=GpuRequest(count=1), started_at=began) for uid in uids
+            BoundPod(uid=uid, namespace="ml", name=uid, gpu=GpuRequest(count=1), created_at=MADE, started_at=began)
+            for uid in uids
         )
         at = START + timedelta(seconds=since)
         return Node(
@@ -136,5 +140,6 @@ def test_what_deciding_and_booting_took_is_counted_of_the_purchases_own_pods() -
     ]
     counted = updates.count_arrival(Tally(), entry, nodes)
     expected = Tally().count_duration("boot", 90).count_duration("bind", 5)
-    expected = expected.count_duration("boot", -5).count_duration("bind", 25).count_duration("boot", 70)
+    expected = expected.count_bound(105)
+    expected = expected.count_duration("boot", -5).count_duration("bind", 25).count_duration("boot", 70).count_bound(30)
     assert counted == expected

@@ -1,5 +1,6 @@
 """The report card: what is met, what is missed, and what is not known."""
 
+from datetime import date
 from decimal import Decimal
 from math import nan
 
@@ -7,7 +8,7 @@ import pytest
 
 from pilotlight.facts.memory import Tally
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.tools.advice.targets import PodsUse, card, longest_of_95, pods_use
+from pilotlight.tools.advice.targets import PodsUse, card, longest_of_95, pods_use, waits_of_day
 
 
 def tally(*waits_s: float) -> Tally:
@@ -55,6 +56,27 @@ def test_a_target_is_met_missed_or_not_known(
     """What nobody measured is not known, and neither is what a bound leaves open."""
     graded = {one.name: one for one in card(Decimal(held) if held else None, seen, [tally(*waits)])}
     assert (graded[name].value, graded[name].met) == (value, met)
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "told"),
+    [
+        pytest.param((), (0, None), id="nobody"),
+        pytest.param((41,), (1, 41), id="one pod, and its own wait"),
+        pytest.param((*(70,) * 19, 900), (20, 70), id="one of twenty waits longer"),
+        pytest.param((*(70,) * 18, 900, 900), (20, 900), id="two of twenty do"),
+    ],
+)
+def test_the_p95_of_a_day_is_a_wait_that_a_bound_pod_had(
+    waits_s: tuple[float, ...], told: tuple[int, float | None]
+) -> None:
+    """A pod that is seen and still waits for its node is none of them, nor is one of another day."""
+    day = date(2026, 7, 1)
+    found = Tally().count_look(day, again=False).count_duration("detect", 1).count_duration("decide", 1)
+    for wait in waits_s:
+        found = found.count_bound(wait)
+    assert waits_of_day(found, day) == told
+    assert waits_of_day(found, date(2026, 7, 2)) == (0, None)
 
 
 def test_one_of_twenty_may_wait_longer() -> None:

@@ -128,7 +128,12 @@ def _past(deps: Deps, clock: VirtualClock) -> None:
         clock.advance(clock.elapsed_s() + 1800.0)
     tally = Tally(day=clock.now().date())
     for n in range(40):
-        tally = tally.count_duration("detect", 4).count_duration("boot", 90 + 2 * n).count_duration("bind", 3)
+        tally = (
+            tally.count_duration("detect", 4)
+            .count_duration("boot", 90 + 2 * n)
+            .count_duration("bind", 3)
+            .count_bound(97 + 2 * n)
+        )
     MEMORY.put(deps.state, deps.name, Memory(tally=tally))
     plan = preview(deps, releases=True)[1]
     done = [msgspec.structs.replace(one, state="done") for one in call_steps.of_plan(plan, dict.fromkeys(MODELS, 0))]

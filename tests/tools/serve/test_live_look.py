@@ -58,6 +58,23 @@ def test_of_many_decisions_the_newest_are_shown_and_new_ones_come() -> None:
     assert [one.id for one in seen.newest().decisions][:2] == [*new, ids[0]]
 
 
+def test_a_pod_that_boots_is_told_as_one_that_waits_since_it_was_made() -> None:
+    """Of the waits of the day it is none until it is bound; then its own wait is the figure."""
+    on = Stage()
+    pod = on.submit("slow", run_s=90_000)
+    on.event(pod)
+    seen = looks(on).newest()
+    assert (seen.waited, seen.wait_p95_s, seen.waits_since) == (0, None, pod.created_at)
+    on.minutes(9)
+    seen = looks(on).newest()
+    assert (seen.waited, seen.waits_since) == (1, None)
+    [bound] = [one for node in on.deps.cluster.observe().nodes for one in node.pods if one.uid == pod.uid]
+    assert bound.started_at is not None
+    waited_s = (bound.started_at - pod.created_at).total_seconds()
+    assert seen.wait_p95_s is not None
+    assert waited_s <= seen.wait_p95_s <= 1.1 * waited_s + 1
+
+
 def test_all_who_watch_share_a_look() -> None:
     """The cluster is read once, however many ask within the time between two looks."""
     site = busy()

@@ -107,6 +107,8 @@ def count_arrival(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally
         for pod in held:
             if pod.started_at is not None:
                 tally = tally.count_duration("bind", (pod.started_at - began).total_seconds())
+                if pod.created_at is not None:
+                    tally = tally.count_bound((pod.started_at - pod.created_at).total_seconds())
     return tally
 
 

@@ -3,7 +3,7 @@
 What a meter cannot know is measured by telemetry; where there is none it is not known, which is neither met nor missed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
@@ -111,18 +111,14 @@ def longest_of_95(tallies: Sequence[Tally]) -> Seconds | None:
 
 
 def waits_of_day(tally: Tally, day: date) -> tuple[int, Seconds | None]:
-    """Of the pods that a node was bought for on a day: how many, and within how long 95 of 100 had it, at most."""
-    before = tally.before if tally.day == day else tally.durations
-    counts = [
-        [now - was for now, was in zip(_seen(tally.durations, phase), _seen(before, phase), strict=True)]
-        for phase in ON_THE_WAY
-    ]
-    pods = sum(counts[0])
-    return pods, sum(_p95(one) for one in counts) if pods else None
-
-
-def _seen(durations: Mapping[Phase, Durations], phase: Phase) -> Sequence[int]:
-    return durations.get(phase, Durations()).counts
+    """Pods that a node was bought for and that were bound on a day: how many, and the wait of the 95th of 100."""
+    bound = tally.bound if tally.day == day else {}
+    pods, so_far = sum(bound.values()), 0
+    for seconds, count in sorted((float(text), count) for text, count in bound.items()):
+        so_far += count
+        if 20 * so_far >= 19 * pods:
+            return pods, seconds
+    return 0, None
 
 
 def _p95(counts: Sequence[int]) -> Seconds:

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -118,8 +117,9 @@ class Looks:
             money=self._money.shown,
             nodes=nodes,
             waiting=tuple(waits(glance)),
+            waits_since=_oldest(found),
             waited=waited,
-            wait_p95_s=p95 if p95 != inf else None,
+            wait_p95_s=p95,
             strip=strip((one.moment for one in self._said.values() if one.moment), now, glance.usd_per_hour),
             todo=tuple(todo(glance)),
             paused=tuple(pauses(glance.paused)),
@@ -152,6 +152,12 @@ def _looked(deps: Deps) -> _Found:
     except PilotlightError as error:
         return _Found(ClusterView(), (), Plan(), str(error))
     return _Found(snapshot.view, snapshot.pools, plan)
+
+
+def _oldest(found: _Found) -> datetime | None:
+    """When the oldest pod without a node was made."""
+    fitting = {name for group in found.plan.pods if group.verdict == "fits" for name in group.pods}
+    return min((pod.created_at for pod in found.view.pending if pod.full_name not in fitting), default=None)
 
 
 def _money(deps: Deps, now: datetime) -> _Money:

@@ -136,8 +136,9 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     money: Spending = Spending()  # Of the running month.
     nodes: dict[str, Tile] = {}  # By name.
     waiting: tuple[Wait, ...] = ()  # Pods without a node, by shape.
-    waited: int = 0  # Pods that a node was bought for today (UTC).
-    wait_p95_s: Seconds | None = None  # In so long 95 of 100 of them had it, at most; None where nobody waited.
+    waits_since: datetime | None = None  # When the oldest of them was made.
+    waited: int = 0  # Pods that a node was bought for and that were bound today (UTC).
+    wait_p95_s: Seconds | None = None  # The wait of the 95th of 100 of them; None where there is none.
     strip: tuple[HalfHour, ...] = ()  # The last 24 hours, the oldest first.
     todo: tuple[Todo, ...] = ()  # What needs a person, the most urgent first.
     paused: tuple[Todo, ...] = ()  # Pauses that a person set.
