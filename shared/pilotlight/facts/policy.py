@@ -175,7 +175,9 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fallback: Literal["deny", "allow"] = "deny"  # "allow" adds on-demand.
     idle_timeout: Duration | None = None  # Seconds; None: the break-even.
     max_idle_timeout: Duration = 3600  # Seconds that the break-even may come to.
-    max_runtime: Duration | None = None  # Seconds of its longest run; None: not written.
+    # Longest run that a hard budget holds dollars for; pods end there unless it has room for more. Left out, nothing
+    # ends them, and plans count a day (serving: 7 days).
+    max_runtime: Duration | None = None
     may_move: tuple[MoveReason, ...] = ()  # Reasons that may stop or move its pods; none named: nothing.
     hold: Duration = 4 * 3600  # Seconds of a stretch that is held for.
     gpu_models: tuple[str, ...] | Literal["any"] | None = None  # Models for pods that name none; None: a finding.

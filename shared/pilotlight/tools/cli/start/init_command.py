@@ -59,7 +59,7 @@ def init(
     if _may_ask(output, as_json):
         usd, chosen = _asked(budget, mode)
     found = first_policy(view, catalog)
-    found = found if usd is None else found._replace(assumed=(*found.assumed, runs_assumed()))
+    found = found if usd is None else found._replace(assumed=(*found.assumed, *runs_assumed()))
     text = policy_text(found, source, usd, chosen)
     read_policy(text, output)
     following = f"pilotlight check {shlex.quote(output)}"
