@@ -30,6 +30,8 @@ class GpuRow(msgspec.Struct, frozen=True, kw_only=True):
     free: int = 0  # Whole GPUs that a pod could have now.
     closed: int = 0  # Free ones that no other pod gets.
     parts: dict[str, int] = {}  # Free slices and shares, by resource.
+    booting: int = 0  # Nodes on their way, in the pool's first row: which zone they come to is not told before.
+    boots_since: datetime | None = None  # When the oldest of those was asked for.
     could_buy: int = 0  # GPUs that the pool's max leaves room for.
     usd_per_gpu_hour: UsdPerHour | None = None  # None where no price is known.
     note: str = ""  # Why none can be bought now.
@@ -51,7 +53,8 @@ def gpu_rows(
     lit: dict[Key, list[Node]] = {}
     for node in nodes:
         lit.setdefault(_key_of(node, sold), []).append(node)
-    sizes = {state.name: state.desired for state in clouds}
+    states = {state.name: state for state in clouds}
+    sizes = {name: state.desired for name, state in states.items()}
     refusals = {rest.offering: rest.why for rest in memory.backoffs if rest.until > now}
     known = {pool for pool, _, _, _ in (*sold, *lit)}
     bare: list[Key] = [
@@ -59,7 +62,17 @@ def gpu_rows(
     ]
     places = {name: place for place, name in enumerate(policy.pools)}
     keys = sorted({*sold, *lit, *bare}, key=lambda key: (places.get(key[0], len(places)), key))
-    return tuple(_row(key, sold.get(key), lit.get(key, []), policy, sizes, refusals) for key in keys)
+    there = {name for own in lit.values() for node in own for name in (node.name, node.instance)}
+    boots = {
+        name: [one.requested_at for one in state.booting if one.instance not in there] for name, state in states.items()
+    }
+    rows = []
+    for key in keys:
+        joined = [node.created_at for node in lit.get(key, []) if not node.ready and node.ready_since is None]
+        since = [*boots.pop(key[0], []), *joined]
+        row = _row(key, sold.get(key), lit.get(key, []), policy, sizes, refusals)
+        rows.append(msgspec.structs.replace(row, booting=len(since), boots_since=min(since, default=None)))
+    return tuple(rows)
 
 
 def _row(

@@ -108,6 +108,26 @@ def _found(nodes: list[Node], *, size: int = 1, backoffs: tuple[Backoff, ...] = 
 RESTS = Backoff(offering="a/big/z1/spot", until=START + timedelta(hours=1), why="no capacity")
 
 
+def test_a_node_that_boots_is_shown_with_when_it_was_asked_for(aws: Aws) -> None:
+    """In the table, in the sum and as JSON; once it is there it is lit."""
+    aws.world.advance(3600)
+    aws.world.launch("one", 1)
+    (rows,) = json.loads(run("--json")).values()
+    since = rows[0]["boots_since"]
+    assert (rows[0]["lit"], rows[0]["booting"]) == (2, 1)
+    assert f"1 node since {since[11:19]} UTC" in run()
+    assert "2 of 2 lit GPUs free, 1 node boots; " in run()
+    aws.world.advance(7200)
+    (rows,) = json.loads(run("--json")).values()
+    assert (rows[0]["lit"], rows[0]["booting"], rows[0]["boots_since"]) == (3, 0, None)
+
+
+def test_a_node_that_joined_and_is_not_ready_yet_boots() -> None:
+    """Since it joined; one that was ready before is none that boots."""
+    new, was = _node("n", ready=False), _node("m", ready=False, ready_since=START)
+    assert [(row.booting, row.boots_since) for row in _found([new, was])] == [(1, START)]
+
+
 @pytest.mark.parametrize(
     ("nodes", "more", "free", "closed", "could_buy", "note"),
     [

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pilotlight.tools.glance.gpu_rows import GpuRow
 from pilotlight.tools.report.tables.sheet import Column, Sheet
+from pilotlight.units import count_of
 
 
 def table(cluster: str, rows: Sequence[GpuRow]) -> Sheet:
@@ -14,6 +15,7 @@ def table(cluster: str, rows: Sequence[GpuRow]) -> Sheet:
         Column("instance type", "words"),
         Column("zone", "words"),
         *(Column(head, "figure") for head in ("free", "closed", "lit", "could buy", "a GPU-hour")),
+        Column("boots", "words"),
         Column("parts free", "words"),
         Column("note", "words"),
         title=f"GPUs of {cluster}",
@@ -27,6 +29,7 @@ def table(cluster: str, rows: Sequence[GpuRow]) -> Sheet:
             row.zone or "any",
             *(f"{count:,}" for count in (row.free, row.closed, row.lit, row.could_buy)),
             "price unknown" if price is None else f"${price:,.4f}",
+            f"{count_of(row.booting, 'node')} since {row.boots_since:%H:%M:%S} UTC" if row.boots_since else "",
             ", ".join(f"{count} {name}" for name, count in row.parts.items()),
             row.note,
         )
@@ -37,6 +40,8 @@ def summary(rows: Sequence[GpuRow]) -> str:
     """What is free now, and where a further GPU is cheapest."""
     free, lit = sum(row.free for row in rows), sum(row.lit for row in rows)
     said = f"{free:,} of {lit:,} lit GPU{'s' * (lit != 1)} free"
+    booting = sum(row.booting for row in rows)
+    said += f", {count_of(booting, 'node')} boot{'s' * (booting == 1)}" if booting else ""
     buyable = [row for row in rows if row.could_buy and row.usd_per_gpu_hour is not None]
     if not buyable:
         return f"{said}; none can be bought now"
