@@ -94,9 +94,10 @@ FIRST = (
 
 ELSEWHERE = {
     "install": (
-        "the chart installs it, from a clone: helm install pilotlight infra/helm/pilotlight --namespace pilotlight "
-        "--create-namespace --set image.repository=REGISTRY/pilotlight --set cluster=CLUSTER "
-        "--set-file policy=policy.yaml"
+        "the chart installs it, from a clone: make image builds the image and loads it into kind or k3d (for another "
+        "cluster push it to a registry that its nodes pull from, and name that), then helm install pilotlight "
+        "infra/helm/pilotlight --namespace pilotlight --create-namespace --set image.repository=pilotlight "
+        "--set image.tag=local --set image.pullPolicy=IfNotPresent --set cluster=CLUSTER --set-file policy=policy.yaml"
     ),
     "help": "pilotlight --help lists the commands, pilotlight COMMAND --help the options of one",
 }
