@@ -72,6 +72,18 @@ def _refused(done: Result) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("address", ["nonsense", "sqlite:", "dynamodb:"])
+def test_an_address_of_no_state_is_told_as_that(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """By option as by variable: the setting and what it takes, before anything is said of a cluster."""
+    told = f"state {address!r}: is no address of one: use memory: or sqlite:PATH, dynamodb:TABLE, "
+    assert str(ask(f"status --state {address}").exception).startswith(told)
+    monkeypatch.setenv("PILOTLIGHT_STATE", address)
+    done = ask("status")
+    assert isinstance(done.exception, BadInput)
+    assert str(done.exception).startswith(told)
+    assert str(done.exception).endswith("by --state or PILOTLIGHT_STATE")
+
+
 @pytest.mark.parametrize("words", BRAKES)
 def test_a_brake_where_nothing_is_set_up_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
@@ -224,6 +236,21 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.terminate()
         process.wait(60)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_serve_of_a_world_that_is_not_there_ends(tmp_path: Path, workers: str) -> None:
+    """In seconds, with the address and the way out in one line, and exit code 1."""
+    world, words = f"http://127.0.0.1:{free_port()}", ["--port", str(free_port()), "--workers", workers]
+    done = subprocess.run(
+        [PILOTLIGHT, "serve", "--world", world, *words],
+        env=_environ(tmp_path), capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: the world at {world}: Connection refused; is it running? Start it with pilotlight world, or leave "
+        "out --world and PILOTLIGHT_WORLD for one of serve's own\n"
+    )
 
 
 def test_a_serve_whose_predecessor_died_begins(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def with_state(command: Callable[..., Any], name: str) -> Callable[..., Any]:
             _is_one(given)
         with lend({"PILOTLIGHT_STATE": given} if given else {}):
             settings = deployed_settings()
+            _is_one(settings.state)
             lent = {} if name == "serve" else settings_of(serve_beside(settings), settings)
             # A question makes no folder; who watches sees what is made meanwhile.
             makes = name in (*BEGINS, *CARRIES) or bool(options.get("watch"))
@@ -80,7 +81,8 @@ def _is_one(address: str) -> None:
     """Raises ``BadInput`` where an address is none of a state: before anything else is asked of it."""
     from pilotlight.connections import STATES, no_state
 
-    if address.partition(":")[0] not in STATES:
+    kind, _, where = address.partition(":")
+    if kind not in STATES or not (where or kind == "memory"):
         raise no_state(address)
 
 

@@ -99,6 +99,19 @@ def test_as_json(tmp_path: Path) -> None:
     assert (answer["valid"], len(answer["problems"])) == (False, 1)
 
 
+def test_of_a_policy_without_pools_it_is_said_what_that_means(tmp_path: Path) -> None:
+    """Nothing is bought by it, and the next command writes pools; one with pools says nothing of it."""
+    (tmp_path / "none.yaml").write_text("version: 1\n")
+    result = run("check", str(tmp_path / "none.yaml"))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1] == (
+        "no pool is set, so no node is bought or released; next: pilotlight init --context CONTEXT -o NEW.yaml writes "
+        "those of a cluster"
+    )
+    (tmp_path / "one.yaml").write_text("version: 1\npools: {t4: {cloud: eks, instance_type: g4dn.xlarge}}\n")
+    assert "no pool is set" not in run("check", str(tmp_path / "one.yaml")).stdout
+
+
 def test_runs_that_budgets_hold_for(tmp_path: Path) -> None:
     """Of each budget it tells the longest run it holds for, by the classes it counts."""
     file = tmp_path / "policy.yaml"
@@ -111,7 +124,7 @@ def test_runs_that_budgets_hold_for(tmp_path: Path) -> None:
         "- {name: soft, gpu_hours: 10, scope: {class: batch}, hard: false}\n"
         "- {name: lit, usd: 10, period: hour}\n"
     )
-    assert run("check", str(file)).stdout.splitlines()[1:] == [
+    assert run("check", str(file)).stdout.splitlines()[2:] == [
         "budget all holds for each node: training 4 h, serving 168 h, notebook 1 h, batch 1.5 h",
         "budget batch holds for each node: batch 1.5 h",
         "budget soft holds for each node: batch 1 h",

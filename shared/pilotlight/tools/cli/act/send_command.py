@@ -202,6 +202,12 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     return _settled(lambda: wired.receive(function, body, headers, dryrun=dry_run))
 
 
+def _once(did: str, why: str) -> str:
+    """What was done with a call, without the reason where the line above says it."""
+    call, _, reason = did.partition(", ")
+    return call if reason and reason in why else did
+
+
 def _lines(function: Function, body: dict[str, Any]) -> list[str]:
     """An answer as people read it."""
     if "answers" in body:
@@ -210,7 +216,7 @@ def _lines(function: Function, body: dict[str, Any]) -> list[str]:
         return [f"{function}: asks for nothing ({body['ignored']})"]
     if "why" not in body:
         return []
-    lines = [f"{function}: {body['why']}", *(f"  did: {did}" for did in body["did"])]
+    lines = [f"{function}: {body['why']}", *(f"  did: {_once(did, body['why'])}" for did in body["did"])]
     for buy in (body.get("plan") or {}).get("buys", ()):
         lines.append(f"  would buy {buy['count']} x {buy['offering']} at ${buy['usd_per_hour']}/h: {buy['why']}")
     if body["decision"]:

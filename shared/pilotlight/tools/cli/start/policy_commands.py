@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pilotlight.facts.policy import Policy
 
 EXIT_BAD_INPUT = 2
+NO_POOLS = (
+    "no pool is set, so no node is bought or released; next: pilotlight init --context CONTEXT -o NEW.yaml "
+    "writes those of a cluster"
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +62,8 @@ def check(
         notes += [*unpriced_pools(found, catalog), *runs_above_budgets(found, catalog)] if catalog is not None else ()
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
         costs = pool_costs(found, catalog) if catalog is not None else ()
-        summary = _summary(policy, found, [*costs, *map(rule_in_words, found.rules)], budgets)
+        none = () if found.pools else (NO_POOLS,)
+        summary = _summary(policy, found, [*none, *costs, *map(rule_in_words, found.rules)], budgets)
     except BadPolicy as error:
         problems = error.problems
     if as_json:

@@ -3,13 +3,14 @@
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pilotlight.doorway import RECEIVES, web
-from pilotlight.errors import BadInput, Failed, Reject
+from pilotlight.errors import BadInput, Failed, Reject, Retry
 from pilotlight.settings import Settings, default_file, deployed_settings, share
 from pilotlight.tools.cli import served
 from pilotlight.tools.cli.state_option import tell_state
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
+WORLD_S = 3.0
+"""Seconds that a world may take to answer for the first time."""
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +56,7 @@ def serve(
     settings = deployed_settings()
     _guarded(host, settings)
     # Two over one state would each act on a world of its own, and commands would find the newcomer.
+    _world_answers(settings)
     with served.alone_over(settings, f"http://{HOST}:{port}"):
         wired = App(settings)  # What cannot be read stops here, before a world begins.
         _ = wired.catalog, wired.outbox, [wired.for_cluster(cluster).policy for cluster in wired.clusters]
@@ -76,6 +80,24 @@ def _guarded(host: str, settings: Settings) -> None:
             f"--host {host} is reached from other machines, and PILOTLIGHT_TOKENS is not set: "
             f"set it to JSON, name -> token, roles, by, or listen at {HOST}"
         )
+
+
+def _world_answers(settings: Settings) -> None:
+    """A world that is named begins beside this serve at most: one that does not answer soon is not there."""
+    from pilotlight.adapters.world_client import WorldClient
+
+    until = time.monotonic() + WORLD_S
+    while settings.world:
+        try:
+            WorldClient(settings.world, within_s=WORLD_S).time()
+            return
+        except Retry as error:
+            if time.monotonic() > until:
+                raise Failed(
+                    f"{error} Start it with pilotlight world, or leave out --world and PILOTLIGHT_WORLD for one of "
+                    "serve's own"
+                ) from None
+        time.sleep(0.2)
 
 
 def _listener(host: str, port: int) -> socket.socket:

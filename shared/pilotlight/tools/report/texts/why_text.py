@@ -50,9 +50,9 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
     whole = subject in ("", record.id) and record.flow != "reclaim"
     if whole:
         yield from (f"  {word:<8}  {text}" for word, text in head_of_record(record))
-    for group in groups_about(record, subject):
-        if team in ("", group.team):
-            yield from _group_lines(record, group)
+    groups = [group for group in groups_about(record, subject) if team in ("", group.team)]
+    for group in groups:
+        yield from _group_lines(record, group)
     for unused in record.plan.paid_idle:
         yield f"    paid for and unused then: {unused}"
     for node in nodes_about(record, subject):
@@ -61,7 +61,8 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
         price = f" at ${call.usd_per_hour}/h each: {call.why}" if isinstance(call, Buy) else ""
         yield f"  {line(step)}{price}"
     for held in record.plan.held:
-        yield f"  would {held.call} {held.target}: {held.why}"
+        if not any(held.why in group.why for group in groups):
+            yield f"  would {held.call} {held.target}: {held.why}"
     if record.flow == "reclaim":
         return  # It buys nothing and releases nothing.
     yield f"  {record.status}" if whole else f"  {dollars(record.plan)}; {record.status}"
