@@ -175,8 +175,7 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fallback: Literal["deny", "allow"] = "deny"  # "allow" adds on-demand.
     idle_timeout: Duration | None = None  # Seconds; None: the break-even.
     max_idle_timeout: Duration = 3600  # Seconds that the break-even may come to.
-    # Longest run that a hard budget holds dollars for; pods end there unless it has room for more. Left out, nothing
-    # ends them, and plans count a day (serving: 7 days).
+    # Longest run: under a hard budget without more room pods end at it. Left out: no end; a day is held (serving: 7).
     max_runtime: Duration | None = None
     may_move: tuple[MoveReason, ...] = ()  # Reasons that may stop or move its pods; none named: nothing.
     hold: Duration = 4 * 3600  # Seconds of a stretch that is held for.

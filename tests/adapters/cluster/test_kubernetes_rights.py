@@ -129,7 +129,7 @@ def test_observe_writes_nothing(api: ApiServer, tmp_path: Path, write: str) -> N
         marked = {"spec": {"taints": [OURS], "unschedulable": True}}
         api.store.patch(api.store.resource("nodes"), ("", "gpu-t4-1"), marked)
     words = {"cordon": ("gpu-t4-1",), "uncordon": ("gpu-t4-1",), "evict": _bound(api)}
-    with pytest.raises(Forbidden, match="grant it with infra/kubernetes/rbac"):
+    with pytest.raises(Forbidden, match="grant it with pilotlight connect"):
         getattr(guarded.cluster, write)(*words.get(write, ("ml", "member-0", "R", "m")))
 
 

@@ -191,7 +191,7 @@ def test_a_token_that_stays_refused_is_forbidden(server: ApiServer) -> None:
 def test_a_missing_right_names_itself(server: ApiServer, api: Api) -> None:
     """403 says who may not do what, and where the right is granted."""
     server.allow = lambda review: review != Review("list", "", "pods")
-    with pytest.raises(Forbidden, match=r"cannot list resource \"pods\".*infra/kubernetes/rbac"):
+    with pytest.raises(Forbidden, match=r"cannot list resource \"pods\".*pilotlight connect"):
         api.get("/api/v1/pods", NOTHING)
 
 

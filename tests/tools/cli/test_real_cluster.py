@@ -216,10 +216,10 @@ def test_each_missing_right_is_named(api: ApiServer, monkeypatch: pytest.MonkeyP
     api.allow = lambda access: access.verb in ("list", "get") and access.resource != "secrets"
     _, found = checks("--context", "test")
     assert {(check["what"], check["fix"]) for check in found if check["code"] == "right"} == {
-        ("may not patch nodes, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
-        ("may not patch pods, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
-        ("may not create pods/eviction, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
-        ("may not create events.k8s.io/events, which mode act needs", "apply infra/kubernetes/rbac/act.yaml"),
+        ("may not patch nodes, which mode act needs", "grant it with pilotlight connect --act"),
+        ("may not patch pods, which mode act needs", "grant it with pilotlight connect --act"),
+        ("may not create pods/eviction, which mode act needs", "grant it with pilotlight connect --act"),
+        ("may not create events.k8s.io/events, which mode act needs", "grant it with pilotlight connect --act"),
     }
 
 

@@ -21,7 +21,7 @@ from pilotlight.tools.install.handover import GroupState
 from pilotlight.units import count_of
 
 _MODES: tuple[Mode, ...] = ("observe", "advise", "scale-up", "act")
-_ROLES = {"patch": "act", "create": "act"}
+_ROLES = {"patch": " --act", "create": " --act"}
 
 
 def checkup(
@@ -58,9 +58,7 @@ def checkup(
         *home_checks(survey, policy, offered),
         *_prices(prices, offered),
         *(
-            Check(
-                code="hidden", subject=name, verdict="unknown", what=why, fix="grant infra/kubernetes/rbac/observe.yaml"
-            )
+            Check(code="hidden", subject=name, verdict="unknown", what=why, fix="grant it with pilotlight connect")
             for name, why in survey.hidden.items()
         ),
     )
@@ -85,7 +83,7 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             subject="rights",
             verdict="fault",
             what=f"may not {right}, which mode {most} needs",
-            fix=f"apply infra/kubernetes/rbac/{_ROLES.get(right.verb, 'observe')}.yaml",
+            fix=f"grant it with pilotlight connect{_ROLES.get(right.verb, '')}",
         )
     if not missing:
         yield _good("right", "rights", f"may do all that mode {most} needs: {len(wanted)} rights asked one by one")
@@ -100,7 +98,7 @@ def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             subject="rights",
             verdict="warning",
             what=f"may not {' and '.join(str(right) for right in blind)}: an autoscaler at work is not seen",
-            fix="apply infra/kubernetes/rbac/observe.yaml",
+            fix="grant it with pilotlight connect",
         )
     unheard = [right for right in HEARTBEAT if survey.allowed.get(right) is False]
     if unheard and strongest(policy, mode) in ("scale-up", "act"):
@@ -109,7 +107,7 @@ def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             subject="rights",
             verdict="warning",
             what=f"may not {unheard[0]}: that the scheduler lives is seen by its binds alone",
-            fix="apply infra/kubernetes/rbac/observe.yaml",
+            fix="grant it with pilotlight connect",
         )
 
 
@@ -124,7 +122,7 @@ def _queues(survey: Survey) -> Iterator[Check]:
             verdict="warning",
             what=f"may answer Kueue's check, and not {' and '.join(str(right) for right in missing)}: "
             "work without money is evicted again",
-            fix="apply infra/kubernetes/rbac/kueue.yaml",
+            fix="grant it with pilotlight connect --kueue",
         )
 
 

@@ -11,7 +11,7 @@ from pilotlight.units import cents
 _WATCHMAN = "apply infra/kubernetes/placement/watchman.yaml, and see that its CronJob pilotlight-watchman runs"
 _TAINT = "list the taint pilotlight.dev/home=new:NoSchedule at pools"
 _BESIDE = "in the policy and at their cloud, and apply infra/kubernetes/placement/watchman.yaml"
-_LIMIT = "pilotlight connect --act, or apply infra/kubernetes/admission/tolerations.yaml"
+_LIMIT = "pilotlight connect --act"
 
 
 def placement_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:

@@ -94,8 +94,8 @@ FIRST = (
 
 ELSEWHERE = {
     "install": (
-        "the chart installs it, from a clone: make image builds the image and loads it into kind or k3d (for another "
-        "cluster push it to a registry that its nodes pull from, and name that), then helm install pilotlight "
+        "the chart installs it, from a clone. First make image builds the image and loads it into kind or k3d; for "
+        "another cluster push it to a registry that its nodes pull from, and name that. Then helm install pilotlight "
         "infra/helm/pilotlight --namespace pilotlight --create-namespace --set image.repository=pilotlight "
         "--set image.tag=local --set image.pullPolicy=IfNotPresent --set cluster=CLUSTER --set-file policy=policy.yaml"
     ),

@@ -303,7 +303,7 @@ def _problem(answer: HttpAnswer, where: str, access: Access) -> Exception:
         case 401:
             return _Refused(Forbidden(f"{line}; the credential is refused: renew it"))
         case 403:
-            return Forbidden(f"{line}; grant it with infra/kubernetes/rbac")
+            return Forbidden(f"{line}; grant it with pilotlight connect, and --act to buy")
         case 404:
             return Missing(line)
         case 409:
