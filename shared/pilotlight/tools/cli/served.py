@@ -62,6 +62,13 @@ def alone_over(settings: Settings, url: str) -> Iterator[None]:
         yield
 
 
+def refuse_second(settings: Settings) -> None:
+    """The same refusal, before anything is written or listened at."""
+    if (place := _place(settings)) is not None:
+        with suppress(OSError), place.with_suffix(".serve-lock").open("r+b") as lock:
+            _take(lock.fileno(), settings)
+
+
 def _take(lock: int, settings: Settings) -> None:
     """Lock the file, waiting for workers that outlive their serve for a moment."""
     until = time.monotonic() + ORPHANS_S

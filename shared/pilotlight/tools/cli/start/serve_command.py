@@ -56,16 +56,18 @@ def serve(
     settings = deployed_settings()
     _guarded(host, settings)
     # Two over one state would each act on a world of its own, and commands would find the newcomer.
+    served.refuse_second(settings)
+    wired = App(settings)  # What cannot be read stops here, before a world begins and anything is written.
+    _ = wired.catalog, wired.outbox, [wired.for_cluster(cluster).policy for cluster in wired.clusters]
     _world_answers(settings)
+    listener = _listener(host, port)
     with served.alone_over(settings, f"http://{HOST}:{port}"):
-        wired = App(settings)  # What cannot be read stops here, before a world begins.
-        _ = wired.catalog, wired.outbox, [wired.for_cluster(cluster).policy for cluster in wired.clusters]
         if while_stdin:
             end_with_stdin()
         if workers == 1:
-            _alone(host, port, tick)
+            _alone(host, listener, port, tick)
         else:
-            _together(host, port, tick, workers)
+            _together(host, listener, port, tick, workers)
 
 
 def _embedded(settings: Settings) -> bool:
@@ -122,13 +124,13 @@ def _announce(host: str, port: int, settings: Settings) -> None:
         typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
 
 
-def _alone(host: str, port: int, tick: float) -> None:
+def _alone(host: str, listener: socket.socket, port: int, tick: float) -> None:
     """One process, with the world in it unless the settings name one."""
     from pilotlight.tools.serve import workers
     from pilotlight.tools.serve.http_server import HttpServer
     from pilotlight.wiring import app
 
-    settings, listener = deployed_settings(), _listener(host, port)
+    settings = deployed_settings()
     own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
         share("PILOTLIGHT_WORLD", own.url)
@@ -148,12 +150,12 @@ def _alone(host: str, port: int, tick: float) -> None:
         served.forget(wired.settings)
 
 
-def _together(host: str, port: int, tick: float, count: int) -> None:
+def _together(host: str, listener: socket.socket, port: int, tick: float, count: int) -> None:
     """Worker processes, and a world of their own unless the settings name one."""
     from pilotlight.tools.serve import workers
     from pilotlight.wiring import app
 
-    settings, listener = deployed_settings(), _listener(host, port)
+    settings = deployed_settings()
     own = workers.own_world(settings) if _embedded(settings) else None
     if own is not None:
         share("PILOTLIGHT_WORLD", own.url)
