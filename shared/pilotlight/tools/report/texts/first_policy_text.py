@@ -66,20 +66,23 @@ def _classes(found: FirstPolicy, *, hard: bool) -> Iterator[str]:
     for name in CLASSES:
         kinds = [kind for kind in found.capacity_types if kind != "spot" or name == "batch"]
         allowed = f", capacity_types: {_flow(kinds)}" if kinds not in ([], ["on-demand"]) else ""
-        ends = "" if not hard else f", max_runtime: {_RUNS[name]}" if name in _RUNS else ", may_move: [hard-cap]"
+        ends = ", may_move: [hard-cap]" if name == ENDLESS else f", max_runtime: {_RUNS[name]}"
+        ends = ends if hard else ""
         yield f"  {name}: {{gpu_models: any{allowed}{ends}}}"
 
 
-_RUNS = {name: f"{int(rules.longest_run_s // 86_400)}d" for name, rules in DEFAULT_CLASSES.items() if name != "serving"}
-"""The longest run that is held for by default: under a hard budget it is written, as consent to end there. Serving has
-none: only a budget that has no room left stops it.
-"""
+ENDLESS: WorkloadClass = "serving"
+"""Gets no end: only a budget that has no room left stops it."""
+
+_RUNS = {name: f"{int(rules.longest_run_s // 86_400)}d" for name, rules in DEFAULT_CLASSES.items()}
+"""The longest run that is held for by default: under a hard budget it is written, as consent to end there."""
 
 
 def runs_assumed() -> tuple[str, ...]:
     """How classes end under a budget, for the list of what was assumed."""
+    runs = ", ".join(f"{name} {run}" for name, run in _RUNS.items() if name != ENDLESS)
     return (
-        f"longest runs, which the budget holds and where pods end: {', '.join(map(' '.join, _RUNS.items()))}",
+        f"longest runs, which the budget holds and where pods end: {runs}",
         "serving ends only where the budget has no room left, in order and told before (may_move: [hard-cap]); "
         "hard: false for the budget never stops it, and tells you alone",
     )
