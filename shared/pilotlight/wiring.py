@@ -114,11 +114,11 @@ class App:
             return self._deps
 
     def _price_anew(self) -> None:
-        """A process that lives for days goes on at the prices that its cloud told since it began."""
-        if self._deps.live_prices is None or self.clock.now() - self._told_at < TOLD_FOR:
+        """A process that lives for days goes on at the prices that were told since it began."""
+        if self.clock.now() - self._told_at < TOLD_FOR:
             return
-        before, told = self._told, self._read_told()
-        if told is not None and told != before:
+        before = self._told
+        if self._read_told() not in (None, before):
             self._deps = replace(self._deps, offerings=self._offered())
 
     @property
@@ -134,8 +134,7 @@ class App:
         from pilotlight.connections import advisory_policy, bills_at, prices_at, spot_prices_at
 
         live_prices = prices_at(self.settings, self.policy)
-        if live_prices is not None:
-            self._read_told()
+        self._read_told()
         offered = self._offered()
         cluster, pools = self._cluster_and_pools()
         policy_at = self.settings.policy or str(default_file(DEFAULT_POLICY))
@@ -176,11 +175,8 @@ class App:
 
     def price_offerings(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
         """Offerings of the policy's pools, and findings on their types and prices, without the cluster."""
-        from pilotlight.connections import prices_at
-
         with self._lock:
-            if prices_at(self.settings, self.policy) is not None:
-                self._read_told()
+            self._read_told()
             return self._priced()
 
     def _priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
@@ -190,26 +186,32 @@ class App:
         region, told = region_at(self.settings), self._told
         if told is None:
             return offerings(self.policy, self.catalog, region)
-        from pilotlight.decide.offers.live_prices import with_told, with_zones
+        from pilotlight.decide.offers.live_prices import told_offerings
 
-        offered, findings = offerings(self.policy, with_told(self.catalog, told, region), region)
-        return (with_zones(offered, told.zones) if told.zones else offered), findings
+        return told_offerings(self.policy, self.catalog, told, region)
+
+    @cached_property
+    def _prices_told(self) -> bool:
+        """True where the state may have prices: its cloud's own, or a bill's of what is reserved."""
+        from pilotlight.connections import prices_at
+
+        reserved = any(pool.capacity_type == "reserved" for pool in self.policy.pools.values())
+        return reserved or prices_at(self.settings) is not None
 
     def _read_told(self) -> LivePrices | None:
-        """Prices that the cloud told, by the state; None where the state does not tell, or cannot be opened: what was
-        known stays.
-        """
+        """Prices that were told, by the state; None where it does not tell, or does not open: the known stay."""
+        self._told_at = self.clock.now()
+        if not self._prices_told:
+            return None
         from pilotlight.errors import PilotlightError
         from pilotlight.state_schema.billing_records import PRICES
 
-        self._told_at = self.clock.now()
         try:
             entry = PRICES.get(self.state, self.settings.cluster_name)
         except PilotlightError as no:
             _log.warning("prices as they were known", extra={"data": {"why": str(no)}})
             return None
-        if entry is not None:
-            self._told = entry.value
+        self._told = entry.value if entry is not None else self._told
         return entry.value if entry is not None else None
 
     @cached_property

@@ -66,6 +66,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     # The history that the rate rests on where it was learnt; None: it is the catalogue's.
     survival: Survival | None = None
     on_demand_usd_per_hour: UsdPerHour | None = None  # Of a spot node's type, on demand, where known.
+    committed_usd_per_hour: UsdPerHour | None = None  # Of a reserved one: what a bill's commitments pay, amortised.
     wake_s: Seconds | None = None  # Seconds that a stopped node takes to start, where known.
     standby_usd_per_hour: UsdPerHour | None = None  # Of a stopped node, where known.
     priced_at: datetime | None = None  # When its price was read; None for the policy's own figure.

@@ -39,13 +39,15 @@ def planned(
     size: int = 0,
     nodes: Sequence[Node] = (),
     now: datetime = NOW,
+    committed: str | None = None,
     **rules: Any,
 ) -> Plan:
     """A plan where the pool ``paid`` has such capacity and as many nodes, and an equal one costs $1 an hour."""
     states = [PoolState(name="paid", desired=size, paid=told), PoolState(name="t4", desired=0)]
     view = ClusterView(pending=tuple(pending), nodes=tuple(nodes))
     seen = Memory(idle_since={each.name: each.idle_since for each in nodes if each.idle_since})
-    return plan_cluster(Look(view, states, BOTH, policy(BOTH, **rules), seen, now, throughput=SAME_SPEED))
+    sold = (replace(PAID, committed_usd_per_hour=Decimal(committed)), T4) if committed else BOTH
+    return plan_cluster(Look(view, states, sold, policy(sold, **rules), seen, now, throughput=SAME_SPEED))
 
 
 FILLED: dict[str, tuple[Plan, dict[str, int]]] = {
@@ -96,6 +98,16 @@ def test_what_is_paid_for_and_unused_is_told() -> None:
     assert (idle.pool, idle.nodes, idle.count, idle.gpus, idle.worth) == ("paid", 2, 4, 2, Decimal(2))
     assert str(idle) == "2 of 4 x T4x1 in pool paid: 2 GPUs, $2.00/h on demand"
     assert planned(pods(3), reserved(3)).paid_idle == ()
+
+
+def test_what_a_bill_tells_of_a_commitment_is_what_it_is_worth_and_moves_nothing() -> None:
+    """Unused nodes cost what the bill spreads over them, not what they would on demand; the plan buys the same."""
+    found = planned(pods(1), reserved(3), committed="0.6")
+    (idle,) = found.paid_idle
+    assert (idle.worth, idle.effective) == (Decimal("1.2"), True)
+    assert str(idle) == "2 of 3 x T4x1 in pool paid: 2 GPUs, $1.20/h effective"
+    without = planned(pods(1), reserved(3))
+    assert (found.usd_per_hour_after, bought(found)) == (without.usd_per_hour_after, bought(without))
 
 
 def test_a_paid_node_idles_as_long_as_its_class_allows() -> None:
@@ -151,3 +163,12 @@ def test_what_was_unused_is_counted_each_hour_once() -> None:
     end = count_unused(later, (replace(idle, worth=None),), NOW + timedelta(hours=3))
     assert end.pools["paid"] == UnusedPool(gpus=2, worth=None, gpu_hours=Decimal(4), usd=Decimal(6), priced=True)
     assert not count_unused(end, (), NOW + timedelta(hours=4)).pools["paid"].priced
+
+
+def test_of_unused_dollars_those_by_a_bill_are_known() -> None:
+    """An hour at a bill's price after two hours on demand."""
+    idle = PaidIdle(pool="paid", instance_type="T4x1", nodes=2, count=4, gpus=2, worth=Decimal(3))
+    first = count_unused(None, (idle,), NOW)
+    told = count_unused(first, (replace(idle, worth=Decimal(2), effective=True),), NOW + timedelta(hours=2))
+    found = count_unused(told, (), NOW + timedelta(hours=3)).pools["paid"]
+    assert (found.usd, found.effective, found.priced) == (Decimal(8), Decimal(2), True)

@@ -14,6 +14,7 @@ from stage import START, Stage
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.metering import day_start
+from pilotlight.decide.offers.live_prices import told_offerings
 from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
@@ -25,7 +26,7 @@ from pilotlight.flow.billing import billed_days, meter_nodes
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
-from pilotlight.state_schema.billing_records import BILL, HOLD, METER, METERING
+from pilotlight.state_schema.billing_records import BILL, HOLD, METER, METERING, PRICES
 from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.cli.records import state_families
@@ -525,3 +526,34 @@ def test_what_is_paid_for_and_runs_nowhere_is_counted_at_each_tick() -> None:
     without = Stage()
     billing(without.deps, TICK)
     assert paid_idle_of_month(without.deps.state, "c", START.date()) is None
+
+
+def test_a_bill_says_what_a_commitment_pays_for_a_pool_from_then_on() -> None:
+    """A node of three ran for an hour at $0.60 of a plan: unused ones count at that, in the plan and in the month."""
+    own = PoolPolicy(instance_type="one", capacity_type="reserved", max=20, paid=PaidPolicy(nodes=3))
+    on = Stage(pools={"own": own})
+    on.event(on.submit("a", run_s=3600))
+    while on.world.clock.now() < START + 2 * DAY:
+        on.minutes(30)
+        billing(on.deps, TICK)
+    metered = sum(line.gpu_hours for line in meter_nodes.days(on.deps.state, "c", START.date(), START.date())[0].lines)
+    zero, paid = Decimal(0), metered * Decimal("0.6")
+    row = BilledDay(day=START.date(), usd=zero, effective_usd=paid, commitment="used", pool="own")
+    exports = Exports(reaches=1)
+    exports.bill = msgspec.structs.replace(exports.bill, days=(row,))
+    exported(on, exports)
+    kept = PRICES.get(on.deps.state, "c")
+    assert kept is not None
+    assert kept.value.committed == {"own": Decimal("0.6")}
+    on.deps = replace(on.deps, offerings=told_offerings(on.deps.policy, on.catalog, kept.value, "")[0])
+    on.minutes(1)
+    billing(on.deps, TICK)
+    before = paid_idle_of_month(on.deps.state, "c", START.date())
+    on.minutes(60)
+    billing(on.deps, TICK)
+    after = paid_idle_of_month(on.deps.state, "c", START.date())
+    assert before is not None
+    assert after is not None
+    more = after.pools["own"].usd - before.pools["own"].usd
+    assert (after.pools["own"].effective, before.pools["own"].effective) == (Decimal("1.8"), zero)
+    assert more == Decimal("1.8")

@@ -111,7 +111,7 @@ class FocusBills:
                 config={"threads": 2, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
             ) as db,
         ):
-            db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false")
+            db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false; SET enable_progress_bar=false")
             yield db, files
 
     def _lines(

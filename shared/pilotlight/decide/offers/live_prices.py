@@ -10,10 +10,13 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import CapacityType, Offering
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, LivePrices, Price, SpotLearnt
 from pilotlight.facts.offers.cloud_shop import SpotPrices
-from pilotlight.units import Seconds
+from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import Finding
+from pilotlight.units import Seconds, UsdPerHour
 
 HALF_LIFE_S: Seconds = 3 * 24 * 3600.0
 """What a price was so long ago counts half."""
@@ -58,9 +61,25 @@ def _learnt(old: SpotLearnt | None, told: SpotPrices, now: datetime) -> SpotLear
     return SpotLearnt(at=now, now=told.now, least=told.least, most=told.most, usual=usual)
 
 
-def with_zones(offerings: Sequence[Offering], zones: Mapping[str, SpotLearnt]) -> tuple[Offering, ...]:
+def told_offerings(
+    policy: Policy, catalog: Catalog, told: LivePrices, region: str
+) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    """Offerings at what was told: a cloud's prices, spot's by zone, and a bill's of reserved pools."""
+    offered, findings = offerings(policy, with_told(catalog, told, region) if told.prices else catalog, region)
+    if told.zones:
+        offered = with_zones(offered, told.zones)
+    return tuple(_committed(one, told.committed.get(one.pool)) for one in offered), findings
+
+
+def _committed(offering: Offering, usd: UsdPerHour | None) -> Offering:
+    if usd is None or offering.capacity_type != "reserved":
+        return offering
+    return replace(offering, committed_usd_per_hour=usd * offering.gpus)
+
+
+def with_zones(offered: Sequence[Offering], zones: Mapping[str, SpotLearnt]) -> tuple[Offering, ...]:
     """The offerings, spot in a named zone with what it usually costs there."""
-    return tuple(_with_zone(one, zones.get(f"{one.instance_type}/{one.zone}")) for one in offerings)
+    return tuple(_with_zone(one, zones.get(f"{one.instance_type}/{one.zone}")) for one in offered)
 
 
 def _with_zone(offering: Offering, known: SpotLearnt | None) -> Offering:

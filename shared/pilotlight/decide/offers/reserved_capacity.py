@@ -13,7 +13,7 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.offers.paid_capacity import Paid, PaidIdle, UnusedMonth, UnusedPool
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents, count_of
+from pilotlight.units import UsdPerHour, cents, count_of
 
 
 def paid_capacity(pool: PoolPolicy, state: PoolState | None) -> tuple[Paid, ...]:
@@ -51,6 +51,12 @@ def with_paid(
     return out, room
 
 
+def paid_price(offering: Offering) -> UsdPerHour | None:
+    """Dollars an hour that a node of a reserved pool is paid: by the bill's commitments, else as on demand."""
+    committed = offering.committed_usd_per_hour
+    return committed if committed is not None else offering.on_demand_usd_per_hour
+
+
 def unused_capacity(
     by_pool: Mapping[str, Offering],
     pools: Iterable[PoolState],
@@ -63,7 +69,7 @@ def unused_capacity(
     for state, offering, here in _reserved(by_pool, pools, policy, now):
         nodes = sum(p.free for p in here) - bought.get(state.name, 0)
         if nodes > 0:
-            price = offering.on_demand_usd_per_hour
+            price = paid_price(offering)
             found.append(
                 PaidIdle(
                     pool=state.name,
@@ -72,6 +78,7 @@ def unused_capacity(
                     count=sum(p.count for p in here),
                     gpus=nodes * offering.gpus,
                     worth=None if price is None else price * nodes,
+                    effective=offering.committed_usd_per_hour is not None,
                     until=_first_end(here),
                 )
             )
@@ -120,7 +127,9 @@ def count_unused(was: UnusedMonth | None, idle: Iterable[PaidIdle], now: datetim
     micros = int((now - was.until).total_seconds() * 1_000_000) if was is not None else 0
     pools = {name: _gone_on(pool, Decimal(micros) / 3_600_000_000) for name, pool in before.items()}
     for one in idle:
-        pools[one.pool] = replace(pools.get(one.pool, UnusedPool()), gpus=one.gpus, worth=one.worth)
+        pools[one.pool] = replace(
+            pools.get(one.pool, UnusedPool()), gpus=one.gpus, worth=one.worth, by_bill=one.effective
+        )
     return UnusedMonth(until=now, pools=pools)
 
 
@@ -130,14 +139,16 @@ def _first_end(paid: Iterable[Paid]) -> datetime | None:
 
 def _gone_on(pool: UnusedPool, hours: Decimal) -> UnusedPool:
     """The pool with so many hours more of what went on; nothing goes on after that."""
-    known = pool.worth is not None or not pool.gpus
+    known, usd = pool.worth is not None or not pool.gpus, (pool.worth or 0) * hours
     return replace(
         pool,
         gpus=0,
         worth=None,
         gpu_hours=pool.gpu_hours + pool.gpus * hours,
-        usd=pool.usd + (pool.worth or 0) * hours,
+        usd=pool.usd + usd,
         priced=pool.priced and known,
+        by_bill=False,
+        effective=pool.effective + (usd if pool.by_bill else 0),
     )
 
 

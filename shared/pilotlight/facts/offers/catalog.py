@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.workload import AMD, NVIDIA, WorkloadClass
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, UsdPerHour
 
 DISK_HOURS = 720
 """The hours of a month by which disks are billed: AWS reckons with 30 days."""
@@ -64,11 +64,15 @@ class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LivePrices(msgspec.Struct, frozen=True, kw_only=True):
-    """Prices that a cloud itself told when it was last asked, by instance type; of spot by "type/zone" too."""
+    """Prices that a cloud itself told when it was last asked, by instance type; of spot by "type/zone" too.
+
+    ``committed`` is a bill's word: the effective dollars of a GPU-hour under a commitment, by pool.
+    """
 
     at: datetime
     prices: dict[str, dict[CapacityType, Price]] = {}
     zones: dict[str, SpotLearnt] = {}
+    committed: dict[str, UsdPerHour] = {}
 
 
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,7 +34,10 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes of a pool that are paid for and run nowhere, with their GPUs. ``worth`` is what they cost on demand."""
+    """Nodes of a pool that are paid for and run nowhere, with their GPUs.
+
+    ``worth`` is what they are paid: by a bill, amortised, where it is ``effective``; else what they cost on demand.
+    """
 
     pool: str
     instance_type: str
@@ -42,21 +45,24 @@ class PaidIdle(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     gpus: int
     worth: UsdPerHour | None = None
+    effective: bool = False
     until: datetime | None = None
 
     def __str__(self) -> str:
         """As people read it: "3 of 4 x p5.48xlarge in pool h100: 24 GPUs, $165.12/h on demand"."""
-        worth = f", {cents(self.worth)}/h on demand" if self.worth is not None else ""
+        basis = "effective" if self.effective else "on demand"
+        worth = f", {cents(self.worth)}/h {basis}" if self.worth is not None else ""
         until = f", until {self.until:%Y-%m-%d %H:%M}" if self.until else ""
         which = f"{self.nodes} of {self.count} x {self.instance_type} in pool {self.pool}"
         return f"{which}: {count_of(self.gpus, 'GPU')}{worth}{until}"
 
 
 class UnusedPool(msgspec.Struct, frozen=True, kw_only=True):
-    """Capacity of a pool that was paid for and ran nowhere in a month: GPU-hours, and what they cost on demand.
+    """Capacity of a pool that was paid for and ran nowhere in a month: GPU-hours and dollars, as ``PaidIdle`` has them.
 
     ``gpus`` and ``worth`` (dollars an hour) are what goes on now. ``priced`` is false where some of it had no known
-    price: then it is worth more than ``usd``.
+    price: then it is worth more than ``usd``. ``by_bill`` says whose ``worth`` is; ``effective`` of the dollars
+    are a bill's.
     """
 
     gpus: int = 0
@@ -64,6 +70,8 @@ class UnusedPool(msgspec.Struct, frozen=True, kw_only=True):
     gpu_hours: Decimal = Decimal(0)
     usd: Usd = Decimal(0)
     priced: bool = True
+    by_bill: bool = False
+    effective: Usd = Decimal(0)
 
 
 class UnusedMonth(msgspec.Struct, frozen=True, kw_only=True):

@@ -177,6 +177,7 @@ def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
     if read.findings:
         tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
     node_costs.file_billed(deps, read, now)
+    pool_readings.keep_committed(deps, _counted_days(deps, now))
     BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
     return "; ".join([f"read {count_of(covered, 'whole day')} of {read.source}", *read.notes])
 

@@ -7,6 +7,10 @@ first tick, up to then nothing of it is counted.
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
+from pilotlight.decide.money.commitment_use import commitment_use
+from pilotlight.decide.money.spend import CountedDays
 from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.errors import BadInput, Denied, Retry
@@ -61,10 +65,18 @@ def refresh_prices(deps: Deps) -> tuple[str, ...]:
     except (Denied, Retry) as no:
         PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
         return (f"prices could not be read: {no}",)
-    PRICES.put(deps.state, deps.name, LivePrices(at=deps.now(), prices=told, zones=zones))
+    new = LivePrices(at=deps.now(), prices=told, zones=zones)
+    PRICES.change(deps.state, deps.name, lambda was: replace(new, committed=was.committed) if was else new)
     note = "; ".join(answer.refused)
     PRICES_READ.put(deps.state, deps.name, Mark(note=note), ttl_s=AGAIN_S if note else ASK_EVERY_S)
     return (f"read prices of {len(told)} of {count_of(len(names), 'type')}" + (f"; {note}" if note else ""),)
+
+
+def keep_committed(deps: Deps, known: CountedDays) -> None:
+    """Keep what a bill's commitments pay for a GPU-hour, by pool, for plans to come. What no bill tells now is gone."""
+    rates = commitment_use(known).rates
+    if rates or PRICES.get(deps.state, deps.name) is not None:
+        PRICES.change(deps.state, deps.name, lambda was: replace(was or LivePrices(at=deps.now()), committed=rates))
 
 
 def _zones(deps: Deps) -> dict[str, SpotLearnt]:

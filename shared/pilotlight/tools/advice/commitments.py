@@ -1,7 +1,8 @@
 """Commitments that would pay: nodes of a machine that are lit for long enough, by the hours that were metered.
 
 A node that is paid ahead costs its committed price every hour, used or not. The ``n``-th node pays for itself where the
-share of hours in which ``n`` nodes or more are lit is above the committed price over the price by the hour.
+share of hours in which ``n`` nodes or more are lit is above the committed price over the price by the hour. Nodes that
+a bill's commitments pay already are not asked for again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pilotlight.decide.money.commitment_use import CommitmentUse, commitment_use
 from pilotlight.decide.money.hourly_costs import begins
+from pilotlight.decide.money.spend import CountedDays
 from pilotlight.facts.money.bill import HourCost
 from pilotlight.units import Usd, UsdPerHour
 
@@ -27,23 +30,35 @@ class Term(NamedTuple):
     usd_per_hour: UsdPerHour
 
 
+class Already(NamedTuple):
+    """Nodes of a machine that commitments pay already, on average, and the effective dollars of one's hour."""
+
+    nodes: Decimal = ZERO
+    usd_per_hour: UsdPerHour = ZERO
+
+
+NONE = Already()
+
+
 class PaidAhead(NamedTuple):
     """Nodes to pay ahead, and what the metered hours would have cost so.
 
     ``uses`` are the shares of hours of the first node, the second, and so on; those above ``break_even`` pay.
     ``spot`` is spot's price over that by the hour, where it is known: what may be interrupted is cheaper there still.
+    Nodes that are paid ``already`` are in no figure but their own.
     """
 
-    machine: str
-    term: Term
-    usd_per_hour: UsdPerHour
-    break_even: Decimal
-    hours: int
-    uses: tuple[Decimal, ...]
-    commit: int
-    paid: Usd
-    paid_so: Usd
-    spot: Decimal | None = None
+    machine: str  # The cloud's name of it.
+    term: Term  # The price ahead.
+    usd_per_hour: UsdPerHour  # The price by the hour.
+    break_even: Decimal  # The price ahead over that by the hour.
+    hours: int  # Metered hours.
+    uses: tuple[Decimal, ...]  # Shares of hours of the first node, the second, ...
+    commit: int  # Nodes to pay ahead.
+    paid: Usd  # Dollars of the metered hours.
+    paid_so: Usd  # What they would have cost so.
+    spot: Decimal | None = None  # Spot's price over that by the hour.
+    already: Already = NONE  # Nodes that are paid ahead.
 
     @property
     def saved(self) -> Usd:
@@ -66,10 +81,23 @@ def nodes(hours: Iterable[HourCost], machine: str, gpus: int) -> list[Decimal]:
     return [one.rates.machines.get(f"{machine} on-demand", ZERO) / gpus for one in hours]
 
 
+def paid_already(by_cluster: Iterable[CountedDays], machine: str, gpus: int) -> Already:
+    """Nodes of a machine that the commitments of several clusters' bills pay."""
+    found = [commitment_use(known) for known in by_cluster]
+    use = sum((one.machines.get(machine, CommitmentUse()) for one in found), CommitmentUse())
+    return Already(sum((one.nodes(machine, gpus) for one in found), ZERO), use.rate * gpus)
+
+
 def advice(
-    machine: str, usd_per_hour: UsdPerHour, term: Term, lit: Sequence[Decimal], spot: UsdPerHour | None = None
+    machine: str,
+    usd_per_hour: UsdPerHour,
+    term: Term,
+    lit: Sequence[Decimal],
+    spot: UsdPerHour | None = None,
+    already: Already = NONE,
 ) -> PaidAhead:
     """Advice on paying a machine ahead, by how many nodes of it were ``lit`` in each hour."""
+    lit = [max(ZERO, each - already.nodes) for each in lit]
     break_even = term.usd_per_hour / usd_per_hour
     most = int(max(lit, default=ZERO).to_integral_value(ROUND_CEILING))
     uses = tuple(
@@ -89,6 +117,7 @@ def advice(
         paid=sum(lit, ZERO) * usd_per_hour,
         paid_so=ahead + rest,
         spot=spot / usd_per_hour if spot is not None else None,
+        already=already,
     )
 
 

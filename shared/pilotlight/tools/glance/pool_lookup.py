@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from pilotlight.decide.offers.reserved_capacity import paid_capacity
 from pilotlight.facts.capacity import Mode, Offering
@@ -40,18 +41,21 @@ def pool_rows(
         price, priced_at = _price(by_pool[name])
         state = states.get(name)
         paid = [p for p in paid_capacity(pool, state) if p.lasts(now)]
+        reserved = sum(p.count for p in paid)
         rows.append(
             PoolRow(
                 pool=name,
                 size=state.desired if state else None,
                 on_the_way=coming[name],
                 standby=state.standby if state else 0,
-                reserved=sum(p.count for p in paid),
+                reserved=reserved,
                 unused=sum(p.free for p in paid),
                 instance_type=pool.instance_type,
                 capacity_type=pool.capacity_type,
                 usd_per_hour=price,
-                paid=None if price is None or state is None else price * state.desired,
+                paid=None
+                if price is None or state is None
+                else price * state.desired + reserved * _committed(by_pool[name]),
                 priced_at=priced_at,
                 mode=pool.acts_as or mode,
                 most=pool.max,
@@ -66,6 +70,11 @@ def _price(offered: Iterable[Offering]) -> tuple[UsdPerHour | None, datetime | N
     """Dollars an hour of the cheapest offering, and the day that they are of."""
     cheapest = min(offered, key=lambda offering: offering.usd_per_hour, default=None)
     return (cheapest.usd_per_hour, cheapest.priced_at) if cheapest else (None, None)
+
+
+def _committed(offered: Iterable[Offering]) -> UsdPerHour:
+    """Dollars an hour that a bill's commitments pay for a node, used or not; 0 where no bill tells."""
+    return next((one.committed_usd_per_hour for one in offered if one.committed_usd_per_hour is not None), Decimal(0))
 
 
 def _last_error(offered: Iterable[Offering], refusals: Mapping[str, str], state: PoolState | None) -> str:

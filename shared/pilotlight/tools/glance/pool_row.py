@@ -13,7 +13,8 @@ class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
 
     ``usd_per_hour`` is one node's, the cheapest offering's; None where no price is known. ``priced_at``
     is the day that price is of; None for the policy's own, which have no age. ``paid`` is what the size
-    costs by it. ``reserved`` nodes are paid for whether they run or not, ``unused`` of them run nowhere.
+    costs by it, and what a bill's commitments pay for its reserved nodes. ``reserved`` nodes are paid for
+    whether they run or not, ``unused`` of them run nowhere.
     ``last_error`` is the cloud's last refusal that still holds a purchase back.
     """
 
@@ -26,7 +27,7 @@ class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
     instance_type: str  # The cloud's name of it.
     capacity_type: CapacityType  # On-demand, spot or reserved.
     usd_per_hour: UsdPerHour | None  # Of one node by the cheapest offering; None: no price known.
-    paid: UsdPerHour | None  # Dollars an hour of the whole size.
+    paid: UsdPerHour | None  # Dollars an hour of the whole size, with its commitments.
     priced_at: datetime | None = None  # The price's day; None for the policy's own.
     mode: Mode  # The pool's.
     most: int  # Nodes that the policy allows.

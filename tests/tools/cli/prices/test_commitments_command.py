@@ -5,14 +5,15 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
-from pilotlight.facts.money.bill import HourCost, HourSums
-from pilotlight.state_schema.billing_records import HOUR
+from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
+from pilotlight.state_schema.billing_records import BILL, HOUR, METER
 from pilotlight.tools.cli.main import build
 
 POLICY = """
@@ -63,6 +64,33 @@ def test_too_few_hours_advise_nothing() -> None:
     shown = run(*RATES)
     assert "hours metered: 0, too few; a week is needed: nothing is advised" in shown
     assert "67.1%" in shown
+
+
+def test_nodes_that_commitments_pay_already_are_left_out(deployment: SqliteState) -> None:
+    """Two nodes are always lit; a Savings Plan pays one of them, $45 an hour: one more is worth paying ahead."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for number in range(200):
+        at = today - timedelta(hours=number)
+        machines = {"p5.48xlarge on-demand": Decimal(16)}
+        one = HourCost(at=at, hours=Decimal(1), rates=HourSums(machines=machines))
+        HOUR.put(deployment, f"local/{at - timedelta(hours=1):%H/%Y-%m-%d}", one)
+    day = (today - timedelta(days=2)).date()
+    until = today - timedelta(days=1)
+    line = CostLine(
+        kind="used", pool="h100", node="n1", instance_type="p5.48xlarge", capacity_type="on-demand",
+        gpu_hours=Decimal(192), usd=Decimal("2359.68"),
+    )  # fmt: skip
+    lines = (line, msgspec.structs.replace(line, node="n2"))
+    METER.write(deployment, f"local/{day}", MeterDay(day=day, until=until, lines=lines))
+    row = BilledDay(
+        day=day, usd=Decimal(0), effective_usd=Decimal(1080), commitment="used", resource="n1", pool="h100"
+    )  # fmt: skip
+    BILL.write(deployment, f"local/{day}/focus", BillDay(day=day, source="focus", rows=(row,)))
+    shown = " ".join(run(*RATES).split())
+    assert "commitments of the bill pay for 1.0 nodes already, at $45.00/h each (effective): they are left out" in shown
+    one_year, _ = json.loads(run(*RATES, "--json"))
+    assert (one_year["commit"], one_year["uses"]) == (1, ["1"])
+    assert (one_year["already"]["nodes"], Decimal(one_year["already"]["usd_per_hour"])) == ("1", Decimal(45))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ from both_ways import served
 from small_cloud import world
 from typer.testing import CliRunner
 
+from pilotlight.adapters.clocks import SystemClock
+from pilotlight.adapters.state.sqlite import SqliteState
+from pilotlight.facts.offers.catalog import LivePrices
+from pilotlight.state_schema.billing_records import PRICES
 from pilotlight.tools.cli.main import build
 from pilotlight.world.fleet import STOPS_S
 
@@ -67,6 +72,17 @@ def test_every_pool_is_a_row(aws: Aws) -> None:
     shown = run()
     assert all(word in shown for word in ("one", "$2.00/h", "$4.00/h", "not there", "price unknown"))
     assert aws.changes() == []
+
+
+def test_a_reserved_pool_costs_what_a_bill_spreads_over_it(aws: Aws, tmp_path: Path) -> None:
+    """Three nodes at $0.60 of a plan, whether they run or not; without a bill what runs costs $0."""
+    own = POLICY.replace("max: 4", "max: 4, capacity_type: reserved, paid: {nodes: 3}")
+    (tmp_path / "policy.yaml").write_text(own)
+    assert json.loads(run("--json"))["local"][0]["paid"] == "0"
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    PRICES.put(state, "local", LivePrices(at=state.now(), committed={"one": Decimal("0.6")}))
+    row = json.loads(run("--json"))["local"][0]
+    assert (row["reserved"], row["paid"]) == (3, "1.8")
 
 
 def test_what_stands_by_and_what_failed_is_shown(aws: Aws) -> None:

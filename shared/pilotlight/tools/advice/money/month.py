@@ -59,11 +59,14 @@ class Consumer(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """Part of a pool that was paid for and ran nowhere; ``usd`` is its cost on demand, None where that is not known."""
+    """Part of a pool that was paid for and ran nowhere; ``usd`` is its cost, None where that is not known:
+    ``effective`` of it by a bill, the rest on demand.
+    """
 
     pool: str
     gpu_hours: Decimal
     usd: Usd | None
+    effective: Usd = ZERO
 
 
 class Month(NamedTuple):

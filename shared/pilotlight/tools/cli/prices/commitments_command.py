@@ -10,7 +10,9 @@ from pilotlight.settings import deployed_settings
 from pilotlight.units import cents
 
 if TYPE_CHECKING:
+    from pilotlight.decide.money.spend import CountedDays
     from pilotlight.facts.capacity import Offering
+    from pilotlight.ports.state import State
     from pilotlight.tools.advice.commitments import PaidAhead, Term
     from pilotlight.wiring import App
 
@@ -31,6 +33,7 @@ def commitments(
     """Advise what to pay ahead: how many nodes are lit for more than the break-even share of the metered hours.
 
     Reads the state, the policy and the catalogue; the prices paid ahead are your offer's, and nothing is bought.
+    Nodes that commitments of the bill pay already are left out.
 
     Example: [bold]pilotlight commitments --rate p5.48xlarge:one-year=65.93 --rate p5.48xlarge:three-years=45.66[/bold]
     """
@@ -64,10 +67,11 @@ def _term(text: str) -> "tuple[str, Term]":
 
 def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]") -> "list[PaidAhead]":
     from pilotlight.flow.billing import cost_anomalies
-    from pilotlight.tools.advice.commitments import advice, nodes, together
+    from pilotlight.tools.advice.commitments import advice, nodes, paid_already, together
 
     sold = [one for name in clusters for one in wired.for_cluster(name).price_offerings()[0]]
     hours = together({name: list(cost_anomalies.hours(wired.state, name)) for name in clusters})
+    known = [_counted(wired.state, name) for name in clusters]
     out = []
     for machine, term in terms:
         own = _price(sold, machine, "on-demand")
@@ -77,8 +81,20 @@ def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]")
             )
         spot = _price(sold, machine, "spot")
         lit = nodes(hours, machine, own.gpus)
-        out.append(advice(machine, own.usd_per_hour, term, lit, spot.usd_per_hour if spot else None))
+        already = paid_already(known, machine, own.gpus)
+        out.append(advice(machine, own.usd_per_hour, term, lit, spot.usd_per_hour if spot else None, already))
     return out
+
+
+def _counted(state: "State", cluster: str) -> "CountedDays":
+    """Days of late as they were metered and billed."""
+    from pilotlight.decide.money.spend import counted_days
+    from pilotlight.flow.billing import billed_days, meter_nodes
+    from pilotlight.flow.billing.billing_tick import LOOK_BACK
+
+    now = state.now()
+    first, last = (now - LOOK_BACK).date(), now.date()
+    return counted_days(meter_nodes.days(state, cluster, first, last), billed_days.days(state, cluster, first, last))
 
 
 def _price(sold: "list[Offering]", machine: str, capacity_type: str) -> "Offering | None":
@@ -89,6 +105,7 @@ def _plain(one: "PaidAhead") -> dict[str, Any]:
     return {
         **one._asdict(),
         "term": one.term._asdict(),
+        "already": one.already._asdict(),
         "saved": one.saved,
         "saved_a_year": one.saved_a_year,
         "enough": one.enough,
@@ -117,16 +134,22 @@ def _sum(one: "PaidAhead") -> list[str]:
     name = f"{one.machine}, {one.term.name}"
     share = f"{one.term.usd_per_hour} / {one.usd_per_hour} = {one.break_even:.1%}"
     rule = f"{name}: {share}: below that use, by the hour is cheaper"
+    already = (
+        f"{name}: commitments of the bill pay for {one.already.nodes:.1f} nodes already, at "
+        f"{cents(one.already.usd_per_hour)}/h each (effective): they are left out"
+        if one.already.nodes
+        else ""
+    )
     spot = f"{name}: spot is {one.spot:.1%} of the price by the hour" if one.spot is not None else ""
     if one.spot is not None and one.spot < one.break_even:
         spot += ": less than paid ahead, for what may be interrupted"
     if not one.enough:
         few = f"{name}: hours metered: {one.hours}, too few; a week is needed: nothing is advised"
-        return [line for line in (rule, spot, few) if line]
+        return [line for line in (rule, spot, already, few) if line]
     uses = ", ".join(f"{use:.1%}" for use in one.uses[:8]) + (", ..." if len(one.uses) > 8 else "")
     seen = f"{name}: in {one.hours} metered hours the first node on was lit for {uses or 'none'} of them"
     paid = (
         f"{name}: {one.commit} ahead would have cost {cents(one.paid_so)} beside {cents(one.paid)} by the hour: "
         f"{cents(one.saved)} less"
     )
-    return [line for line in (rule, spot, seen, paid) if line]
+    return [line for line in (rule, spot, already, seen, paid) if line]

@@ -290,7 +290,7 @@ def _paid_idle(state: "State", clusters: Iterable[str], first: date) -> "tuple[U
         for pool, more in each.pools.items():
             was = sums.get(pool, Unused(pool, Decimal(0), Decimal(0)))
             usd = was.usd + more.usd if was.usd is not None and more.priced else None
-            sums[pool] = Unused(pool, was.gpu_hours + more.gpu_hours, usd)
+            sums[pool] = Unused(pool, was.gpu_hours + more.gpu_hours, usd, was.effective + more.effective)
     return tuple(each for _, each in sorted(sums.items()) if each.gpu_hours)
 
 

@@ -107,12 +107,19 @@ def notes(month: Month) -> list[str]:
     out += _odd(month)
     out += [
         f"paid for and unused, in no line: {each.gpu_hours:,.1f} GPU-hours of pool {each.pool}"
-        + (f", ${each.usd:,.2f} on demand" if each.usd is not None else ", whose price is not known")
+        + (_worth(each.usd, each.effective) if each.usd is not None else ", whose price is not known")
         for each in month.paid_idle
     ]
     if month.unpriced:
         out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
     return out
+
+
+def _worth(usd: Usd, effective: Usd) -> str:
+    """Dollars of what was paid for and unused: a bill's, on demand, or of both."""
+    if effective in (0, usd):
+        return f", ${usd:,.2f} {'effective' if effective else 'on demand'}"
+    return f", ${usd:,.2f}: ${effective:,.2f} effective, the rest on demand"
 
 
 def _basis(month: Month) -> Iterator[str]:
