@@ -103,6 +103,15 @@ def test_an_event_reaches_the_cluster_it_names(fleet: Fleet) -> None:
     assert fleet.lit == {"a": 0, "b": 1, "c": 0}
 
 
+def test_a_bills_new_file_reaches_every_cluster(fleet: Fleet) -> None:
+    """A bucket names no cluster, and each has its own lines of the file; a cloud's budget is told by one."""
+    written = fleet.app.receive("billing_tick", (SAMPLES / "aws" / "s3_object_created.json").read_bytes(), {})
+    assert written.body["clusters"].keys() == {"a", "b", "c"}
+    assert all("no bill is set up" in each["why"] for each in written.body["clusters"].values())
+    budget = fleet.app.receive("billing_tick", (SAMPLES / "google" / "pubsub_push_budget.json").read_bytes(), {})
+    assert all("clusters" not in each for each in budget.body["answers"])
+
+
 def test_a_source_says_its_cluster_by_an_extension(fleet: Fleet) -> None:
     """A Knative source names no cluster in its events; the extension that its manifest adds does."""
     fleet.pod("b", "b")

@@ -8,7 +8,7 @@ locals {
 }
 
 data "google_storage_project_service_account" "this" {
-  count = local.hosted && local.key != null ? 1 : 0
+  count = local.hosted && (local.key != null || local.bills_bucket != null) ? 1 : 0
 
   project = local.settings.project
 

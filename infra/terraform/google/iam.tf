@@ -167,9 +167,50 @@ resource "google_project_iam_member" "telemetry" {
 
 # The bill, where it lies in a bucket.
 resource "google_storage_bucket_iam_member" "bills" {
-  count = local.hosted && startswith(coalesce(local.settings.bills, "none"), "focus:gs://") ? 1 : 0
+  count = local.bills_bucket == null ? 0 : 1
 
-  bucket = split("/", trimprefix(local.settings.bills, "focus:gs://"))[0]
+  bucket = local.bills_bucket
   role   = "roles/storage.objectViewer"
   member = "serviceAccount:${module.function["billing_tick"].runtime}"
+}
+
+# The bill, where it lies in BigQuery: its table is read there, and queries run and are paid in its project.
+resource "google_bigquery_table_iam_member" "bills" {
+  count = local.bills_table == null ? 0 : 1
+
+  project    = local.bills_table.project
+  dataset_id = local.bills_table.dataset
+  table_id   = local.bills_table.table
+  role       = "roles/bigquery.dataViewer"
+  member     = "serviceAccount:${module.function["billing_tick"].runtime}"
+}
+
+resource "google_project_iam_member" "bills" {
+  count = local.bills_table == null ? 0 : 1
+
+  project = local.bills_table.project
+  role    = "roles/bigquery.jobUser"
+  member  = "serviceAccount:${module.function["billing_tick"].runtime}"
+}
+
+# The bucket says when a file of it was written. Its project's own account says so: of another project, let that publish too.
+resource "google_pubsub_topic_iam_member" "bills" {
+  count = local.bills_bucket == null ? 0 : 1
+
+  project = local.settings.project
+  topic   = local.topics["billing"].name
+  role    = "roles/pubsub.publisher"
+  member  = data.google_storage_project_service_account.this[0].member
+}
+
+resource "google_storage_notification" "bills" {
+  count = local.bills_bucket == null ? 0 : 1
+
+  bucket             = local.bills_bucket
+  topic              = local.topics["billing"].id
+  payload_format     = "NONE"
+  event_types        = ["OBJECT_FINALIZE"]
+  object_name_prefix = local.bills_prefix
+
+  depends_on = [google_pubsub_topic_iam_member.bills]
 }

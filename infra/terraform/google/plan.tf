@@ -10,6 +10,11 @@ locals {
 
   bucket = "${local.settings.project}-${module.plan.prefix}"
 
+  # Objects that the bill may be of: from its address up to the first *, and manifests, which lie beside data/.
+  bills_bucket = local.hosted ? try(regex("^focus:gs://([^/]+)/", local.settings.bills)[0], null) : null
+  bills_table  = local.hosted ? try(regex("^bigquery:(?P<project>.+)\\.(?P<dataset>\\w+)\\.(?P<table>[\\w-]+)$", local.settings.bills), null) : null
+  bills_prefix = try(replace(regex("^focus:gs://[^/]+/([^*]*)", local.settings.bills)[0], "/(^|/)data/.*$/", "$1"), "")
+
   # The policy and the price files it names lie in one folder, named by what is in them: functions see a change at once.
   policy_files = merge(
     { "policy.yaml" = local.settings.policy_file },

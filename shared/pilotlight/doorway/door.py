@@ -22,7 +22,6 @@ from pilotlight.doorway.functions import Function, House, Request, run, takes
 from pilotlight.errors import PilotlightError, Reject, StoreFault, TooMuch
 from pilotlight.facts.messages import (
     Alert,
-    BillExported,
     BudgetNotice,
     CapacityChanged,
     DeadLetter,
@@ -229,14 +228,14 @@ def _subject(message: Message | Ignored) -> dict[str, str]:
 def _addressed(house: House, message: Message) -> Sequence[str] | Ignored:
     """The clusters a message is for, none where it is about none; a cluster that is not served is let pass.
 
-    One that names no cluster is for all: events are hints, and each cluster looks for itself. A cloud's account is of
-    all clusters, and the first one speaks for it. The embedded default takes whatever comes.
+    One that names no cluster is for all: events are hints, and each cluster looks for itself. A cloud's budget is all
+    clusters', and the first one speaks for it. The embedded default takes whatever comes.
     """
     alerts = isinstance(message, Tick) and message.what == "alerts"
     if alerts or isinstance(message, Alert | CapacityChanged | DeadLetter):
         return ()
     if message.cluster in ("", EVERY_CLUSTER) or not (house.settings.cluster or house.settings.clusters):
-        return house.clusters[:1] if isinstance(message, BudgetNotice | BillExported) else house.clusters
+        return house.clusters[:1] if isinstance(message, BudgetNotice) else house.clusters
     if message.cluster in house.clusters:
         return (message.cluster,)
     return Ignored(reason=f"about cluster {message.cluster}; this deployment serves {', '.join(house.clusters)}")

@@ -57,6 +57,14 @@ run "all_of_it" {
     error_message = "billing_tick reads the bucket of the bill"
   }
   assert {
+    condition     = google_storage_notification.bills[0].bucket == "acme-bills" && google_storage_notification.bills[0].object_name_prefix == "export/" && google_storage_notification.bills[0].topic == module.topic["billing"].id && google_storage_notification.bills[0].event_types == toset(["OBJECT_FINALIZE"])
+    error_message = "the bucket of the bill says on the topic billing when a file below its prefix is written, and of no other object"
+  }
+  assert {
+    condition     = google_pubsub_topic_iam_member.bills[0].role == "roles/pubsub.publisher" && google_pubsub_topic_iam_member.bills[0].member == "serviceAccount:service-123456789@gs-project-accounts.iam.gserviceaccount.com"
+    error_message = "Cloud Storage may publish that"
+  }
+  assert {
     condition     = google_project_iam_member.telemetry[0].project == "acme-metrics" && google_project_iam_member.telemetry[0].role == "roles/monitoring.viewer"
     error_message = "billing_tick reads the metrics of the project that has the GPUs' series"
   }

@@ -271,3 +271,31 @@ run "a_bundle_is_rolled_back_to_by_its_hash" {
     error_message = "the others stay as they are"
   }
 }
+
+run "a_bill_in_bigquery_is_read_by_billing_tick_alone" {
+  command = apply
+  variables {
+    settings = {
+      project     = "acme-pilotlight"
+      region      = "europe-west1"
+      policy_file = "../examples/civo/policy.yaml"
+      clusters    = { ml = { civo = { region = "LON1", cluster_id = "c-1" } } }
+      alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
+      functions   = { bundles = "./tests/bundles" }
+      bills       = "bigquery:acme-finance.focus.bill-v1"
+      wait_s      = { apis = 0, rights = 0 }
+    }
+  }
+  assert {
+    condition     = google_bigquery_table_iam_member.bills[0].project == "acme-finance" && google_bigquery_table_iam_member.bills[0].dataset_id == "focus" && google_bigquery_table_iam_member.bills[0].table_id == "bill-v1" && google_bigquery_table_iam_member.bills[0].role == "roles/bigquery.dataViewer"
+    error_message = "the table is read, and nothing beside it"
+  }
+  assert {
+    condition     = google_project_iam_member.bills[0].project == "acme-finance" && google_project_iam_member.bills[0].role == "roles/bigquery.jobUser" && google_project_iam_member.bills[0].member == "serviceAccount:${module.function["billing_tick"].runtime}"
+    error_message = "queries run in the table's project"
+  }
+  assert {
+    condition     = length(google_storage_notification.bills) == 0 && length(google_storage_bucket_iam_member.bills) == 0
+    error_message = "no bucket is read for it"
+  }
+}

@@ -123,8 +123,8 @@ locals {
       "Bundles are missing in functions.bundles: run `make package` first.",
     ],
     [
-      s.bills == null || can(regex("^(civo:[A-Z0-9]+|focus:gs://[^/]+/.+)$", s.bills)),
-      "bills is civo:REGION, as in civo:LON1, or focus:gs://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read.",
+      s.bills == null || can(regex("^(civo:[A-Z0-9]+|focus:gs://[^/]+/.+|bigquery:[a-z][a-z0-9:.-]{4,80}\\.\\w+\\.[\\w-]+)$", s.bills)),
+      "bills is civo:REGION, focus:gs://BUCKET/PREFIX/*.parquet or bigquery:PROJECT.DATASET.TABLE; leave it out where there is no bill to read.",
     ],
     [
       s.audit == null || can(regex("^[a-z0-9][a-z0-9._-]{2,62}$", s.audit.bucket)),

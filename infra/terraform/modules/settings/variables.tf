@@ -81,8 +81,9 @@ variable "google" {
     # The Prometheus that has GPUs' series, read by billing_tick: https://monitoring.googleapis.com/v1/projects/PROJECT/location/global/prometheus
     # (it may then read that project's metrics), or another that functions reach. Left out: telemetry is absent, and no waste is told.
     telemetry = optional(string)
-    # What the clouds bill, read by billing_tick: civo:REGION, or focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket).
-    # Left out, budgets count by the meter.
+    # What the clouds bill, read by billing_tick: civo:REGION, focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket,
+    # which tells it of new files: whoever applies needs storage.buckets.update there), or bigquery:PROJECT.DATASET.TABLE (it may then
+    # read that table, by queries in that project). Left out, budgets count by the meter.
     bills = optional(string)
     # Where the audit chain is carried, by whom. The account (an e-mail) may then read the decisions and add objects; project: the
     # bucket's, where it is another; locked: with --lock-days. Left out: nobody.

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 MEMORY = "256MB"
+_ONE_AT_A_TIME = Lock()
+"""Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
 """Wherever it lies: the same days under another address are not billed twice."""
 
@@ -106,6 +109,7 @@ class FocusBills:
         except ImportError:
             raise BadInput("focus needs the package duckdb; run pip install 'pilotlight[bills]'") from None
         with (
+            _ONE_AT_A_TIME,
             local_files(self._uri, self._objects) as files,
             duckdb.connect(
                 config={"threads": 2, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}

@@ -175,7 +175,7 @@ run "refuses_what_is_read_written_and_paid_elsewhere" {
   assert {
     condition = local.refused == [
       "telemetry is the address of a Prometheus, as https://HOST/...; leave it out where functions reach none.",
-      "bills is civo:REGION, as in civo:LON1, or focus:gs://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read.",
+      "bills is civo:REGION, focus:gs://BUCKET/PREFIX/*.parquet or bigquery:PROJECT.DATASET.TABLE; leave it out where there is no bill to read.",
       "audit.bucket is a bucket's name alone, as our-audit.",
       "audit.account is the e-mail of a service account, as exporter@acme-audit.iam.gserviceaccount.com.",
       "encryption.key is written projects/P/locations/L/keyRings/R/cryptoKeys/K, as `gcloud kms keys list` prints it.",
