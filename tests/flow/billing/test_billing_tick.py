@@ -26,7 +26,7 @@ from pilotlight.flow.billing import billed_days, meter_nodes
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
-from pilotlight.state_schema.billing_records import BILL, HOLD, METER, METERING, PRICES
+from pilotlight.state_schema.billing_records import BILL, COST, HOLD, METER, METERING, PRICES
 from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.tools.cli.records import state_families
@@ -399,7 +399,7 @@ class Outlived(Exception):
 
 
 def test_a_read_that_outlives_its_function_stops_neither_ladder_nor_alerts() -> None:
-    """It comes last, and its mark comes before it: one try in ten minutes, whatever becomes of it."""
+    """It comes last, and its mark comes before it: of 600 ticks each counts what nodes cost, and one in ten reads."""
 
     class Long:
         calls = 0
@@ -411,12 +411,19 @@ def test_a_read_that_outlives_its_function_stops_neither_ladder_nor_alerts() -> 
     on, long = Stage(budgets=(day("4"),)), Long()
     on.deps = replace(on.deps, bills=long)
     on.event(on.submit("a", run_s=6 * HOUR))
-    for _ in range(150):
+    for _ in range(600):
         on.minutes(1)
         with suppress(Outlived):
             tick(on)
-    assert told(on)[0][0] == "budget b: 50 % of $4.00 a day is spent"
-    assert 14 <= long.calls <= 15
+        now = on.world.clock.now()
+        (today,) = meter_nodes.days(on.deps.state, "c", now.date(), now.date())
+        assert today.until == now
+    assert [what for what, _, _ in told(on)][:2] == [
+        "budget b: 50 % of $4.00 a day is spent",
+        "budget b: 80 % of $4.00 a day is spent",
+    ]
+    assert [entry.value.node for entry in COST.scan(on.deps.state, "c/")] != []
+    assert 59 <= long.calls <= 60
 
 
 def test_a_bill_is_read_again_only_where_something_of_it_changed() -> None:

@@ -188,15 +188,23 @@ def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: dateti
 
 
 def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
-    """Days and pools whose bill and meter are apart: those that are new, in one alert."""
-    new = [one for one in found if not was_noticed(deps, _drifted(one))]
-    if not new:
+    """Days and pools whose bill and meter are apart: those that are new, in one alert.
+
+    One mark says which were looked at last, so that a tick asks for one record and not for each day's.
+    """
+    if not found:
         return
-    what = f"bill and meter are apart on {count_of(len(new), 'day')} of pools"
-    alert = _alert(deps, "bill-drift", what, _listed(new), now)
-    deps.outbox.publish([by_fingerprint(alert)])
+    seen = hashlib.blake2b("\n".join(map(_drifted, found)).encode(), digest_size=8).hexdigest()
+    looked = NOTICED.get(deps.state, f"{deps.name}/drift")
+    if looked is not None and looked.value.note == seen:
+        return
+    new = [one for one in found if not was_noticed(deps, _drifted(one))]
+    if new:
+        what = f"bill and meter are apart on {count_of(len(new), 'day')} of pools"
+        deps.outbox.publish([by_fingerprint(_alert(deps, "bill-drift", what, _listed(new), now))])
     for one in new:
         NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())
+    NOTICED.put(deps.state, f"{deps.name}/drift", Mark(note=seen))
 
 
 def _tell_learnt(deps: Deps, learnt: Sequence[Correction], now: datetime) -> None:
