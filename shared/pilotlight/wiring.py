@@ -190,18 +190,14 @@ class App:
 
         return told_offerings(self.policy, self.catalog, told, region)
 
-    @cached_property
-    def _prices_told(self) -> bool:
-        """True where the state may have prices: its cloud's own, or a bill's of what is reserved."""
+    def _read_told(self) -> LivePrices | None:
+        """Prices that its cloud, or a bill of what is reserved, told the state; None where it does not tell, or does
+        not open: the known stay."""
         from pilotlight.connections import prices_at
 
-        reserved = any(pool.capacity_type == "reserved" for pool in self.policy.pools.values())
-        return reserved or prices_at(self.settings) is not None
-
-    def _read_told(self) -> LivePrices | None:
-        """Prices that were told, by the state; None where it does not tell, or does not open: the known stay."""
         self._told_at = self.clock.now()
-        if not self._prices_told:
+        reserved = any(pool.capacity_type == "reserved" for pool in self.policy.pools.values())
+        if not reserved and prices_at(self.settings, self.policy) is None:
             return None
         from pilotlight.errors import PilotlightError
         from pilotlight.state_schema.billing_records import PRICES

@@ -70,7 +70,16 @@ class _Direct(Api):
         super().__init__(source_of("kubeconfig-env:TEST", {"TEST": server.kubeconfig()}), pause=lambda _: None)
         self._server = server
 
-    def _answer(self, access: Any, method: str, path: str, body: object, kind: str, within_s: float) -> HttpAnswer:
+    def _answer(
+        self,
+        access: Any,
+        method: str,
+        path: str,
+        body: object,
+        kind: str,
+        within_s: float,
+        gate: Callable[[], None] | None = None,
+    ) -> HttpAnswer:
         where = urlsplit(path)
         query = {name: values[-1] for name, values in parse_qs(where.query, keep_blank_values=True).items()}
         sent = b"" if body is None else msgspec.json.encode(body)

@@ -20,6 +20,7 @@ PACKAGE = Path(pilotlight.__file__).parent
 
 ONLY_SOME = {
     "pilotlight.decide.interruption.drain_plan.NOTICE_S": "looked up only for kinds that are in it",
+    "pilotlight.decide.interruption.drain_plan._AT_ONCE": "looked up only for kinds that are in it",
 }
 """Tables that are looked up although rows are absent, each with what makes that safe."""
 

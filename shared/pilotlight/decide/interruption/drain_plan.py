@@ -53,7 +53,7 @@ REBALANCE_SHARE = 0.3
 
 RESTORE_S: Seconds = 60.0
 
-_AT_ONCE = {
+_AT_ONCE: dict[str, str] = {
     OFF_HOURS: "off-hours have begun",
     UNFUNDED: "its budget has no room for its part of the node",
 }

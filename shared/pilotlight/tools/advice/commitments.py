@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pilotlight.decide.money.commitment_use import CommitmentUse, commitment_use
 from pilotlight.decide.money.hourly_costs import begins
 from pilotlight.decide.money.spend import CountedDays
+from pilotlight.decide.offers.commitment_use import CommitmentUse, commitment_use
 from pilotlight.facts.money.bill import HourCost
 from pilotlight.units import Usd, UsdPerHour
 

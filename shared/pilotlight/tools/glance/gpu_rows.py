@@ -62,10 +62,7 @@ def gpu_rows(
     ]
     places = {name: place for place, name in enumerate(policy.pools)}
     keys = sorted({*sold, *lit, *bare}, key=lambda key: (places.get(key[0], len(places)), key))
-    there = {name for own in lit.values() for node in own for name in (node.name, node.instance)}
-    boots = {
-        name: [one.requested_at for one in state.booting if one.instance not in there] for name, state in states.items()
-    }
+    boots = _boots(states, lit)
     rows = []
     for key in keys:
         joined = [node.created_at for node in lit.get(key, []) if not node.ready and node.ready_since is None]
@@ -73,6 +70,14 @@ def gpu_rows(
         row = _row(key, sold.get(key), lit.get(key, []), policy, sizes, refusals)
         rows.append(msgspec.structs.replace(row, booting=len(since), boots_since=min(since, default=None)))
     return tuple(rows)
+
+
+def _boots(states: Mapping[str, PoolState], lit: Mapping[Key, Sequence[Node]]) -> dict[str, list[datetime]]:
+    """When each instance that has not joined was asked for, by pool."""
+    there = {name for own in lit.values() for node in own for name in (node.name, node.instance)}
+    return {
+        name: [one.requested_at for one in state.booting if one.instance not in there] for name, state in states.items()
+    }
 
 
 def _row(

@@ -71,13 +71,16 @@ def check(
         told |= {"run_s_held_by_budget": budgets, "notes": notes, "fixed": mended}
         typer.echo(json.dumps(told, indent=2))
     else:
-        fine = [] if problems else [summary, *(f"note: {note}" for note in notes)]
-        for line in [*(f"fixed: {line}" for line in mended), *fine]:
-            typer.echo(line)
-    for problem in [] if as_json else problems:
-        typer.echo(f"error: {problem}", err=True)
+        _say(problems, mended, [summary, *(f"note: {note}" for note in notes)])
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _say(problems: list[str], mended: list[str], fine: list[str]) -> None:
+    for line in [*(f"fixed: {line}" for line in mended), *([] if problems else fine)]:
+        typer.echo(line)
+    for problem in problems:
+        typer.echo(f"error: {problem}", err=True)
 
 
 def _unfit(found: "Policy", policy: str) -> list[str]:
