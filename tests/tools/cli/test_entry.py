@@ -119,7 +119,10 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words
     ("words", "said"),
     [
         (["install"], "helm install pilotlight infra/helm/pilotlight --namespace pilotlight --create-namespace --set "),
-        (["instal"], "No such command 'instal': the chart installs it, from a clone: helm install "),
+        (
+            ["instal"],
+            "No such command 'instal': the chart installs it, from a clone. First make image builds the image ",
+        ),
         (["help"], "pilotlight --help lists the commands, pilotlight COMMAND --help the options of one"),
         (["unistall"], "No such command 'unistall'. Did you mean 'uninstall'?; see pilotlight --help"),
         (["nosuch"], "No such command 'nosuch'; see pilotlight --help"),

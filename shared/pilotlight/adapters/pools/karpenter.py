@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -215,20 +215,27 @@ def _closed(pool: GatedNodePool) -> str:
     )
 
 
-def _late(claim: NodeClaim, now: datetime) -> str:
-    """Why a claim is given up, in the provider's words where it has some; empty where it is not."""
+class _Late(NamedTuple):
+    """Why a claim is given up, in the provider's words where it has some; whether it was launched."""
+
+    said: str
+    launched: bool
+
+
+def _late(claim: NodeClaim, now: datetime) -> _Late | None:
+    """Why a claim is given up; None where it is not."""
     age, why = now - claim.metadata.created_at, claim.unlaunched
     minutes = age // timedelta(minutes=1)
     if why is not None:
-        return f"not launched after {minutes} min: {why}" if age > LAUNCHED_WITHIN else ""
-    return f"no node after {minutes} min" if age > NODE_WITHIN and not claim.status.node_name else ""
+        return _Late(f"not launched after {minutes} min: {why}", False) if age > LAUNCHED_WITHIN else None
+    late = age > NODE_WITHIN and not claim.status.node_name
+    return _Late(f"no node after {minutes} min", True) if late else None
 
 
-def _refusal(name: str, why: str) -> LateRefusal:
-    return LateRefusal(identity=f"{name}/late", reason=_reason(why), message=f"NodeClaim {name}: {why}"[:240])
+def _refusal(name: str, why: _Late) -> LateRefusal:
+    reason = "other" if why.launched else _reason(why.said)
+    return LateRefusal(identity=f"{name}/late", reason=reason, message=f"NodeClaim {name}: {why.said}"[:240])
 
 
-def _reason(why: str) -> Literal["no-capacity", "quota", "other"]:
-    if "quota" in why.lower() or "LimitExceeded" in why:
-        return "quota"
-    return "other" if why.startswith("no node") else "no-capacity"
+def _reason(why: str) -> Literal["no-capacity", "quota"]:
+    return "quota" if "quota" in why.lower() or "LimitExceeded" in why else "no-capacity"

@@ -68,8 +68,8 @@ def summary(plan: Plan, made: Sequence[tuple[Buy | NodeVerdict, CallStep]]) -> s
     parts += _nothing(plan) + [_would(held) for held in plan.held]
     parts += [_counted(v, n) for v, n in sorted(counts.items()) if v != "bought"]
     first = next((g.why for g in plan.pods if g.verdict in ("refused", "waiting", "finding")), "")
-    said = any(held.why in first for held in plan.held)  # Of what a brake holds the reason stands there already.
-    return "; ".join(parts) + (f" ({first})" if first and not said else "") if parts else NOTHING
+    stated = any(map(first.count, [one.why for one in plan.held]))  # A brake's reason stands with what it holds.
+    return "; ".join(parts) + (f" ({first})" if first and not stated else "") if parts else NOTHING
 
 
 def _nothing(plan: Plan) -> list[str]:

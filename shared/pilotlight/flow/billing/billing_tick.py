@@ -196,7 +196,7 @@ def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
         return
     seen = hashlib.blake2b("\n".join(map(_drifted, found)).encode(), digest_size=8).hexdigest()
     looked = NOTICED.get(deps.state, f"{deps.name}/drift")
-    if looked is not None and looked.value.note == seen:
+    if looked is not None and looked.value == Mark(note=seen):
         return
     new = [one for one in found if not was_noticed(deps, _drifted(one))]
     if new:
