@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pilotlight.decide.interruption.drain_plan import unsaved_work
-from pilotlight.decide.money.economics import LATE_S, stop_s
+from pilotlight.decide.money.economics import LATE_S
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import BoundPod, Node
@@ -66,8 +66,10 @@ def begin_stop(
     return True
 
 
-def begin_leave(deps: Deps, node: Node, pods: Sequence[BoundPod], price: UsdPerHour, why: str, now: datetime) -> None:
-    """Record that some pods leave a node, which stays; any other end of it goes before."""
+def begin_leave(
+    deps: Deps, node: Node, pods: Sequence[BoundPod], price: UsdPerHour, why: str, now: datetime, by: datetime
+) -> None:
+    """Record that some pods leave a node ``by`` then, and that it stays; any other end of it goes before."""
     instance, uids = node.instance or node.name, {pod.uid for pod in pods}
     known = interruption_records.find(deps, instance)
     former = known.found if known and not known.found.is_over else None
@@ -80,7 +82,7 @@ def begin_leave(deps: Deps, node: Node, pods: Sequence[BoundPod], price: UsdPerH
         received_at=now,
         begin=now,
         leaving=tuple(sorted(uids.union(former.leaving if former else ()))),
-        deadline=now + timedelta(seconds=stop_s(pods) - LATE_S),
+        deadline=by,
         pool=node.pool,
         node=deps.known_as(node.name),
         ours=True,

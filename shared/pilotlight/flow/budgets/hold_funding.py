@@ -29,7 +29,7 @@ from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.interruption.interruption import UNFUNDED
 from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.money.budgets import Hold, Meter, Payer
-from pilotlight.facts.workload import PodShape
+from pilotlight.facts.workload import GpuRequest, PodShape
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
@@ -103,20 +103,22 @@ class Funding:
         """True while pods wait that could bind to a node were it open and that their budgets have no room for, and none
         that are paid for. Pods that are ``leaving`` other nodes come again, and wait then.
 
-        Where both wait, the former may bind first each time it opens: it opens after a minute, then four, then nine.
+        Where both wait, or one of several is paid for, those may bind first that are not: once pods were made to leave
+        it opens after a minute, then four, then nine, for any but its payers alone.
         """
-        waiting = self._waiting(node)
+        waiting, payers = self._waiting(node), rules.payers_of(hold.terms)
         for pod in leaving:
             if pod.gpu is not None and pod.gpu.count <= sum(milli > 0 for milli in node.devices):
-                waiting.setdefault((self.deps.policy.payer(pod.team), pod.workload_class), pod.gpu.count)
-        unfunded = sum(self._is_unfunded(hold, node, owner, gpus) for owner, gpus in waiting.items())
-        return unfunded > 0 and (unfunded == len(waiting) or self.now < self._opens_at(node))
-
-    def _is_unfunded(self, hold: Hold, node: Node, whose: tuple[str, str], gpus: int) -> bool:
-        """True where an owner could not pay for its part of a node once a pod of so many GPUs is on it."""
-        if whose in {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}:
+                waiting.setdefault((self.deps.policy.payer(pod.team), pod.workload_class), _gpus(pod.gpu))
+        others = waiting.keys() - {(one.team, one.workload_class) for one in payers}
+        if not others:
             return False
-        held = sum((Decimal(pod.gpu.total_milli) / MILLI_PER_GPU for pod in node.gpu_pods if pod.gpu), Decimal(0))
+        unfunded = sum(self._is_unfunded(hold, node, owner, waiting[owner]) for owner in others)
+        return unfunded == len(waiting) or self.now < self._opens_at(node)
+
+    def _is_unfunded(self, hold: Hold, node: Node, whose: tuple[str, str], gpus: Decimal) -> bool:
+        """True where an owner could not pay for its part of a node once a pod of so many GPUs is on it."""
+        held = sum((_gpus(pod.gpu) for pod in node.gpu_pods if pod.gpu), Decimal(0))
         part = gpus / (gpus + held)  # What nobody holds is paid for by those that hold the rest.
         owner = Payer(team=whose[0], workload_class=whose[1], part=part)
         beside = Payer(team=hold.terms.team, workload_class=hold.terms.workload_class, part=1 - part)
@@ -129,14 +131,14 @@ class Funding:
         left = [one.ended_at for one in past if one.kind == UNFUNDED and one.ended_at is not None]
         return left[-1] + min(len(left), MOST_CLOSED) ** 2 * TICK if left else self.now
 
-    def _waiting(self, node: Node) -> dict[tuple[str, str], int]:
+    def _waiting(self, node: Node) -> dict[tuple[str, str], Decimal]:
         """Owners of whom pods wait that could bind to a node were it open, each with the fewest GPUs of such a pod."""
-        out: dict[tuple[str, str], int] = {}
+        out: dict[tuple[str, str], Decimal] = {}
         misfits = {misfit.shape for misfit in self.snapshot.memory.misfits if misfit.node == node.name}
         for shape in {pod.shape.key: pod.shape for pod in self.snapshot.view.pending}.values():
             if shape.key not in misfits and _could_bind(shape, node):
                 key = self.deps.policy.payer(shape.team), shape.workload_class
-                out[key] = min(out.get(key, shape.gpu.count), shape.gpu.count)
+                out[key] = min(out.get(key, _gpus(shape.gpu)), _gpus(shape.gpu))
         return out
 
     def _lacks(
@@ -166,6 +168,10 @@ class Funding:
         if self._room is None:
             self._room = BudgetRoom(self.deps, self.limits, self.now)
         return self._room
+
+
+def _gpus(gpu: GpuRequest) -> Decimal:
+    return Decimal(gpu.total_milli) / MILLI_PER_GPU
 
 
 def _could_bind(shape: PodShape, node: Node) -> bool:

@@ -26,7 +26,7 @@ from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Kept
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.units import Seconds
 
 Live = tuple[Hold, Lit | None]
 """A hold with its instance; None where that is on its way."""
@@ -133,6 +133,8 @@ class HoldMoves:
         for singly in (False, True):
             self.room = BudgetRoom(self.deps, self.limits, self.now, singly=singly)
             self._let_go()
+            for cover, one in covers:
+                self._begin(cover, one)
             asked = [self._ask(found[cover.own.id], cover, one) for cover, one in covers]
             if self.room.write():
                 break
@@ -145,6 +147,16 @@ class HoldMoves:
             if is_frozen(hold, one):
                 has = rules.put_out(hold, self.now, _others(one), self._calls_s)
                 self.room.let_go(hold, has, self._concerned(hold))
+
+    def _begin(self, cover: Cover, one: Lit | None) -> None:
+        """Where pods are and nothing is held yet, hold for their stop before any other is moved on."""
+        if one is None or not one.pods or cover.own.until > self.now or cover.wants.until <= self.now:
+            return
+        least = self.now + timedelta(seconds=self._lead_s(cover.own, one.pods)) + 2 * TICK
+        begun = replace(cover.own, until=min(cover.wants.until, least))
+        for meter in self._concerned(begun):
+            if meter.budget.hard:
+                self.room.claim(meter, cover.has, begun, _named(cover.has, one))
 
     def _ask(self, found: Kept[Hold], cover: Cover, one: Lit | None) -> Asked:
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in cover[:3])
@@ -237,7 +249,7 @@ class HoldMoves:
         from pilotlight.decide.money import hold_owners
 
         if leaving := hold_owners.without_room(one.pods, hold.terms, refused, self.deps.policy):
-            self._send_away(one.node, Away(leaving, why), price)
+            self._send_away(one.node, Away(leaving, why), hold)
             return hold
         from pilotlight.flow.budgets import budget_stops
 
@@ -248,23 +260,24 @@ class HoldMoves:
         """Pods that nobody pays for leave; the node is closed until then, and while only such pods wait for it."""
         away = self.got.away.get(node.instance or node.name)
         if away is not None:
-            self._send_away(node, away, after.terms.usd_per_hour)
+            self._send_away(node, away, after)
         closes = before.frozen and not after.frozen and self._stays_closed(after, node)
         return replace(after, frozen=True) if away is not None or closes else after
 
-    def _send_away(self, node: Node, away: Away, price: UsdPerHour) -> None:
+    def _send_away(self, node: Node, away: Away, hold: Hold) -> None:
         """Pods that nobody pays for leave a node that others pay for."""
         from pilotlight.flow.budgets import budget_stops
 
         names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in away.pods[: rules.NAMED])
         message = f"{away.why}; {names} leave {node.name}, which stays with the owners that pay for it"
         self.got.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=message))
-        budget_stops.begin_leave(self.deps, node, away.pods, price, away.why, self.now)
+        by, price = self.now + timedelta(seconds=stop_within(hold, away.pods)), hold.terms.usd_per_hour
+        budget_stops.begin_leave(self.deps, node, away.pods, price, away.why, self.now, by)
 
     def _stays_closed(self, hold: Hold, node: Node) -> bool:
         """True while pods that their budgets have no room for would take it (``Funding.stays_closed``)."""
         leaving = [pod for away in self.got.away.values() for pod in away.pods]
-        if not (self.snapshot.view.pending or leaving) or not hold.terms.team:
+        if not (self.snapshot.view.pending or leaving):
             return False
         from pilotlight.flow.budgets.hold_funding import Funding
 
@@ -298,7 +311,7 @@ class HoldMoves:
             closes = after.frozen and node.pool not in self.snapshot.others
             if closes and node.schedulable:
                 node_marks.hold(self.deps, node.name, "budget", "its budget has no room for more on it")
-            elif before.frozen and (not after.frozen or not (closes or node.schedulable)):
+            elif self._was_closed(before, node) and (not after.frozen or not (closes or node.schedulable)):
                 node_marks.lift(self.deps, node.name, "budget")
             else:
                 return
@@ -306,6 +319,10 @@ class HoldMoves:
             self.got.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=str(no)))
         else:
             self.got.frozen[node.instance or node.name] = closes
+
+    def _was_closed(self, before: Hold, node: Node) -> bool:
+        """True where a budget keeps it closed: by its hold, or by the mark of a hold that is gone."""
+        return before.frozen or (not node.schedulable and node_marks.is_held(self.deps, node.name, "budget"))
 
 
 def _named(hold: Hold, one: Lit | None) -> str:

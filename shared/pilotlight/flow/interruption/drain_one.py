@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import groups, unsaved_work
+from pilotlight.decide.interruption.drain_plan import TICK_S, groups, unsaved_work
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict, Denied, Retry
@@ -58,10 +58,19 @@ class NodeDrain(Saving):
     def go(self) -> None:
         """Every step that is due."""
         node = self.view.node_of(self.found.instance, self.found.node)
-        self._step(node)
+        if self.found.kind == UNFUNDED and self._is_out_of_date(node):
+            self._end("stayed")  # The next look judges anew.
+        else:
+            self._step(node)
         if node is not None and not self.found.is_over:
             told = interruption_records.retold(self.found, len(node.gpu_pods), self.price)
             self._note(messages=told)
+
+    def _is_out_of_date(self, node: Node | None) -> bool:
+        """True where pods that were to leave alone are not to any more: nobody acts there, or their time was over."""
+        acts = self.deps.mode_of(self.found.pool) == "act"
+        over = self.found.deadline is not None and self.now >= self.found.deadline + timedelta(seconds=TICK_S)
+        return node is None or not acts or over
 
     def _step(self, node: Node | None) -> None:
         if self.found.deadline is None and self.found.until is None:
@@ -70,7 +79,7 @@ class NodeDrain(Saving):
             self._advise(node)
         elif node is None:
             self._replace(None)
-            self._end("stayed" if self.found.kind == UNFUNDED else "gone")
+            self._end("gone")
         elif not self._paused() and not self._given_away() and (node := self._believed(node)) is not None:
             self._steps(node)
 

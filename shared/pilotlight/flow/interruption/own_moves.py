@@ -55,8 +55,8 @@ def begin_off_old(deps: Deps) -> None:
 
 def move_tried_lately(deps: Deps, node: Node, now: datetime) -> bool:
     """True where it was tried of late to move a node's pods."""
-    last = interruption_records.last_filed(deps, node.instance or node.name) if node.gpu_pods else None
-    return last is not None and last.kind in (RENEW, SICK, OFF_HOURS) and now - last.received_at < AGAIN
+    past = interruption_records.past(deps, node.instance or node.name) if node.gpu_pods else ()
+    return any(one.kind in (RENEW, SICK, OFF_HOURS) and now - one.received_at < AGAIN for one in past)
 
 
 def open_move(

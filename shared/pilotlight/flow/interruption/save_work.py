@@ -151,7 +151,8 @@ class Saving:
         """The grace of a pod that asks for more than its node is held for: what is left. None where its own will do."""
         if self.found.kind not in _FORCED or self.found.deadline is None:
             return None
-        left_s = (self.found.deadline - self.now).total_seconds() - MARGIN_S
+        since = self.found.begin if self.found.kind == UNFUNDED else self.now  # Nothing ends the node.
+        left_s = (self.found.deadline - since).total_seconds() - MARGIN_S
         return max(1.0, left_s) if pod.grace_s > max(1.0, left_s) else None
 
     def _cordon(self, node: str) -> None:

@@ -58,6 +58,11 @@ def hold(
         deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
 
+def is_held(deps: Deps, node: str, owner: MarkOwner) -> bool:
+    """True where an owner keeps a node closed."""
+    return owner in _read(deps, deps.known_as(node))[0].owners
+
+
 def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
     """An owner leaves; with the last one the node opens. A node that is gone is no error.
 

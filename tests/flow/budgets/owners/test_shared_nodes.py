@@ -17,6 +17,7 @@ from stage import Stage
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import budget_accounts, budget_holds, interruption_records, renew_holds
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
@@ -191,6 +192,61 @@ def test_pods_leave_with_a_word_on_them_and_one_alert() -> None:
     assert "1 GPU pod leaves" in told[0].what
     assert "which stays" in told[0].what
     assert "team poor" in told[0].why
+
+
+def test_many_nodes_that_go_over_at_once_pass_no_cap() -> None:
+    """The payer's pods end on ten nodes in one look, and another team's go on there: each stop is held for before any
+    node gets a longer stretch."""
+    on = stage({"rich": "50000", "a": "30"}, most=10)
+    for n in range(10):
+        on.event(on.submit(f"rich-{n}", gpus=7, run_s=600, team="rich"))
+    on.hours(0.1)
+    for n in range(10):
+        on.submit(f"a-{n}", gpus=1, run_s=10 * HOUR, team="a")
+    on.hours(2)
+    assert totals(on)["a"] <= Decimal(30)
+
+
+def test_two_pods_of_which_one_is_paid_for_do_not_come_and_go_without_end() -> None:
+    """Each alone would have room, both have not: once they left, the node opens less and less often."""
+    on = stage({"rich": "5000", "poor": "1.20"})
+    on.event(on.submit("rich", gpus=4, run_s=9 * HOUR, team="rich"))
+    for n in range(2):
+        on.submit(f"poor-{n}", gpus=2, run_s=9 * HOUR, team="poor")
+    on.hours(2)
+    assert max(stopped(on).values()) <= 8
+    assert totals(on)["poor"] <= Decimal("1.20")
+
+
+def test_a_pod_s_own_grace_buys_it_no_day() -> None:
+    """It names a day to stop: it has half of its payer's stretch."""
+    on = stage({"rich": "5000", "poor": "0"})
+    for team, grace_s in (("rich", 30), ("poor", 86400)):
+        made = shape(gpu=GpuRequest(count=4), team=team)
+        pod = PodDemand(uid=team, namespace="ml", name=team, shape=made, created_at=on.deps.now(), grace_s=grace_s)
+        on.world.submit(pod, 3 * HOUR)
+        on.event(pod)
+    on.world.evictions.lingers = True
+    on.minutes(5)
+    (kept,) = interruption_records.open_interruptions(on.deps)
+    assert kept.found.deadline is not None
+    assert kept.found.deadline - kept.found.begin <= timedelta(minutes=30)
+    on.hours(1)
+    assert teams_on(on) == ["rich"]
+
+
+def test_pods_stay_once_nobody_acts_on_their_pool() -> None:
+    """The mode changes while they are to leave: that is over, and a notice that comes later is a new one."""
+    on = stage({"rich": "5000", "poor": "0"})
+    for team in ("rich", "poor"):
+        on.event(on.submit(team, gpus=4, run_s=3 * HOUR, team=team))
+    on.minutes(3)
+    on.deps = replace(on.deps, mode="advise")
+    go_on(on.deps)
+    assert interruption_records.open_interruptions(on.deps) == []
+    last = interruption_records.last_filed(on.deps, "n1")
+    assert last is not None
+    assert (last.kind, last.outcome) == ("out-of-budget", "stayed")
 
 
 PODS = st.lists(
