@@ -115,7 +115,8 @@ class App:
 
     def _price_anew(self) -> None:
         """A process that lives for days goes on at the prices that were told since it began."""
-        if self.clock.now() - self._told_at < TOLD_FOR:
+        told = self._reserves or self._deps.live_prices is not None
+        if not told or self.clock.now() - self._told_at < TOLD_FOR:
             return
         before = self._told
         if self._read_told() not in (None, before):
@@ -190,14 +191,17 @@ class App:
 
         return told_offerings(self.policy, self.catalog, told, region)
 
+    @property
+    def _reserves(self) -> bool:
+        return any(pool.capacity_type == "reserved" for pool in self.policy.pools.values())
+
     def _read_told(self) -> LivePrices | None:
         """Prices that its cloud, or a bill of what is reserved, told the state; None where it does not tell, or does
         not open: the known stay."""
         from pilotlight.connections import prices_at
 
         self._told_at = self.clock.now()
-        reserved = any(pool.capacity_type == "reserved" for pool in self.policy.pools.values())
-        if not reserved and prices_at(self.settings, self.policy) is None:
+        if not self._reserves and prices_at(self.settings, self.policy) is None:
             return None
         from pilotlight.errors import PilotlightError
         from pilotlight.state_schema.billing_records import PRICES

@@ -67,10 +67,9 @@ class NodeDrain(Saving):
             self._note(messages=told)
 
     def _is_out_of_date(self, node: Node | None) -> bool:
-        """True where pods that were to leave alone are not to any more: nobody acts there, or their time was over."""
-        acts = self.deps.mode_of(self.found.pool) == "act"
-        over = self.found.deadline is not None and self.now >= self.found.deadline + timedelta(seconds=TICK_S)
-        return node is None or not acts or over
+        """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""
+        last = (self.found.deadline or self.now) + timedelta(seconds=TICK_S)
+        return node is None or self.now >= last or self.deps.mode_of(self.found.pool) != "act"
 
     def _step(self, node: Node | None) -> None:
         if self.found.deadline is None and self.found.until is None:
@@ -150,8 +149,8 @@ class NodeDrain(Saving):
 
     def _is_left(self, node: Node, due: Sequence[Move]) -> bool:
         """True where a verified order has made all pods leave."""
-        evicts = self.found.truth == "verified" and any(move.do == "evict" for move in due)
-        evicts = evicts and self.found.kind != UNFUNDED
+        ends = self.found.truth == "verified" and self.found.kind != UNFUNDED
+        evicts = ends and any(move.do == "evict" for move in due)
         return evicts and not self.found.is_over and self._empty(node) and self._drained(node)
 
     def _next_look(self, node: Node) -> datetime | None:
@@ -215,9 +214,8 @@ class NodeDrain(Saving):
     @property
     def holds_room(self) -> bool:
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
-        return (
-            self.found.replaced and not self.found.is_over and self.found.kind not in (*STOP_KINDS, OFF_HOURS, UNFUNDED)
-        )
+        found, asks_for_none = self.found, (*STOP_KINDS, OFF_HOURS, UNFUNDED)
+        return found.replaced and not found.is_over and found.kind not in asks_for_none
 
     def _who_hold_room(self) -> "Sequence[NodeDrain]":
         others = self.beside or [
