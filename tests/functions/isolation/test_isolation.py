@@ -279,7 +279,7 @@ def test_time_that_cannot_be_metered_is_not_lost(place: str) -> None:
 OF_A_GONE_NODE = {
     "its life is counted": "pilotlight.decide.money.metering:metered_node",
     "its life is read": "pilotlight.decide.money.metering:stopped_node",
-    "its row is compared": "pilotlight.decide.money.metering:_timeless",
+    "its row is compared": "pilotlight.decide.money.metering:_same_but_time",
     "its cost is filed": "pilotlight.decide.money.node_cost:metered_usd",
 }
 
