@@ -112,6 +112,6 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
             return change(api, method, path, {**body, "metadata": meta}, OPEN)
 
     monkeypatch.setattr(Api, "change", twice)
-    with on_karpenter(25, patch=monkeypatch):
-        found = broken(run(25, 16))
+    with on_karpenter(33, patch=monkeypatch):
+        found = broken(run(33, 16))
     assert any("double_buys" in each for each in found)
