@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
+from pilotlight.decide.fit.closed_nodes import would_bind
 from pilotlight.decide.money import hold_owners as rules
 from pilotlight.decide.money.budget_limits import (
     class_of,
@@ -25,11 +25,9 @@ from pilotlight.decide.money.budget_limits import (
 from pilotlight.decide.money.holds import TICK, Away, Lit
 from pilotlight.decide.money.node_end import stop_within
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.fit.matching import selects, untolerated_taint
 from pilotlight.facts.interruption.interruption import UNFUNDED
-from pilotlight.facts.labels import GPU_MODEL
 from pilotlight.facts.money.budgets import Hold, Meter, Payer
-from pilotlight.facts.workload import GpuRequest, PodShape
+from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
@@ -136,7 +134,7 @@ class Funding:
         out: dict[tuple[str, str], Decimal] = {}
         misfits = {misfit.shape for misfit in self.snapshot.memory.misfits if misfit.node == node.name}
         for shape in {pod.shape.key: pod.shape for pod in self.snapshot.view.pending}.values():
-            if shape.key not in misfits and _could_bind(shape, node):
+            if shape.key not in misfits and would_bind(shape, node):
                 key = self.deps.policy.payer(shape.team), shape.workload_class
                 out[key] = min(out.get(key, _gpus(shape.gpu)), _gpus(shape.gpu))
         return out
@@ -172,18 +170,3 @@ class Funding:
 
 def _gpus(gpu: GpuRequest) -> Decimal:
     return Decimal(gpu.total_milli) / MILLI_PER_GPU
-
-
-def _could_bind(shape: PodShape, node: Node) -> bool:
-    """True for a pod that a node would take were it not cordoned, as far as the node alone says."""
-    taints = [taint for taint in node.taints if taint.key != UNSCHEDULABLE]
-    return (
-        untolerated_taint(taints, shape.tolerations) is None
-        and all(selects(node.labels, terms) for terms in (shape.terms, *shape.reach))
-        and model_allowed(shape, node.labels.get(GPU_MODEL, ""))
-        and pods_that_fit(shape, node.resource, node.devices, node.slices, node.free) > 0
-    )
-
-
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-"""The taint of a node that is cordoned."""

@@ -6,7 +6,8 @@ A node that its budgets hold no further is stopped in order.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,6 +28,9 @@ from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Kept
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.flow.budgets.hold_funding import Funding
 
 Live = tuple[Hold, Lit | None]
 """A hold with its instance; None where that is on its way."""
@@ -277,11 +281,13 @@ class HoldMoves:
     def _stays_closed(self, hold: Hold, node: Node) -> bool:
         """True while pods that their budgets have no room for would take it (``Funding.stays_closed``)."""
         leaving = [pod for away in self.got.away.values() for pod in away.pods]
-        if not (self.snapshot.view.pending or leaving):
-            return False
-        from pilotlight.flow.budgets.hold_funding import Funding
+        return bool(self.snapshot.view.pending or leaving) and self._funding.stays_closed(hold, node, leaving)
 
-        return Funding(self.deps, self.snapshot).stays_closed(hold, node, leaving)
+    @cached_property
+    def _funding(self) -> "Funding":
+        from pilotlight.flow.budgets.hold_funding import Funding  # Few looks see a closed node.
+
+        return Funding(self.deps, self.snapshot)
 
     def _lead_s(self, hold: Hold, pods: Sequence[BoundPod]) -> Seconds:
         """Seconds before the end of what is held at which a stop begins: it takes its time, and its turn."""
