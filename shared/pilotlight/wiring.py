@@ -200,9 +200,9 @@ class App:
         not open: the known stay."""
         from pilotlight.connections import prices_at
 
-        self._told_at = self.clock.now()
         if not self._reserves and prices_at(self.settings, self.policy) is None:
             return None
+        self._told_at = self.clock.now()
         from pilotlight.errors import PilotlightError
         from pilotlight.state_schema.billing_records import PRICES
 
