@@ -1,10 +1,13 @@
 """What may become of an account: an id is held, then settled, then forgotten, and never comes back."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pilotlight.decide.money.budget_balance import (
     extend_hold,
@@ -16,7 +19,9 @@ from pilotlight.decide.money.budget_balance import (
     took,
 )
 from pilotlight.decide.money.budget_balance import give_room as gives
-from pilotlight.facts.money.budgets import Account
+from pilotlight.decide.money.budget_limits import held_amount, latest, meters
+from pilotlight.facts.money.budgets import Account, Hold, Payer, Terms
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
 
 TEN = Decimal(10)
 
@@ -99,3 +104,60 @@ def test_room_is_given_before_it_is_taken() -> None:
     assert (first.moved, second.moved) == (-TEN, TEN)
     assert take_room(second, "0@1", TEN) is second
     assert (gave(first, "0@1").giving, took(second, "0@1").taken) == ({}, ())
+
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+DAY = Budget(name="b", period="day", scope=BudgetScope(team="research"), usd=Decimal(400))
+
+
+def shared_hold(id: str, part: Fraction, usd_per_hour: Decimal, seconds: int) -> Hold:
+    """A hold of a node that team research has a part of."""
+    mine = Decimal(part.numerator) / part.denominator
+    owners = (
+        Payer(team="research", workload_class="batch", part=mine),
+        Payer(team="others", workload_class="batch", part=1 - mine),
+    )
+    terms = Terms(
+        pool="t4",
+        team="research",
+        workload_class="batch",
+        usd_per_hour=usd_per_hour,
+        gpus=8,
+        boot_s=0,
+        idle_s=0,
+        run_s=0,
+        run_source="",
+        typical_s=0,
+        owners=owners,
+    )
+    until = NOON + timedelta(seconds=seconds)
+    return Hold(id=id, decision="", terms=terms, since=NOON, binds_until=NOON, until=until)
+
+
+SHARES = st.fractions(min_value=Fraction(1, 24), max_value=Fraction(23, 24), max_denominator=24)
+PRICES = st.decimals(min_value="0.01", max_value="98.32", places=2)
+
+
+@given(
+    others=st.lists(st.tuples(SHARES, PRICES, st.integers(1, 30_000)), max_size=6),
+    own=st.tuples(SHARES, PRICES, st.integers(60, 30_000)),
+)
+@example(
+    others=[(Fraction(1, 24), Decimal("0.01"), 1), (Fraction(1, 24), Decimal("0.01"), 1)],
+    own=(Fraction(1, 24), Decimal("0.03"), 484),
+)
+def test_a_stretch_up_to_the_latest_end_is_granted(
+    others: list[tuple[Fraction, Decimal, int]], own: tuple[Fraction, Decimal, int]
+) -> None:
+    """Whatever parts of nodes an account holds for, and though its limit is just what they and one more come to: a
+    stretch that was cut to what is left fits. Thirds, which no decimal says, refuse nothing that they granted."""
+    (part, price, seconds) = own
+    (day,) = meters((DAY,), NOON)
+    account = Account(held={f"o{n}": held_amount(day, shared_hold("o", *each)) for n, each in enumerate(others)})
+    just = sum(account.held.values(), held_amount(day, shared_hold("h", part, price, seconds)))
+    (day,) = meters((replace(DAY, usd=just),), NOON)
+    asks = shared_hold("h", part, price, 40_000)
+    cut = replace(asks, until=latest(day, asks, day.limit - account.total))
+    assert timedelta(seconds=seconds - 60) <= cut.until - NOON <= timedelta(seconds=seconds)
+    wanted = held_amount(day, cut)
+    assert extend_hold(account, "h", wanted, day.limit, Decimal(0)).held["h"] == wanted

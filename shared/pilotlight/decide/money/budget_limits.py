@@ -109,6 +109,7 @@ def counts(budget: Budget, terms: Terms) -> bool:
 
 
 _NONE, _WHOLE = Decimal(0), Decimal(1)
+_ROUNDED = Decimal("1e-12")  # More than sums of parts are apart by their last digits.
 
 
 def part_of(budget: Budget, terms: Terms) -> Decimal:
@@ -245,9 +246,10 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
 
     The end of the meter's window is as late as it can say: from there on the next window counts.
     """
-    room = room / (_part(meter, hold) or _WHOLE)
+    part = _part(meter, hold) or _WHOLE
     if meter.end is None:
-        return MAX if room >= hold.terms.usd_per_hour else hold.since
+        return MAX if room / part >= hold.terms.usd_per_hour else hold.since
+    room = room if part == _WHOLE else (room - _ROUNDED) / part
     rate = hourly_rate(meter, hold.terms)
     begun = max(hold.since, meter.start)
     if hold.earlier and meter.measure == "usd":

@@ -118,6 +118,12 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     asked_cloud_at: datetime | None = None  # When its cloud was last asked.
     cordoned: bool = False  # It takes no pods for our sake.
     confirmed: Confirmed | None = None  # Verified before an earlier end was said, which nobody has confirmed yet.
+    later: "Interruption | None" = None  # An end of the node itself that is far off, while some pods leave it.
+
+    @property
+    def of_node(self) -> "Interruption":
+        """The end of the node itself, where one is known: pods that leave alone end nothing."""
+        return self.later or self
 
     @property
     def is_over(self) -> bool:

@@ -11,7 +11,7 @@ from pilotlight.decide.money.economics import LATE_S
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption.interruption import STOP_KINDS, UNFUNDED, Interruption
+from pilotlight.facts.interruption.interruption import AT_LEISURE, STOP_KINDS, UNFUNDED, Interruption
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT
@@ -35,7 +35,7 @@ def begin_stop(
     instance = node.instance or node.name
     known = interruption_records.find(deps, instance)
     former = known.found if known and not known.found.is_over else None
-    if former is not None and (former.kind in STOP_KINDS or _goes(former, deadline)):
+    if former is not None and (former.kind in STOP_KINDS or _goes(former.of_node, deadline)):
         return former.kind in STOP_KINDS
     found = Interruption(
         cluster=deps.name,
@@ -51,7 +51,7 @@ def begin_stop(
         replaced=True,
         asked=former.asked if former else {},
         evicted=former.evicted if former else {},
-        cordoned=former.cordoned if former else False,
+        cordoned=former.of_node.cordoned if former else False,
         lost={pod.uid: unsaved_work(pod, node, price, deadline) for pod in node.gpu_pods},
     )
     told = interruption_records.given_way(deps, former, price, now) if former else ()
@@ -69,11 +69,15 @@ def begin_stop(
 def begin_leave(
     deps: Deps, node: Node, pods: Sequence[BoundPod], price: UsdPerHour, why: str, now: datetime, by: datetime
 ) -> None:
-    """Record that some pods leave a node ``by`` then, and that it stays; any other end of it goes before."""
+    """Record that some pods leave a node ``by`` then, and that it stays.
+
+    Any other end of it goes before, but one that begins after that, or that nothing presses: it goes on afterwards.
+    """
     instance, uids = node.instance or node.name, {pod.uid for pod in pods}
     known = interruption_records.find(deps, instance)
-    former = known.found if known and not known.found.is_over else None
-    if former is not None and (former.kind != UNFUNDED or uids.issubset(former.leaving)):
+    open_one = known.found if known and not known.found.is_over else None
+    former, later = _apart(open_one)
+    if (former is not None and uids.issubset(former.leaving)) or not _can_wait(later, by):
         return
     found = Interruption(
         cluster=deps.name,
@@ -91,13 +95,29 @@ def begin_leave(
         asked=former.asked if former else {},
         evicted=former.evicted if former else {},
         lost={pod.uid: unsaved_work(pod, node, price, now) for pod in pods},
+        later=later,
     )
     opening = interruption_records.opening(found, len(pods), price, now)
     found = msgspec.structs.replace(found, messages=(*(former.messages if former else ()), opening))
     with suppress(Conflict):  # Another look carries on what was there: it is looked at again.
         interruption_records.write(
-            deps, interruption_records.Versioned(found, known.version if known and former else ABSENT)
+            deps, interruption_records.Versioned(found, known.version if known and open_one else ABSENT)
         )
+
+
+def _apart(open_one: Interruption | None) -> tuple[Interruption | None, Interruption | None]:
+    """What is known of pods that leave a node, and of an end of the node itself."""
+    if open_one is None or open_one.kind != UNFUNDED:
+        return None, open_one
+    return open_one, open_one.later
+
+
+def _can_wait(later: Interruption | None, by: datetime) -> bool:
+    """True where nothing was done yet of the end of a node, and it begins later or is pressed by nothing."""
+    if later is None:
+        return True
+    begun = later.asked or later.evicted or later.replaced
+    return not begun and (later.kind in AT_LEISURE or later.begin > by)
 
 
 def _in_the_way(node: Node) -> str:

@@ -87,13 +87,14 @@ class Handover:
     def _paying(self, hold: Hold, one: Lit, waiting: Iterable[Hold]) -> tuple[Payer, ...]:
         """The others that pay for it from now on: those whose budgets have no room for their pods do not.
 
-        Where that leaves none, those pay on who held it and whose own pods wait for it.
+        Where that leaves none, those pay on who held it and whose own pods wait for it. A Workload's hold that the
+        node is to take over pays for its owner's part.
         """
         owners = self._owners(hold, one)
-        if not owners or rules.waits_for(waiting, one.pool, owners[0]):
-            return self._if_others(hold, owners)
-        seen = as_bound(hold, one)[1] or one
-        paying, away = self.funding.payers(hold, seen, owners, self._gpus(one))
+        if not owners:
+            return ()
+        seen, pays = as_bound(hold, one)[1] or one, rules.waits_for(waiting, one.pool, owners[0]) or hold
+        paying, away = self.funding.payers(pays, seen, owners, self._gpus(one))
         if away is not None:
             self.away[one.instance] = away
         return self._if_others(hold, paying)

@@ -7,15 +7,17 @@ keys: one with slashes is no folder of another's.
 import hashlib
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.errors import Retry
+from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.interruption.interruption import (
     OUR_OWN,
+    STILL_THERE,
     STOP_KINDS,
     UNFUNDED,
     Interruption,
@@ -86,11 +88,16 @@ def write(deps: Deps, kept: Versioned) -> Versioned:
 
 
 def close(deps: Deps, kept: Versioned) -> None:
-    """File an interruption with which nothing is left to do."""
-    found, name = kept.found, _name(deps.name, kept.found.instance)
+    """File an interruption with which nothing is left to do; a later end of a node that is still there goes on."""
+    name, later = _name(deps.name, kept.found.instance), kept.found.later
+    found = msgspec.structs.replace(kept.found, later=None)
     keep_s = BRIEFLY_S if found.outcome in ("unknown", "disproved") else None
     INTERRUPTION.put(deps.state, f"{name}/{found.received_at:%Y%m%dT%H%M%S}", found, ttl_s=keep_s)
-    RESCUE.delete(deps.state, name)
+    if later is None or found.outcome not in STILL_THERE:
+        RESCUE.delete(deps.state, name)
+    else:
+        with suppress(Conflict):  # Another look, or another word of its end, carries it on.
+            RESCUE.put(deps.state, name, later, if_version=kept.version)
 
 
 def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:

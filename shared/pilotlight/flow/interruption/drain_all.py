@@ -181,7 +181,7 @@ class ShownNotices:
             notice = notice_of(node, self._deps.name, interruption_records.moment(self._deps))
             try:
                 known = interruption_records.find(self._deps, node.instance or node.name)
-                if notice is None or (known is not None and _dealt_with(known.found, node, notice)):
+                if notice is None or (known is not None and _dealt_with(known.found.of_node, node, notice)):
                     continue
                 if known is None or news(known.found, notice):
                     interrupt(self._deps, notice)

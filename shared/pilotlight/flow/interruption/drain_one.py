@@ -68,7 +68,8 @@ class NodeDrain(Saving):
 
     def _is_out_of_date(self, node: Node | None) -> bool:
         """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""
-        last = (self.found.deadline or self.now) + timedelta(seconds=TICK_S)
+        last, later = (self.found.deadline or self.now) + timedelta(seconds=TICK_S), self.found.later
+        last = min(last, later.begin) if later is not None and later.kind not in AT_LEISURE else last
         return node is None or self.now >= last or self.deps.mode_of(self.found.pool) != "act"
 
     def _step(self, node: Node | None) -> None:

@@ -79,7 +79,7 @@ def _begun(
     if known is not None and not news(known.found, notice):
         return _again(deps, known, dry_run)
     view = view or deps.observe()
-    before = known.found if known and not known.found.is_over else None
+    before = known.found.of_node if known and not known.found.is_over else None
     found = _opened(deps, view, notice, before, now)
     if before and found.truth == "disproved":
         return _aside(before, found)
@@ -106,6 +106,7 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
 
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
+    known = known.of_node
     if known.kind in (*AT_LEISURE, UNFUNDED):  # Ours, and of no end: whatever a cloud says then is more.
         return known.outcome in ("", *STILL_THERE)
     if known.is_over:

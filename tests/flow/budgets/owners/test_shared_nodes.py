@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import Stage
 
-from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.decide.money.holds import lit_instances
+from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.budgets import budget_accounts, budget_holds, interruption_records, renew_holds
+from pilotlight.flow.budgets import budget_accounts, budget_holds, interruption_records, renew_holds, workload_holds
+from pilotlight.flow.budgets.hold_handover import Handover
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.observe.snapshot import look
@@ -59,6 +61,21 @@ def launches(on: Stage) -> int:
 def teams_on(on: Stage) -> list[str]:
     """Teams of the GPU pods that are bound now."""
     return sorted(pod.team for node in on.deps.cluster.observe().nodes for pod in node.gpu_pods)
+
+
+def told(on: Stage, instance: str, kind: NoticeKind, in_s: float | None) -> None:
+    """A cloud takes an instance after so many seconds, and says so; without them, that it may."""
+    now = on.deps.now()
+    (name,) = (node.name for node in on.deps.cluster.observe().nodes if node.instance == instance)
+    if in_s is None:
+        on.world.recommend(name)
+    else:
+        on.world.interrupt(name, in_s)
+    deadline = None if in_s is None else now + timedelta(seconds=in_s)
+    notice = InterruptionNotice(
+        cluster="c", instance=instance, kind=kind, cloud="world", identity=f"{kind} {now}", at=now, deadline=deadline
+    )
+    interrupt(on.deps, notice)
 
 
 @pytest.mark.parametrize("first", ["rich", "poor"])
@@ -165,20 +182,41 @@ def test_a_spot_notice_goes_before_pods_that_leave_for_want_of_money() -> None:
     on.minutes(3)
     (kept,) = interruption_records.open_interruptions(on.deps)
     assert (kept.found.kind, kept.found.leaving) == ("out-of-budget", ("uid-poor",))
-    on.world.interrupt(kept.found.node, 120)
-    now = on.deps.now()
-    notice = InterruptionNotice(
-        cluster="c",
-        instance=kept.found.instance,
-        kind="spot-interruption",
-        cloud="world",
-        identity="n",
-        at=now,
-        deadline=now + timedelta(seconds=120),
-    )
-    interrupt(on.deps, notice)
+    told(on, kept.found.instance, "spot-interruption", 120)
     (kept,) = interruption_records.open_interruptions(on.deps)
     assert (kept.found.kind, kept.found.leaving) == ("spot-interruption", ())
+
+
+def test_a_maintenance_in_three_days_shelters_no_pods_without_money() -> None:
+    """The node's end is known and far off: they leave at once, and the node's own end goes on as it was."""
+    on = stage({"rich": "5000", "poor": "0"}, most=2)
+    on.event(on.submit("rich", gpus=4, run_s=9 * HOUR, team="rich"))
+    on.minutes(6)
+    told(on, "n1", "scheduled-change", 72 * HOUR)
+    (known,) = interruption_records.open_interruptions(on.deps)
+    on.submit("poor", gpus=4, run_s=3 * HOUR, team="poor")
+    on.minutes(2)
+    (kept,) = interruption_records.open_interruptions(on.deps)
+    assert (kept.found.kind, kept.found.of_node.kind) == ("out-of-budget", "scheduled-change")
+    told(on, "n1", "rebalance", None)
+    assert [each.found.of_node.kind for each in interruption_records.open_interruptions(on.deps)] == [
+        "scheduled-change"
+    ]
+    on.minutes(20)
+    (kept,) = interruption_records.open_interruptions(on.deps)
+    assert (kept.found.kind, kept.found.deadline) == ("scheduled-change", known.found.deadline)
+    assert (teams_on(on), totals(on)["poor"], launches(on)) == (["rich"], Decimal(0), 1)
+
+
+def test_an_end_that_comes_first_goes_on_by_itself() -> None:
+    """The node's own end begins before they can have left: it goes on, and nothing of them is begun."""
+    on = stage({"rich": "5000", "poor": "0"}, most=2)
+    on.event(on.submit("rich", gpus=4, run_s=9 * HOUR, team="rich"))
+    on.minutes(6)
+    told(on, "n1", "scheduled-change", 600)
+    on.submit("poor", gpus=4, run_s=3 * HOUR, team="poor")
+    on.minutes(2)
+    assert [each.found.kind for each in interruption_records.open_interruptions(on.deps)] == ["scheduled-change"]
 
 
 def test_pods_leave_with_a_word_on_them_and_one_alert() -> None:
@@ -187,11 +225,11 @@ def test_pods_leave_with_a_word_on_them_and_one_alert() -> None:
     for team in ("rich", "poor"):
         on.event(on.submit(team, gpus=4, run_s=3 * HOUR, team=team))
     on.hours(1)
-    told = [alert for alert in on.alerts if alert.what.startswith("out-of-budget")]
-    assert [alert.resolved for alert in told] == [False, True]
-    assert "1 GPU pod leaves" in told[0].what
-    assert "which stays" in told[0].what
-    assert "team poor" in told[0].why
+    alerts = [alert for alert in on.alerts if alert.what.startswith("out-of-budget")]
+    assert [alert.resolved for alert in alerts] == [False, True]
+    assert "1 GPU pod leaves" in alerts[0].what
+    assert "which stays" in alerts[0].what
+    assert "team poor" in alerts[0].why
 
 
 def test_many_nodes_that_go_over_at_once_pass_no_cap() -> None:
@@ -247,6 +285,26 @@ def test_pods_stay_once_nobody_acts_on_their_pool() -> None:
     last = interruption_records.last_filed(on.deps, "n1")
     assert last is not None
     assert (last.kind, last.outcome) == ("out-of-budget", "stayed")
+
+
+def test_dollars_that_wait_for_a_workload_pay_for_no_neighbour() -> None:
+    """Dollars of a Workload of the payer wait for a node of the pool, and a pod of a team without money came beside the
+    payer's: that pod leaves all the same, and nothing is held for its team."""
+    on = stage({"rich": "5000", "poor": "0"})
+    on.event(on.submit("rich", gpus=6, run_s=3 * HOUR, team="rich"))
+    on.minutes(6)
+    on.submit("poor", gpus=2, run_s=3 * HOUR, team="poor")
+    on.wait(60)
+    (held,) = budget_accounts.every_hold(on.deps)
+    assert workload_holds.hold(on.deps, "job", (held.value.terms,), on.deps.clock.now()) == ""
+    before, snapshot = {each.value.id: each for each in budget_accounts.every_hold(on.deps)}, look(on.deps)
+    lit = {one.instance: one for one in lit_instances(snapshot.view.nodes, snapshot.pools)}
+    assert sorted(pod.team for one in lit.values() for pod in one.pods) == ["poor", "rich"]
+    live = [(entry.value, lit.get(entry.value.instance)) for entry in before.values()]
+    handover = Handover(on.deps, snapshot, before, lambda: None)
+    after = handover.settle_owners(live)
+    assert [pod.team for away in handover.away.values() for pod in away.pods] == ["poor"]
+    assert [(hold.terms.team, hold.terms.owners) for hold, one in after if one] == [("rich", ())]
 
 
 PODS = st.lists(
