@@ -240,26 +240,6 @@ def _ladder(path: str, budget: Budget) -> Iterator[Problem]:
             yield f"{path}[{i}].at", "must be more than that of the step before it"
 
 
-def never_ending(policy: Policy) -> Iterator[Problem]:
-    """Classes under a hard budget that end nowhere: neither at its cap, nor with a run whose length is consent to end.
-
-    Of a policy that is otherwise without contradictions.
-    """
-    hard: dict[WorkloadClass, str] = {}
-    for budget in policy.budgets:
-        only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None
-        if budget.hard and budget.period != "hour":
-            for name in [only] if only else DEFAULT_CLASSES:
-                hard.setdefault(name, budget.name)
-    for kind, first in hard.items():
-        if not policy.ends(kind):
-            yield (
-                f"classes.{kind}.max_runtime",
-                f"is not written, and hard budget {first} counts this class: write it (all of it is held, and pods end "
-                "there), or may_move: [hard-cap], or hard: false for the budget",
-            )
-
-
 def _scope(path: str, scope: BudgetScope, policy: Policy) -> Iterator[Problem]:
     if sum(name is not None for name in (scope.team, scope.workload_class, scope.pool)) != 1:
         yield path, "must name exactly one of team, class and pool; two budgets make both hold"

@@ -175,7 +175,7 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fallback: Literal["deny", "allow"] = "deny"  # "allow" adds on-demand.
     idle_timeout: Duration | None = None  # Seconds; None: the break-even.
     max_idle_timeout: Duration = 3600  # Seconds that the break-even may come to.
-    # Longest run: under a hard budget without more room pods end at it. Left out: no end; a day is held (serving: 7).
+    # Longest run: under a hard budget without more room pods end at it. Left out: no end; a day is held ahead.
     max_runtime: Duration | None = None
     may_move: tuple[MoveReason, ...] = ()  # Reasons that may stop or move its pods; none named: nothing.
     hold: Duration = 4 * 3600  # Seconds of a stretch that is held for.
@@ -309,7 +309,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 DEFAULT_CLASSES: dict[WorkloadClass, ClassPolicy] = {
     "training": ClassPolicy(),
-    "serving": ClassPolicy(max_runtime=7 * 86_400),
+    "serving": ClassPolicy(),
     "notebook": ClassPolicy(gpu_models="any"),
     "batch": ClassPolicy(gpu_models="any"),
 }

@@ -156,8 +156,8 @@ def test_scopes(scope: object, counted: bool) -> None:
 RUNS = {
     "the pod's own deadline": (1800, "batch", (1800, "activeDeadlineSeconds")),
     "its class's": (0, "batch", (7200, "classes.batch.max_runtime")),
-    "a class the policy does not name has 24 hours": (0, "training", (86_400, "classes.training.max_runtime")),
-    "a pod nobody knows yet": (0, None, (7 * 86_400, "classes.serving.max_runtime")),
+    "a class the policy does not name has 24 hours": (0, "training", (86_400, "classes.training has no max_runtime")),
+    "a pod nobody knows yet": (0, None, (86_400, "classes.training has no max_runtime")),
 }
 
 

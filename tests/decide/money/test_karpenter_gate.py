@@ -214,7 +214,8 @@ def test_a_node_is_held_for_the_longest_run_that_may_come(
     classes: dict[Any, dict[str, Any]], offer: dict[str, Any], claims: dict[str, Any], run_s: int
 ) -> None:
     """Classes that the policy keeps off a pool say nothing of what a node of it may cost."""
-    of = {name: replace(DEFAULT_CLASSES[name], **rules) for name, rules in classes.items()}
+    long = DEFAULT_CLASSES | {"serving": ClassPolicy(max_runtime=7 * DAY)}
+    of = {name: replace(long[name], **classes.get(name, {})) for name in {"serving", *classes}}
     may = {space: Claims(classes=named) for space, named in claims.items()}
     policy = as_in_pool(Policy(version=1, pools={"gpu": RULES}, classes=of, claims=may), replace(OFFER, **offer))
     assert terms(OFFER, policy, workload_class=None, team="").run_s == run_s

@@ -157,7 +157,8 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
     if max_run_s and (bound_s is None or max_run_s <= bound_s):
         return max_run_s, OWN_DEADLINE
     names = [workload_class] if workload_class else list(DEFAULT_CLASSES)
-    return max((policy.of_class(name).longest_run_s, f"classes.{name}.max_runtime") for name in names)
+    run_s, name = max((policy.of_class(name).longest_run_s, name) for name in names)
+    return run_s, f"classes.{name}" + (".max_runtime" if policy.of_class(name).max_runtime else " has no max_runtime")
 
 
 def stops(workload_class: WorkloadClass | None, policy: Policy) -> bool:

@@ -14,9 +14,17 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.codec.policy_rules import never_ending
 from pilotlight.decide.money import budget_balance as moves
-from pilotlight.decide.money.budget_limits import amount, budget_owner, held_amount, latest, limit, refusal, used_amount
+from pilotlight.decide.money.budget_limits import (
+    amount,
+    budget_owner,
+    class_of,
+    held_amount,
+    latest,
+    limit,
+    refusal,
+    used_amount,
+)
 from pilotlight.decide.money.holds import Short, report
 from pilotlight.errors import Conflict
 from pilotlight.facts.money.budgets import Account, Balance, Hold, Meter
@@ -179,8 +187,7 @@ def hold_findings(
     policy: Policy,
     told: Collection[tuple[Meter, list[Short]]],
     room: BudgetRoom,
-    kept: Iterable[tuple[str, Hold]],
-    classes: Collection[str],
+    kept: Sequence[tuple[str, Hold]],
 ) -> tuple[Finding, ...]:
     """One finding for each limit that people should know of. ``kept`` are the holds that stay, by their nodes."""
     found: dict[str, Finding] = {}
@@ -189,7 +196,7 @@ def hold_findings(
         why = report(meter, room.total(meter), short)
         if why and subject not in found:
             found[subject] = Finding(subject=subject, code="budget-hold", message=why)
-    return (*found.values(), *_passed(room, kept), *_endless(policy, classes))
+    return (*found.values(), *_passed(room, kept), *_endless(policy, told, kept))
 
 
 def _passed(room: BudgetRoom, kept: Iterable[tuple[str, Hold]]) -> Iterator[Finding]:
@@ -204,12 +211,19 @@ def _passed(room: BudgetRoom, kept: Iterable[tuple[str, Hold]]) -> Iterator[Find
                 yield Finding(subject=f"{budget_owner(meter)}, {limit(meter)}", code="budget-passed", message=why)
 
 
-def _endless(policy: Policy, classes: Iterable[str]) -> Iterator[Finding]:
-    """Classes of lit nodes that end nowhere, under a hard budget: what ``check`` refuses is used all the same."""
-    lit = {f"classes.{name}.max_runtime": name for name in classes}
-    for path, why in never_ending(policy) if lit else ():
-        if path in lit:
-            yield Finding(subject=f"class {lit[path]}", code="budget-endless", message=f"{path} {why}")
+def _endless(
+    policy: Policy, told: Iterable[tuple[Meter, list[Short]]], kept: Iterable[tuple[str, Hold]]
+) -> Iterator[Finding]:
+    """Classes without an end whose pods run on nodes that a hard budget has no more room for: they go beyond it."""
+    short = {one.node: m.budget.name for m, lacks in told for one in lacks if m.budget.hard and m.end is not None}
+    found = {name: short[node] for node, hold in kept if node in short for name in hold.classes.values()}
+    for name in sorted(class_ for class_ in map(class_of, found) if class_ and not policy.ends(class_)):
+        yield Finding(
+            subject=f"class {name}",
+            code="budget-endless",
+            message=f"hard budget {found[name]} has no more room, and classes.{name} has no end: its pods run on. Write "
+            "may_move: [hard-cap] for the class to have them stopped in order, or more dollars",
+        )
 
 
 def settle_lost(

@@ -47,7 +47,7 @@ def keep(deps: Deps, snapshot: Snapshot, still_ours: Callable[[], None] = lambda
     snapshot = _with_periods(deps, snapshot, keeper)
     nodes = rules.frozen_nodes(snapshot.view.nodes, keeper.got.frozen)
     view = replace(keeper.snapshot.view, nodes=nodes)
-    findings = hold_findings(deps.policy, keeper.got.told.values(), keeper.room, keeper.got.kept, keeper.got.classes)
+    findings = hold_findings(deps.policy, keeper.got.told.values(), keeper.room, keeper.got.kept)
     findings += tuple(keeper.got.findings)
     return KeptHolds(snapshot=replace(snapshot, view=view), money=keeper.money(), findings=findings)
 

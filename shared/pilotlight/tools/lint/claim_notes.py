@@ -37,6 +37,21 @@ def _unpaid_work(policy: Policy) -> str:
     )
 
 
+def endless_notes(policy: Policy) -> Iterator[str]:
+    """Classes without an end under a hard budget: what is held for them, and what happens where it has no more room."""
+    for budget in policy.budgets:
+        endless = [name for name in classes_of(budget) if not policy.ends(name)]
+        if not budget.hard or budget.period == "hour" or not endless:
+            continue
+        named = " and ".join([", ".join(endless[:-1]), endless[-1]][len(endless) == 1 :])
+        stops = ", ".join(f"{name}: {{may_move: [hard-cap]}}" for name in endless)
+        yield (
+            f"budgets.{budget.name}: {named} {'has' if len(endless) == 1 else 'have'} no end, so a day of each node is "
+            "held ahead, again and again while there is room. Without room nothing more is bought, you are told, and "
+            f"what runs goes on beyond the budget. To have it stopped there in order, write classes: {{{stops}}}"
+        )
+
+
 def classes_of(budget: Budget) -> list[WorkloadClass]:
     """The classes whose nodes a budget may count."""
     only = budget.scope.workload_class if isinstance(budget.scope, BudgetScope) else None

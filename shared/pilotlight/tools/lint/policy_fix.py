@@ -1,23 +1,18 @@
-"""Faults of a policy file that can be mended without a choice: written into its text, whose comments stay.
+"""Faults of a policy file that can be mended without a choice: a key that is one known key misspelt is written right.
 
-A class under a hard budget whose run ends nowhere gets the run that would be held for it anyhow, but for serving, whose
-end is a person's choice; a key that is one known key misspelt is written right.
-"""
+Comments stay."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import yaml
 
 from pilotlight.codec.bounded_yaml import nodes_of
 from pilotlight.codec.policy_file import read_policy
-from pilotlight.codec.policy_rules import never_ending
 from pilotlight.errors import BadPolicy
-from pilotlight.facts.policy import Policy
 
 _MISSPELT = re.compile(r"(?P<path>\S+): unknown key; did you mean (?P<key>\w+)\?$")
-DAY_S = 86_400
 
 
 class Fixed(NamedTuple):
@@ -27,19 +22,11 @@ class Fixed(NamedTuple):
     said: tuple[str, ...]
 
 
-class _Edit(NamedTuple):
-    """Letters ``begin`` to ``end`` of a text become ``new``."""
-
-    begin: int
-    end: int
-    new: str
-
-
 def fix_policy(text: str, where: str) -> Fixed:
     """The text as far as it can be mended. What cannot be is left for ``check`` to tell."""
     said: list[str] = []
     for _ in range(len(text)):
-        done = _right_keys(text, where) or _ends(text, where)
+        done = _right_keys(text, where)
         if done is None:
             break
         text, more = done
@@ -60,58 +47,9 @@ def _right_keys(text: str, where: str) -> Fixed | None:
         node = _key_node(text, path)
         parent = path.rpartition(".")[0]
         if node is not None and _key_node(text, f"{parent}.{key}" if parent else key) is None:
-            edit = _Edit(node.start_mark.index, node.end_mark.index, key)
-            return Fixed(_edited(text, [edit]), (f"{path}: is now {key}",))
+            begin, end = node.start_mark.index, node.end_mark.index
+            return Fixed(f"{text[:begin]}{key}{text[end:]}", (f"{path}: is now {key}",))
     return None
-
-
-def _ends(text: str, where: str) -> Fixed | None:
-    """With a longest run for each class but serving that ends nowhere under a hard budget; None where none is."""
-    try:
-        policy = read_policy(text, where)
-    except BadPolicy:
-        return None
-    endless = [path.split(".")[1] for path, _ in never_ending(policy)]
-    runs = {name: _run(policy, name) for name in endless if name != "serving"}
-    if not runs:
-        return None
-    said = tuple(f"classes.{name}.max_runtime: {run}" for name, run in runs.items())
-    return Fixed(_with_runs(text, runs), said)
-
-
-def _run(policy: Policy, name: str) -> str:
-    return f"{int(policy.of_class(name).longest_run_s // DAY_S)}d"  # type: ignore[arg-type]
-
-
-def _with_runs(text: str, runs: dict[str, str]) -> str:
-    root = nodes_of(text)
-    classes = _below(root, "classes")
-    if not isinstance(classes, yaml.MappingNode):
-        lines = [f"  {name}: {{max_runtime: {run}}}" for name, run in runs.items()]
-        return "\n".join([text.rstrip("\n"), "classes:", *lines]) + "\n"
-    edits: list[_Edit] = []
-    more: list[str] = []
-    for name, run in runs.items():
-        own = _below(classes, name)
-        if isinstance(own, yaml.MappingNode):
-            edits.append(_first(own, [f"max_runtime: {run}"]))
-        else:
-            more.append(f"{name}: {{max_runtime: {run}}}")
-    return _edited(text, [*edits, _first(classes, more)])
-
-
-def _first(table: yaml.MappingNode, entries: Sequence[str]) -> _Edit:
-    """Entries put first into a table: on its line where that is one, else each on a line of its own."""
-    begin = table.start_mark.index
-    if table.flow_style:
-        return _Edit(begin + 1, begin + 1, ", ".join([*entries, ""] if table.value else entries))
-    return _Edit(begin, begin, "".join(f"{entry}\n{' ' * table.start_mark.column}" for entry in entries))
-
-
-def _edited(text: str, edits: Sequence[_Edit]) -> str:
-    for edit in sorted(edits, key=lambda one: one.begin, reverse=True):
-        text = f"{text[: edit.begin]}{edit.new}{text[edit.end :]}"
-    return text
 
 
 def _below(node: yaml.Node | None, key: str) -> yaml.Node | None:

@@ -204,17 +204,19 @@ def test_work_on_a_node_that_nobody_bought_is_not_stopped_while_its_budget_has_r
 
 
 def test_without_consent_nothing_is_stopped() -> None:
-    """A class whose longest run stands nowhere is told of once, with the way out, and runs on."""
-    on = stage("30", ClassPolicy(gpu_models="any", idle_timeout=300))
+    """A class without an end is bought for and runs on; it is told of once, where its budget has no more room."""
+    on = stage("20", ClassPolicy(gpu_models="any", idle_timeout=300))
     assert not on.deps.policy.ends("batch")
     on.event(on.submit("a", run_s=30 * HOUR))
     on.minutes(60)
-    assert on.world.launches == 1
+    told = [a for a in on.alerts if a.kind == "finding-budget-endless"]
+    assert (on.world.launches, told) == (1, [])
+    on.minutes(29 * 60)
     assert not [a for a in on.alerts if a.kind == "interruption"]
     (alert,) = [a for a in on.alerts if a.kind == "finding-budget-endless"]
     assert alert.what == "class batch runs on past a hard budget"
-    assert alert.why.startswith("classes.batch.max_runtime is not written, and hard budget all counts this class")
-    assert alert.why.endswith("or may_move: [hard-cap], or hard: false for the budget")
+    assert alert.why.startswith("hard budget all has no more room, and classes.batch has no end: its pods run on")
+    assert "may_move: [hard-cap]" in alert.why
 
 
 def test_a_stretch_is_renewed_while_there_is_room() -> None:

@@ -35,15 +35,15 @@ def check(
     """Say what is wrong with a policy file, each problem by its path, and what each pool costs. Exit code 2 when
     something is wrong.
 
-    Types and prices are those of the catalogue and of the policy's own files. --fix writes longest runs that a hard
-    budget asks for (but for serving: you say when that ends), and keys that are misspelt. Of a budget it tells the
-    longest runs that it holds money for, and pools where one is above all of it. Where PILOTLIGHT_CLUSTERS names many
-    clusters it notes what is not done for all together, and where PILOTLIGHT_BILLS names a bill, why it cannot count.
+    Types and prices are those of the catalogue and of the policy's own files. --fix writes misspelt keys right. Of a
+    budget it tells the longest runs that it holds money for, and pools where one is above all of it. Of classes without
+    an end it tells what happens at the budget's cap. Where PILOTLIGHT_CLUSTERS names many clusters it notes what is not
+    done for all together, and where PILOTLIGHT_BILLS names a bill, why it cannot count.
 
     Example: [bold]pilotlight check policy.yaml[/bold]
     """
     from pilotlight.codec.policy_file import read_policy
-    from pilotlight.tools.lint.claim_notes import claim_notes, runs_held
+    from pilotlight.tools.lint.claim_notes import claim_notes, endless_notes, runs_held
     from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unpriced_pools
     from pilotlight.tools.lint.rule_words import rule_in_words
 
@@ -58,7 +58,7 @@ def check(
         catalog = None if unread else _catalog(found, policy)
         problems = [*unread, *_unfit(found, policy)]
         budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
-        notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found)]
+        notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found), *endless_notes(found)]
         notes += [*unpriced_pools(found, catalog), *runs_above_budgets(found, catalog)] if catalog is not None else ()
         notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
         costs = pool_costs(found, catalog) if catalog is not None else ()
@@ -84,13 +84,11 @@ def _say(problems: list[str], mended: list[str], fine: list[str]) -> None:
 
 
 def _unfit(found: "Policy", policy: str) -> list[str]:
-    """Names that are no labels, runs that a hard budget cannot hold, bills that this policy cannot count."""
-    from pilotlight.codec.policy_rules import never_ending
+    """Names that are no labels, and bills that this policy cannot count."""
     from pilotlight.tools.lint.policy_sense import unlabelled_names
 
-    ending = (f"{path}: {reason}" for path, reason in never_ending(found))
     bill = _of_bill(found, policy, deployed_settings())
-    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *ending, *bill)]
+    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *bill)]
 
 
 def _summary(policy: str, found: "Policy", lines: list[str], budgets: dict[str, dict[str, float]]) -> str:
@@ -173,7 +171,7 @@ def _of_bill(found: "Policy", policy: str, settings: Settings) -> list[str]:
     if settings.bills.startswith("civo:") and not found.prices.charges:
         problems.append(
             "prices.charges: names no file, and PILOTLIGHT_BILLS is Civo's, which bills hours without money: "
-            "write what an hour of each code costs (docs/guides/civo.md, 8. The bill)"
+            "write what an hour of each code costs (8. The bill of pilotlight show docs/guides/civo.md)"
         )
     users = [name for name, own in settings.clusters.items() if (own.policy or settings.policy or policy) == policy]
     if len(settings.clusters) > 1 and users and found.bill is None:
