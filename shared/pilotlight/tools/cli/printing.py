@@ -1,9 +1,13 @@
 """Output of commands: for people as wide as the terminal, or as ``COLUMNS`` says, wide in a pipe; or as JSON."""
 
 import os
+import re
+import textwrap
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
+import typer
 from rich.console import Console
 
 from pilotlight.codec.printable import printable
@@ -15,8 +19,33 @@ PIPE = 160
 
 def console() -> Console:
     """Standard output. Only what is printed with a style has one: figures and names are not coloured by their looks."""
-    known = os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
-    return Console(width=None if known else PIPE, highlight=False)
+    return Console(width=None if _is_known() else PIPE, highlight=False)
+
+
+def _is_known() -> bool:
+    return os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines of plain text. Where the width is known a long one goes on below its own text, broken between words;
+    in a pipe a line stays one, for programs that read it."""
+    width = console().width if _is_known() else 0
+    for line in lines:
+        typer.echo(fit_line(line, width) if 0 < width < len(line) else line)
+
+
+def fit_line(line: str, width: int) -> str:
+    """The line in lines of a width; those that follow stand below its text, not below its label."""
+    label = _LABEL.match(line)
+    hang = len(label[0]) if label and len(label[0]) <= width // 3 else 0
+    indent = " " * (hang or min(len(line) - len(line.lstrip(" ")) + 2, width // 3))
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, expand_tabs=False
+    )
+
+
+_LABEL = re.compile(r" *[\w ]*?\w {2,}(?=\S)")
+"""A label before its text, as "  buy       "."""
 
 
 def json_text(value: object, decimals: Literal["string", "number"] = "string") -> str:

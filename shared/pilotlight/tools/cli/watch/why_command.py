@@ -71,9 +71,9 @@ def why(
 
         typer.echo(json_text([*known.now, *known.ways, *known.interrupted, *known.records, *known.costs]))
     else:
-        from pilotlight.tools.cli.printing import console
+        from pilotlight.tools.cli.printing import say
 
-        console().print(head, markup=False)
+        say([head])
         _show(known, asked)
 
 
@@ -129,19 +129,21 @@ def _bought(costs: Sequence[NodeCost], node: str) -> set[str]:
 
 def _show(known: Known, asked: Asked) -> None:
     """Answers as people read them."""
+    from pilotlight.tools.cli.printing import say
+
     for node in known.now:
-        typer.echo("\n".join(("now", *node_lines(node))))
+        say(("now", *node_lines(node)))
     if known.ways:
         from pilotlight.tools.report.texts.give_way_text import SHOWN as PAIRS
         from pilotlight.tools.report.texts.give_way_text import section
 
-        typer.echo("\n".join([*section(known.ways, PAIRS)][1:]))
+        say([*section(known.ways, PAIRS)][1:])
     for interruption in known.interrupted:
-        typer.echo("\n".join(lines(interruption)))
+        say(lines(interruption))
     for record in known.records[:SHOWN]:
-        typer.echo("\n".join((*decision_lines(record, asked.subject, asked.team), *cost_lines(record, known.costs))))
+        say((*decision_lines(record, asked.subject, asked.team), *cost_lines(record, known.costs)))
     if len(known.records) > SHOWN:
-        typer.echo(f"and {len(known.records) - SHOWN} earlier; --json shows all")
+        say([f"and {len(known.records) - SHOWN} earlier; --json shows all"])
 
 
 def _now(wired: "App", subject: str) -> list[NodeVerdict]:

@@ -1,0 +1,35 @@
+"""Lines of text as wide as a terminal: broken between words, and left alone in a pipe."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight.tools.cli.printing import fit_line, say
+
+LINE = "  buy       3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand"
+WORDS = st.lists(st.text("abc-/$.", min_size=1, max_size=30), min_size=1, max_size=30)
+
+
+@given(words=WORDS, indent=st.integers(0, 6), width=st.integers(20, 200))
+def test_a_line_keeps_its_words_within_the_width(words: list[str], indent: int, width: int) -> None:
+    """Every word stands once and in order, and only a word that is too long by itself stands out."""
+    found = fit_line(" " * indent + " ".join(words), width)
+    assert found.split() == words
+    assert all(len(line) <= width or len(line.split()) == 1 for line in found.splitlines())
+
+
+def test_what_goes_on_stands_below_the_text() -> None:
+    """A label's text goes on below that text, another line a little further in."""
+    assert fit_line(LINE, 60).splitlines()[1].startswith("            a100/p4d")
+    assert fit_line("    because it is the least of all that can hold it", 30).splitlines()[1].startswith("      all")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [("60", 3), ("200", 1), ("", 1), ("many", 1)])
+def test_the_width_is_the_terminals(
+    columns: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """COLUMNS says it where there is no terminal; without it a line in a pipe stays one."""
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr("os.isatty", lambda _: False)
+    say([LINE])
+    assert len(capsys.readouterr().out.splitlines()) == lines
