@@ -36,7 +36,9 @@ class Bridge:
             self._audience = environ["BRIDGE_AUDIENCE"]
             self._topics: dict[str, str] = json.loads(environ["BRIDGE_TOPICS"])
         except KeyError as error:
-            raise BadInput(f"the environment variable {error} is not set; deploy with infra/terraform") from None
+            raise BadInput(
+                f"the environment variable {error} is not set; deploy it with Pilotlight's Terraform"
+            ) from None
         self._sts, self._pubsub = environ.get("BRIDGE_STS", STS), environ.get("BRIDGE_PUBSUB", PUBSUB)
         self._http = urllib3.PoolManager(timeout=WAIT_S, retries=False)
         self._token, self._ends = "", 0.0

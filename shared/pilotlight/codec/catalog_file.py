@@ -25,7 +25,7 @@ _PLAIN = (
     (r"Expected `float`, got `str`|Invalid decimal string", "must be a number"),
     (
         r"Expected `(?:object|array)`, got `.+`|Expected `object.*",
-        "must be a table of keys and values, as data/catalogs/articles.yaml is",
+        "must be a table of keys and values, as pilotlight show data/catalogs/articles.yaml prints",
     ),
     (r"Invalid RFC3339 encoded datetime", "must be a time with its zone, as 2026-07-01T00:00:00Z"),
 )

@@ -48,11 +48,12 @@ THROTTLED: frozenset[str] = frozenset({
     "TooManyRequestsException",
 })  # fmt: skip
 BUSY: frozenset[str] = frozenset({"ScalingActivityInProgress", "ResourceContention", "InstanceRefreshInProgress"})
+RIGHTS = "give the role the statement of the guide: pilotlight show docs/guides/eks.md"
 FORBIDDEN: Mapping[str, str] = {
-    "AccessDenied": "give the role the statement of docs/guides/eks.md",
-    "AccessDeniedException": "give the role the statement of docs/guides/eks.md",
+    "AccessDenied": RIGHTS,
+    "AccessDeniedException": RIGHTS,
     "AuthorizationError": "give the role the right",
-    "UnauthorizedOperation": "give the role the statement of docs/guides/eks.md",
+    "UnauthorizedOperation": RIGHTS,
     "AuthFailure": "check the credential",
     "InvalidClientTokenId": "check the credential",
     "UnrecognizedClientException": "check the credential",

@@ -15,7 +15,7 @@ from pilotlight.facts.policy import Policy
 
 FRESH = timedelta(minutes=5)
 """Evidence that is older proves nothing: cluster-autoscaler writes its status every ten seconds."""
-HAND_OVER = 'see "Hand a pool over" in docs/guides/eks.md'
+HAND_OVER = 'see "Hand a pool over" of pilotlight show docs/guides/eks.md'
 
 
 def other_autoscalers(

@@ -217,7 +217,11 @@ def tell_refused(deps: Deps, one: Reclaim, why: str) -> None:
     """It was told and does not rest, for the cluster refuses: once a day, until somebody gives the right."""
     alert = _alert(deps, one, "warning", f"{one.owner} could not be put to rest", why, "", "refused")
     following = "it is tried again at every look; its GPUs cost what they did"
-    tell_once(deps, _with(alert, following, "kubectl apply -f infra/kubernetes/rbac/reclaim.yaml"), 24 * HOUR)
+    tell_once(
+        deps,
+        _with(alert, following, "pilotlight show infra/kubernetes/rbac/reclaim.yaml | kubectl apply -f -"),
+        24 * HOUR,
+    )
 
 
 def tell_over(deps: Deps, one: Reclaim, why: str, decision: str) -> None:

@@ -21,7 +21,8 @@ GITOPS = ("argocd", "kustomize-controller", "helm", "fluxcd")
 PATIENCE = timedelta(minutes=2)
 """A claim is launched within less, where its provider has a machine."""
 AZURE = (
-    "az vm list-usage --location REGION --output table: raise the quota of its family of VMs first (docs/guides/aks.md)"
+    "az vm list-usage --location REGION --output table: raise the quota of its family of VMs first "
+    "(pilotlight show docs/guides/aks.md)"
 )
 ELSEWHERE = "wait, or let the NodePool have other zones; read the condition Launched of the claim"
 IGNORE = "/spec/limits/nvidia.com~1gpu"
@@ -46,11 +47,15 @@ def _barred(survey: Survey, policy: Policy) -> Iterator[Check]:
     claims = [right for right in CLAIMS if survey.allowed.get(right) is False]
     if claims and CLAIMS[-1] in survey.allowed:
         what = f"may not {' and '.join(str(right) for right in claims)}: nothing is bought by claims"
-        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter-claims.yaml")
+        yield _says(
+            "rights", "fault", what, "pilotlight show infra/kubernetes/rbac/karpenter-claims.yaml | kubectl apply -f -"
+        )
     missing = [right for right in GATES if policy.gates and survey.allowed.get(right) is False]
     if missing:
         what = f"may not {' and '.join(str(right) for right in missing)}: no limit is set"
-        yield _says("rights", "fault", what, "apply infra/kubernetes/rbac/karpenter.yaml")
+        yield _says(
+            "rights", "fault", what, "pilotlight show infra/kubernetes/rbac/karpenter.yaml | kubectl apply -f -"
+        )
 
 
 def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -> Iterator[Check]:

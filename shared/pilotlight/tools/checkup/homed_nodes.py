@@ -82,7 +82,7 @@ def _of_pool(
         return
     new = [node for node in kept if _home(node) in ("", NEW_HOME) and survey.at - node.created_at > NAMED]
     if new:
-        fix = "see that the functions tick, and that admission/nodes.yaml lists the pool"
+        fix = "see that the functions tick, and that its limits list the pool: pilotlight connect --act"
         yield _check(
             name, "fault", f"{_nodes(new)} new for more than {NAMED.seconds // 60} minutes: no pod runs there", fix
         )

@@ -8,9 +8,10 @@ from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.survey_facts import Limit, Survey
 from pilotlight.units import cents
 
-_WATCHMAN = "apply infra/kubernetes/placement/watchman.yaml, and see that its CronJob pilotlight-watchman runs"
+WATCHMAN_FILE = "pilotlight show infra/kubernetes/placement/watchman.yaml | kubectl apply -f -"
+_WATCHMAN = f"apply it: {WATCHMAN_FILE}; and see that its CronJob pilotlight-watchman runs"
 _TAINT = "list the taint pilotlight.dev/home=new:NoSchedule at pools"
-_BESIDE = "in the policy and at their cloud, and apply infra/kubernetes/placement/watchman.yaml"
+_BESIDE = f"in the policy and at their cloud, then {WATCHMAN_FILE}"
 _LIMIT = "pilotlight connect --act"
 
 

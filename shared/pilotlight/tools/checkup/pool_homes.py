@@ -13,6 +13,7 @@ from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodShape
+from pilotlight.tools.checkup.placement_worth import WATCHMAN_FILE
 
 TAINT = "list the taint pilotlight.dev/home=new:NoSchedule in its taints, in the policy and at its cloud"
 AT_HOME = "no pod that waits or runs costs less elsewhere"
@@ -62,7 +63,7 @@ def _off(name: str, view: ClusterView, brakes: Brakes, *, acting: bool) -> str:
     if view.limited is False:
         return "nothing limits our account to tolerations: pilotlight connect --act writes the policy that does"
     if not view.watched:
-        return "no watchman would open its nodes in our place: apply infra/kubernetes/placement/watchman.yaml"
+        return f"no watchman would open its nodes in our place: {WATCHMAN_FILE}"
     if name in brakes.paused or ALL in brakes.paused:
         return f"it is paused: {brakes.paused.get(name) or brakes.paused[ALL]}"
     return "" if acting else "its mode is not act"

@@ -52,6 +52,7 @@ COMMANDS = {
     "install.placement_commands": {"lift": "take our taint off every node of a cluster"},
     "install.manifests_commands": {"manifests": "Kubernetes objects made from your policy"},
     "install.kueue_commands": {"kueue": "have Kueue's queues wait for our answer, or no more"},
+    "install.show_command": {"show": "print a guide, a manifest or a sample that comes with it"},
     "install.notice_agent_command": {"notice-agent": "relay what this machine's cloud says of its end"},
     "prices.prices_command": {"prices": "write today's prices into a price file"},
     "prices.sizes_command": {"sizes": "GPU types that a cloud rents in a region"},

@@ -70,7 +70,9 @@ class RecordedNvml:
         except OSError as error:
             raise BadInput(f"--recorded {path}: {error.strerror}; name a file that can be read") from None
         except msgspec.DecodeError as error:
-            raise BadInput(f"--recorded {path}: {error}; write looks as examples/cluster/gpu_looks.json does") from None
+            raise BadInput(
+                f"--recorded {path}: {error}; write looks as pilotlight show examples/cluster/gpu_looks.json prints them"
+            ) from None
         if not self._looks:
             raise BadInput(f"--recorded {path}: it has no look")
         self._next = -1

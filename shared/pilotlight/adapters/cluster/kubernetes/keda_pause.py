@@ -19,6 +19,7 @@ from pilotlight.facts.utilisation.reclaim_steps import PodOwner
 GROUP = "keda.sh"
 PAUSED = "autoscaling.keda.sh/paused-replicas"
 ZERO = "0"
+RIGHTS = "pilotlight show infra/kubernetes/rbac/reclaim.yaml | kubectl apply -f -"
 SCALED = ("Deployment", "StatefulSet")
 """Of the kinds that rest, those that a ScaledObject scales; a ScaledJob's Jobs have it for a maker, and are left."""
 
@@ -75,7 +76,7 @@ def _behind(api: Api, owner: PodOwner) -> list[dict[str, Any]]:
     except Forbidden as no:
         if not _served(api):
             return []
-        raise Forbidden(f"{no}; KEDA may scale {owner}: apply infra/kubernetes/rbac/reclaim.yaml") from None
+        raise Forbidden(f"{no}; KEDA may scale {owner}: {RIGHTS}") from None
     return [one for one in listed if _target(one) == (owner.kind, owner.name)]
 
 

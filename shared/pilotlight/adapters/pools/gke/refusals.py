@@ -31,7 +31,7 @@ RESERVED = ("No available resources in specified reservations", "does not have a
 RATE = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"))
 AT_WORK = frozenset(("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress"))
 THROTTLED_S = 10.0
-RIGHTS = "give its account the role of docs/guides/gke.md"
+RIGHTS = "give its account the role of the guide: pilotlight show docs/guides/gke.md"
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -103,7 +103,7 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
         return None
     if not devices.readable:
         raise Unreadable(
-            "claim-rights", "asks for devices by claim, which may not be read here: apply rbac/observe.yaml again"
+            "claim-rights", "asks for devices by claim, which may not be read here: run pilotlight connect again"
         )
     asks = [
         tuple(_ask(one, devices, request.name) for one in (request.exactly, *request.first_available) if one)

@@ -22,7 +22,7 @@ PRODUCTS: Mapping[str, Any] = {
     "MaxResults": 1,
 }
 """One price."""
-FIX = "give its role the statement Look of docs/guides/eks.md"
+FIX = "give its role the statement Look: pilotlight show docs/guides/eks.md"
 
 
 class Read(NamedTuple):

@@ -30,7 +30,7 @@ LOOK: Mapping[str, str] = {
 ACT: Mapping[str, str] = {"compute.instanceGroupManagers.update": "nothing is bought and nothing given back"}
 TOO_MUCH = ("compute.instances.create", "compute.instances.delete", "compute.instanceGroupManagers.delete")
 """Rights of instanceAdmin, which reach instances beside the groups."""
-FIX = "give its account the roles of docs/guides/gke.md"
+FIX = "give its account the roles of the guide: pilotlight show docs/guides/gke.md"
 NARROW = "take instanceAdmin and its like from the account; run doctor as Pilotlight's, not as a person"
 ASK = "gcloud services enable cloudresourcemanager.googleapis.com, then again"
 

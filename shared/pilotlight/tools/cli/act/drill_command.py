@@ -34,7 +34,8 @@ def drill(
 ) -> None:
     """Interrupt a node of a served world, as a cloud would, and print what becomes of it.
 
-    Needs a running world and functions: [bold]make serve[/bold]; with PILOTLIGHT_WORLD set to its address.
+    Needs a running world and functions: [bold]pilotlight world[/bold] and [bold]pilotlight serve[/bold]; with
+    PILOTLIGHT_WORLD set to the world's address.
 
     Example: [bold]pilotlight drill --pool t4 --notice 120[/bold]
     """
@@ -43,7 +44,9 @@ def drill(
     wired = app(deployed_settings())
     client = wired.served_world
     if client is None:
-        raise BadInput("a drill needs a served world: set PILOTLIGHT_WORLD to its address, as make serve prints it")
+        raise BadInput(
+            "a drill needs a served world: set PILOTLIGHT_WORLD to its address, as pilotlight world prints it"
+        )
     client.pods()  # A world that does not answer makes no state.
     record = _drilled(wired, client, instance or _one_of(wired, client, pool), notice)
     if as_json:

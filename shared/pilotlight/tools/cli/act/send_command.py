@@ -34,7 +34,9 @@ def register(app: typer.Typer) -> None:
 
 
 def send(
-    file: Annotated[Path, typer.Argument(help="An event, as in events/samples/; - reads stdin.")],
+    file: Annotated[
+        Path, typer.Argument(help="An event, as pilotlight show events/samples/... prints; - reads stdin.")
+    ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and answer; change nothing.")] = False,
     url: Annotated[
         str, typer.Option(help=f"Where functions listen, as {EXAMPLE_URL}; else the serve over this state.")
@@ -47,7 +49,7 @@ def send(
     With no serve over this state, the flow runs in this process, on the same state and a fresh world. So does
     --dry-run, which leaves a running serve alone unless --url names it.
 
-    Example: [bold]pilotlight send events/samples/kubernetes/failed_scheduling.json --dry-run[/bold]
+    Example: [bold]pilotlight show events/samples/kubernetes/failed_scheduling.json | pilotlight send - --dry-run[/bold]
     """
     name = "stdin" if str(file) == "-" else str(file)
     body, headers = _unpacked(sys.stdin.buffer.read() if str(file) == "-" else read(str(file)))

@@ -37,7 +37,9 @@ def monitor(
 
     Each scrape asks NVML (nvidia-ml-py) and kubelet anew: what cannot be asked is answered 503, never an old figure.
 
-    Example: [bold]pilotlight monitor --recorded examples/cluster/gpu_looks.json --once[/bold]
+    --recorded takes looks as pilotlight show examples/cluster/gpu_looks.json prints them.
+
+    Example: [bold]pilotlight monitor --recorded looks.json --once[/bold]
     """
     look = Looks(_nvml(recorded), node or gethostname(), socket)
     if once:

@@ -120,7 +120,7 @@ def _apply(api: "Api", objects: "list[Object]", act: bool, dry_run: bool) -> Non
     for step in connect_account.apply(api, objects, dry_run=dry_run):
         _say(f"{step.verb if dry_run else _DONE[step.verb]} {step.kind} {step.name}")
     if not act and connect_account.has_role(api, "act"):
-        _say("the account also has the rights of rbac/act.yaml; kubectl delete clusterrolebinding pilotlight-act")
+        _say("the account also has the rights of --act; to take them: kubectl delete clusterrolebinding pilotlight-act")
 
 
 _DONE = {"create": "created", "change": "changed", "keep": "kept", "remove": "removed", "reopen": "reopened"}

@@ -51,7 +51,7 @@ def takeover(
     """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection, repair.
 
     Each change is written down first, in the cluster and in the state. No node is touched. It needs rights at the
-    cloud that Pilotlight itself has not: docs/guides/eks.md and gke.md list them. A NodePool of Karpenter's, by its
+    cloud that Pilotlight itself has not: pilotlight show docs/guides/eks.md (or gke.md) lists them. A NodePool of Karpenter's, by its
     own name, loses the mark that handback left on it.
 
     Example: [bold]pilotlight takeover --pool a10g --dry-run[/bold]
@@ -125,9 +125,9 @@ def handback(
     """Give pools back to whoever kept them before takeover: what was changed then is set as it was. No job is touched.
 
     It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. Nodes of theirs that we
-    keep are opened, and Karpenter's NodePools keep their limits of before ours until takeover. The watchman of
-    infra/kubernetes/handback runs it with --if-silent, and leaves nodes to the other watchman. The way back: pilotlight
-    takeover.
+    keep are opened, and Karpenter's NodePools keep their limits of before ours until takeover. A watchman
+    (pilotlight show infra/kubernetes/handback/watchman.yaml) runs it with --if-silent, and leaves nodes to the other
+    one. The way back: pilotlight takeover.
 
     Example: [bold]pilotlight handback --pool a10g --dry-run[/bold]
     """
@@ -229,7 +229,9 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
     try:
         renewed = last_renewal(api)
     except Missing as error:
-        raise BadInput(f"{error}; without the Lease of infra/kubernetes/handback nobody knows of silence") from None
+        raise BadInput(
+            f"{error}; without the Lease nobody knows of silence: pilotlight show infra/kubernetes/handback/watchman.yaml makes it"
+        ) from None
     yield from (each for each in taken if falls_back(each, renewed, now, after_s))
 
 

@@ -26,10 +26,10 @@ def cost_of_self(
     nodes: Annotated[int, typer.Option(min=0, help="GPU nodes lit in the mean, in all clusters together.")] = 10,
     budgets: Annotated[int, typer.Option(min=0, help="Budgets of a cluster.")] = 1,
     addresses: Annotated[int, typer.Option(min=0, help="Fixed addresses; 0 with GKE's DNS endpoint.")] = 1,
-    prices: Annotated[str, typer.Option(help=f"A price file; left out: {PRICES}.")] = "",
+    prices: Annotated[str, typer.Option(help="A price file; left out: the one that comes with it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Say what Pilotlight itself costs a month, deployed by infra/terraform, at dated list prices.
+    """Say what Pilotlight itself costs a month, deployed by its Terraform, at dated list prices.
 
     Example: [bold]pilotlight cost-of-self --events-per-day 2000 --nodes 40[/bold]
     """

@@ -206,7 +206,7 @@ def look(site: "App", now: datetime) -> Survey:
     )
 
 
-_HANDS = "give yourself the rights of takeover in docs/guides/eks.md"
+_HANDS = "give yourself the rights of takeover: pilotlight show docs/guides/eks.md"
 _STATE = "check the address in PILOTLIGHT_STATE"
 _CLOUD = "check the token and the address in PILOTLIGHT_POOLS"
 

@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Serve every function on one port, and tick capacity_reconcile: of the clusters that are set up, else of a world.
 
-    Example: [bold]pilotlight serve --port 8080[/bold], then [bold]pilotlight send events/samples/...[/bold]
+    Example: [bold]pilotlight serve --port 8080[/bold], then [bold]pilotlight send EVENT.json[/bold]
     """
     if world:
         share("PILOTLIGHT_WORLD", world)
