@@ -11,8 +11,8 @@ from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.rule_policy import RuleSet, RuleWhen
 from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, LitCaps
-from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
-from pilotlight.facts.workload import WHOLE_DEVICES, WorkloadClass
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.workload import WHOLE_DEVICES
 
 Problem = tuple[str, str]
 

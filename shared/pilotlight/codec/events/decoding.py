@@ -255,7 +255,7 @@ def _unknown_shape(event: Envelope) -> Ignored:
     if isinstance(kind, str) and "apiVersion" in event.data:
         return Ignored(reason=f"a Kubernetes {kind} asks for nothing here")
     raise BadEvent(
-        "no known source sends this; expected a CloudEvent, or what one of these sources sends: pilotlight show events/README.md",
+        "no known source sends this; expected a CloudEvent, or what a source sends: pilotlight show events/README.md",
         event.path,
     )
 

@@ -221,8 +221,8 @@ def _endless(
         yield Finding(
             subject=f"class {name}",
             code="budget-endless",
-            message=f"hard budget {found[name]} has no more room, and classes.{name} has no end: its pods run on. Write "
-            "may_move: [hard-cap] for the class to have them stopped in order, or more dollars",
+            message=f"hard budget {found[name]} has no more room, and classes.{name} has no end: its pods run on. "
+            "Write may_move: [hard-cap] for the class to have them stopped in order, or more dollars",
         )
 
 

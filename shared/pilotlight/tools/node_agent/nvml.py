@@ -71,7 +71,7 @@ class RecordedNvml:
             raise BadInput(f"--recorded {path}: {error.strerror}; name a file that can be read") from None
         except msgspec.DecodeError as error:
             raise BadInput(
-                f"--recorded {path}: {error}; write looks as pilotlight show examples/cluster/gpu_looks.json prints them"
+                f"--recorded {path}: {error}; write looks as pilotlight show examples/cluster/gpu_looks.json prints"
             ) from None
         if not self._looks:
             raise BadInput(f"--recorded {path}: it has no look")

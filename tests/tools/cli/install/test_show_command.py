@@ -64,9 +64,9 @@ def said() -> Iterator[tuple[str, str]]:
 def _notes(tree: ast.Module, helps: bool) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
         for line in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
-            if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
-                if not (helps and isinstance(node, ast.FunctionDef)):
-                    yield line.value
+            told = helps and isinstance(node, ast.FunctionDef)
+            if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and not told:
+                yield line.value
 
 
 def test_messages_name_no_file_that_a_wheel_lacks() -> None:

@@ -51,8 +51,8 @@ def takeover(
     """Take pools over from another autoscaler, or take back what was handed back: tags, sizes, protection, repair.
 
     Each change is written down first, in the cluster and in the state. No node is touched. It needs rights at the
-    cloud that Pilotlight itself has not: pilotlight show docs/guides/eks.md (or gke.md) lists them. A NodePool of Karpenter's, by its
-    own name, loses the mark that handback left on it.
+    cloud that Pilotlight itself has not: pilotlight show docs/guides/eks.md (or gke.md) lists them. A NodePool of
+    Karpenter's, by its own name, loses the mark that handback left on it.
 
     Example: [bold]pilotlight takeover --pool a10g --dry-run[/bold]
     """
@@ -230,7 +230,8 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
         renewed = last_renewal(api)
     except Missing as error:
         raise BadInput(
-            f"{error}; without the Lease nobody knows of silence: pilotlight show infra/kubernetes/handback/watchman.yaml makes it"
+            f"{error}; without its Lease nobody knows of silence: pilotlight show "
+            "infra/kubernetes/handback/watchman.yaml | kubectl apply -f -"
         ) from None
     yield from (each for each in taken if falls_back(each, renewed, now, after_s))
 

@@ -40,8 +40,8 @@ def take(
 ) -> None:
     """Put the admission check "pilotlight" on ClusterQueues: their work starts when its nodes are paid for and ready.
 
-    Its account needs the rights of pilotlight connect --kueue. While Pilotlight is away nothing of these queues is admitted:
-    `pilotlight kueue handback` takes the check out.
+    Its account needs the rights of pilotlight connect --kueue. While Pilotlight is away nothing of these queues is
+    admitted: `pilotlight kueue handback` takes the check out.
 
     Example: [bold]pilotlight kueue take research --context prod --dry-run[/bold]
     """

@@ -61,8 +61,8 @@ def lift(
 ) -> None:
     """Take our home taint off every node of a cluster; with --silent only where nobody renews its Lease.
 
-    The watchman (pilotlight show infra/kubernetes/placement/watchman.yaml) runs it every two minutes. Nodes that come later are
-    born closed as their pool says: take the taint pilotlight.dev/home out of it too.
+    The watchman (pilotlight show infra/kubernetes/placement/watchman.yaml) runs it every two minutes. Nodes that come
+    later are born closed as their pool says: take the taint pilotlight.dev/home out of it too.
 
     Example: [bold]pilotlight lift --context prod --dry-run[/bold]
     """
@@ -76,7 +76,8 @@ def lift(
         opened = tuple(watchman.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
     except Missing as error:
         raise BadInput(
-            f"{error}; without the Lease no node is kept closed: pilotlight show infra/kubernetes/placement/watchman.yaml makes it"
+            f"{error}; without its Lease no node is kept closed: pilotlight show "
+            "infra/kubernetes/placement/watchman.yaml | kubectl apply -f -"
         ) from None
     if as_json:
         typer.echo(msgspec.json.encode({"opened": opened, "dry_run": dry_run}).decode())
