@@ -1,13 +1,14 @@
 """Checks prose that people read: sentences of at most 30 words, the thing first, the field's words, and proselint.
 
 It reads README, the pages of docs/ but ADRs, and every text of several words in the package: errors, reasons, alerts,
-help. Code, addresses and tables stay out, but for the tables of docs/reference. prose_words.yaml lists the words.
+help, web pages. Code, addresses and tables stay out, but for the tables of docs/reference. prose_words.yaml lists the
+words.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ ITEM = re.compile(r"([-*]|\d+\.) ")
 # Five words in a row are told to people, but not markup, a query, a script or a command.
 SAID = re.compile(r"(?:[A-Za-z',\0]+[:;]? ){4}[A-Za-z\0]+")
 NOT_SAID = re.compile(r"</|/>|\{\{|\bSELECT\b|=>|\$\{|;\n|^kubectl |^[a-z ]*_[a-z_ ]*$")
+STYLE, SCRIPT = re.compile(r"<style>.*?</style>", re.S), re.compile(r"<script>.*?</script>", re.S)
+BETWEEN, QUOTED = re.compile(r">(?P<text>[^<>]+)<"), re.compile(r"([\"`])(?P<text>(?:(?!\1)[^\n]){20,}?)\1")
 # Its typography is not Markdown's; "allocatable" is Kubernetes' own word, "Underutilized" Karpenter's.
 LEFT_OUT = ("typography", "spelling.able_atable", "misc.greylist")
 CheckRegistry().register_many(__register__)
@@ -106,6 +109,21 @@ def read_module(path: str, text: str) -> Iterator[Passage]:
             yield from (Passage(path, node.lineno, _plain(part)) for part in re.split(r"\n\s*\n|\n\s*[-*] ", told))
 
 
+def read_html(path: str, text: str) -> Iterator[Passage]:
+    """The texts of several words of a page: between its tags, and the strings of its script."""
+    text = STYLE.sub(lambda found: "\n" * found.group().count("\n"), text)
+    for script, found in [(False, each) for each in BETWEEN.finditer(SCRIPT.sub(_blank, text))] + [
+        (True, each) for part in SCRIPT.finditer(text) for each in QUOTED.finditer(text, part.start(), part.end())
+    ]:
+        told = re.sub(r"\$\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", "\0", found.group("text"))
+        if SAID.search(told) and not (script and NOT_SAID.search(told)):
+            yield Passage(path, text.count("\n", 0, found.start()) + 1, _plain(told))
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found.group())
+
+
 def _plain(text: str) -> str:
     """The text without marks: a span of code, a field or an address is one word."""
     text = SPAN.sub(Counted(), text)
@@ -138,6 +156,13 @@ def linted(path: str, passages: Sequence[Passage]) -> Iterator[Flaw]:
             yield Flaw(path, passages[(result.pos[0] - 1) // 2].line, f"{check.check_path}: {check.message}")
 
 
+READ: Mapping[str, Callable[[str, str], Iterator[Passage]]] = {
+    ".md": read_page,
+    ".py": read_module,
+    ".html": read_html,
+}
+
+
 def listed() -> dict[str, str]:
     """The words to say instead, by the words that our prose does not use."""
     return {each["word"]: f"{each['say']} ({each['why']})" for each in yaml.safe_load(WORDS.read_text("utf-8"))}
@@ -146,11 +171,12 @@ def listed() -> dict[str, str]:
 def main() -> int:
     """Print every flaw; 1 where there is one."""
     pages = [path for glob in PAGES for path in sorted(ROOT.glob(glob)) if path.name != "rooms.md"]
-    paths = [*pages, *sorted((ROOT / "shared" / "pilotlight").rglob("*.py"))]
+    own = ROOT / "shared" / "pilotlight"
+    paths = [*pages, *sorted(own.rglob("*.py")), *sorted(own.rglob("*.html"))]
     words, found, count = listed(), list[Flaw](), 0
     for path in paths:
-        name, read = path.relative_to(ROOT).as_posix(), read_page if path.suffix == ".md" else read_module
-        if passages := list(read(name, path.read_text("utf-8"))):
+        name = path.relative_to(ROOT).as_posix()
+        if passages := list(READ[path.suffix](name, path.read_text("utf-8"))):
             count += len(passages)
             found += [*flaws(passages, words), *linted(name, passages)]
     for flaw in found:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from prose import flaws, linted, listed, read_module, read_page
+from prose import flaws, linted, listed, read_html, read_module, read_page
 
 LONG = " ".join(["A node is bought"] + ["for a pod"] * 8 + ["that waits."])
 PLANTED = [
@@ -58,3 +58,17 @@ def test_docstrings_commands_and_lists_of_names_are_no_prose() -> None:
         'raise Failed(f"{node} is not one of {pool}: see the policy")\n'
     )
     assert [passage.text for passage in read_module("a.py", module)] == ["Code1 is not one of Code2: see the policy"]
+
+
+def test_a_web_page_is_read_between_its_tags_and_in_its_script() -> None:
+    """Style and names of code are no prose; a string of the script is, each field one word, with its line."""
+    text = (
+        "<style>a { content: 'a rival of the pool' }</style>\n<p>The pool has a rival.</p>\n<script>\n"
+        'const a = few(one, two, three);\n'
+        'say(`${a.b({c: 1})} is a rival of ${pool}`, "at most one rival a pool");\n</script>'
+    )
+    assert [(passage.line, passage.text) for passage in read_html("a.html", text)] == [
+        (2, "The pool has a rival."),
+        (5, "Code1 is a rival of Code2"),
+        (5, "at most one rival a pool"),
+    ]
