@@ -64,7 +64,7 @@ def test_a_web_page_is_read_between_its_tags_and_in_its_script() -> None:
     """Style and names of code are no prose; a string of the script is, each field one word, with its line."""
     text = (
         "<style>a { content: 'a rival of the pool' }</style>\n<p>The pool has a rival.</p>\n<script>\n"
-        'const a = few(one, two, three);\n'
+        "const a = few(one, two, three);\n"
         'say(`${a.b({c: 1})} is a rival of ${pool}`, "at most one rival a pool");\n</script>'
     )
     assert [(passage.line, passage.text) for passage in read_html("a.html", text)] == [
