@@ -25,5 +25,5 @@ fi
 if [ -n "$loaded" ]; then
   echo "$image is in$loaded; next: helm install with --set image.repository=${image%:*} --set image.tag=${image##*:} --set image.pullPolicy=IfNotPresent"
 else
-  echo "$image is built, and no kind or k3d cluster runs here; next: docker tag $image REGISTRY/pilotlight, docker push REGISTRY/pilotlight"
+  echo "$image is built, and no kind or k3d cluster runs here; next, with your own registry: docker tag $image registry.acme.com/pilotlight:1 && docker push registry.acme.com/pilotlight:1; then helm with --set image.repository=registry.acme.com/pilotlight --set image.tag=1"
 fi

@@ -70,7 +70,8 @@ def test_without_a_cluster_it_says_how_to_push(tools: Path) -> None:
     stand_in(tools, "kind")
     done = run(tools)
     assert (done.returncode, len(recorded(tools))) == (0, 1), done.stderr
-    assert "docker push REGISTRY/pilotlight" in done.stdout
+    assert "docker push registry.acme.com/pilotlight:1" in done.stdout
+    assert "--set image.repository=registry.acme.com/pilotlight --set image.tag=1" in done.stdout
 
 
 def test_without_docker_it_is_one_line(tools: Path) -> None:

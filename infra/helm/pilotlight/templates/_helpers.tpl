@@ -5,7 +5,7 @@
 
 {{/* The image, by its digest where one is named. */}}
 {{- define "pilotlight.image" -}}
-{{- $name := required "image.repository: name the image, as --set image.repository=REGISTRY/pilotlight" .Values.image.repository -}}
+{{- $name := required "image.repository: name the image, as --set image.repository=registry.acme.com/pilotlight --set image.tag=1; make image builds it" .Values.image.repository -}}
 {{- if .Values.image.digest }}{{ $name }}@{{ .Values.image.digest }}{{ else }}{{ $name }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 

@@ -81,7 +81,8 @@ def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
     for idle in group.idle:
         yield f"    not on idle node {idle.node}: {idle.why}"
     for option in group.rejected:
-        price = f" (${option.usd_per_useful_hour:.2f} per useful hour)" if option.usd_per_useful_hour else ""
+        usd = option.usd_per_useful_hour if option.code != "dearer" else None  # Its reason begins with the price.
+        price = f" ({cents(usd)} per useful hour)" if usd else ""
         yield f"    not {option.offering}{price}: {option.why}"
     for line_ in would_change(group):
         yield f"    would have changed it: {line_}"
