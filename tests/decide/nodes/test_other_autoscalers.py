@@ -50,7 +50,7 @@ def test_an_autoscaler_that_lists_the_group_owns_it(group: str) -> None:
     (why,) = found(alive(groups=("eks-cpu-1", group))).values()
     assert why == (
         f"cluster-autoscaler was alive at 07:59 UTC and scales its group {group}: "
-        'see "Hand a pool over" in docs/guides/eks.md'
+        'see "Hand a pool over" of pilotlight show docs/guides/eks.md'
     )
 
 

@@ -231,7 +231,8 @@ def test_a_refusal_is_told_once_a_day_and_tried_again() -> None:
     site.pass_(35)
     assert site.told == ["reclaim-idle", "reclaim-refused", "reclaim-rested"]
     [refused] = [alert for alert in site.alerts if alert.kind == "reclaim-refused"]
-    assert (refused.why, refused.how) == ("KEDA may scale it", "kubectl apply -f infra/kubernetes/rbac/reclaim.yaml")
+    how = "pilotlight show infra/kubernetes/rbac/reclaim.yaml | kubectl apply -f -"
+    assert (refused.why, refused.how) == ("KEDA may scale it", how)
     assert site.world.resting
 
 
@@ -518,7 +519,9 @@ def test_without_the_right_what_keda_may_scale_is_left_and_said(cluster: Cluster
     """Where there is KEDA nothing is written; where there is none the right is not needed."""
     owner, at = cluster.chain("Deployment"), Stage().deps.now()
     cluster.server.allow = lambda access: access.group != "keda.sh"
-    with pytest.raises(Forbidden, match=r"KEDA may scale Deployment ml/ada: apply infra/kubernetes/rbac/reclaim\.yaml"):
+    with pytest.raises(
+        Forbidden, match=r"KEDA may scale Deployment ml/ada: pilotlight show infra/kubernetes/rbac/reclaim\.yaml"
+    ):
         pod_owners.rest(cluster.api, owner, 3, at)
     assert not cluster.server.lines("PATCH")
     cluster.server.store.resources.pop(("keda.sh/v1alpha1", "scaledobjects"))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,14 @@ def test_the_start_panel_alone_answers_a_terminal(tmp_path: Path) -> None:
     assert _shown(shown) == {*panels(False)["Start"]}
     assert "All commands: pilotlight --all" in shown
     assert _shown(run().stdout) == {*FIRST}
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("command", ["check", "demo", "gpus"])
+def test_a_help_is_as_wide_as_the_terminal(command: str, width: int) -> None:
+    """Its lines end where the terminal does: the first word of the next would not have had room."""
+    lines = [line.strip() for line in run(command, "--help", COLUMNS=str(width)).stdout.splitlines()]
+    text = lines[3 : next(i for i, line in enumerate(lines) if line.startswith("╭"))]
+    assert len([line for line in text if line]) > 3
+    pairs = [(line, after) for line, after in pairwise(text) if line and after]
+    assert all(len(line) + 1 + len(after.split()[0]) > width - 2 for line, after in pairs)

@@ -117,6 +117,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "alerts ack": ("finding-selector/1a2b3c --by ann", Said(2, "nothing is set up here")),
     "audit verify": ("", Said(2, "nothing is set up here")),
     "audit export": ("audit.jsonl", Said(2, "nothing is set up here")),
+    "show": ("docs/guides/kubernetes.md", Said()),
     "notice-agent": ("--cloud gcp --metadata http://127.0.0.1:1 --dry-run", Said(1, "no metadata server")),
     "monitor": ("--recorded {held}/examples/cluster/gpu_looks.json --once", Said()),
     "spot": ("", Said(2, "the policy has no spot pool")),
@@ -219,7 +220,7 @@ def test_no_command_is_left_out() -> None:
     "folder",
     [
         *("policies", "events/samples", "examples/cluster", "examples/demo", "data", "functions"),
-        *("infra/kubernetes/rbac", "infra/kubernetes/admission", "infra/kubernetes/placement"),
+        *("infra/kubernetes", "infra/prometheus", "infra/grafana", "docs/guides"),
     ],
 )
 def test_the_wheel_holds_what_commands_open(wheel: Path, folder: str) -> None:

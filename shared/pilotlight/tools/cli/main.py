@@ -3,6 +3,7 @@
 A command's module is imported when that command is named, so that help is quick.
 """
 
+import inspect
 import os
 import re
 import signal
@@ -67,11 +68,17 @@ def build(words: list[str]) -> typer.Typer:
             app.command(name, help=line)(_elsewhere)
     for path, command in _commands(app):
         if command.callback not in (None, _elsewhere):
+            command.help = _in_paragraphs(inspect.getdoc(command.callback) or "")
             if path.split()[0] in OPEN_STATE:
                 command.callback = with_state(command.callback, path)
             if path in JUDGES:
                 command.callback = with_policy(command.callback)
     return app
+
+
+def _in_paragraphs(text: str) -> str:
+    """A help whose lines end where the terminal does, not where those of the source do. An example has its own line."""
+    return re.sub(r"(?<=\S)\n(?=\S)(?!Examples?: )", " ", text)
 
 
 def _commands(app: typer.Typer) -> Iterator[tuple[str, CommandInfo]]:

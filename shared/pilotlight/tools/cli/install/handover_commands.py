@@ -230,7 +230,7 @@ def _due(api: "Api", taken: "Iterable[Taken]", if_silent: str, now: datetime) ->
         renewed = last_renewal(api)
     except Missing as error:
         raise BadInput(
-            f"{error}; without its Lease nobody knows of silence: pilotlight show "
+            f"{error}; without the Lease nobody knows of silence: pilotlight show "
             "infra/kubernetes/handback/watchman.yaml | kubectl apply -f -"
         ) from None
     yield from (each for each in taken if falls_back(each, renewed, now, after_s))

@@ -76,7 +76,7 @@ def lift(
         opened = tuple(watchman.lift(api, datetime.now(UTC), silent_s=silent, dry_run=dry_run))
     except Missing as error:
         raise BadInput(
-            f"{error}; without its Lease no node is kept closed: pilotlight show "
+            f"{error}; without the Lease no node is kept closed: pilotlight show "
             "infra/kubernetes/placement/watchman.yaml | kubectl apply -f -"
         ) from None
     if as_json:
