@@ -91,14 +91,15 @@ def _asked(budget: str, mode: str) -> tuple[Decimal | None, str]:
 
 def _tell(output: str, source: str, found: "FirstPolicy", following: str, *, budgeted: bool) -> None:
     """What was written and assumed, and last the next command."""
+    from pilotlight.tools.cli.printing import say
     from pilotlight.tools.report.texts.first_policy_text import assumed_lines
 
-    typer.echo(f"wrote {output}: {len(found.pools)} pool{'s' * (len(found.pools) != 1)}, from {source}")
+    say([f"wrote {output}: {len(found.pools)} pool{'s' * (len(found.pools) != 1)}, from {source}"])
     for line in [*assumed_lines(found.assumed), *found.kept_off]:
-        typer.echo(line)
+        say([line])
     if not budgeted:
-        typer.echo("no budget: caps alone bound what is spent; write one by --budget USD, or under budgets")
-    typer.echo(f"next: {following}")
+        say(["no budget: caps alone bound what is spent; write one by --budget USD, or under budgets"])
+    say([f"next: {following}"])
 
 
 MODES: tuple[str, ...] = get_args(Mode)

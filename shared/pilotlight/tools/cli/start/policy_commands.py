@@ -77,8 +77,9 @@ def check(
 
 
 def _say(problems: list[str], mended: list[str], fine: list[str]) -> None:
-    for line in [*(f"fixed: {line}" for line in mended), *([] if problems else fine)]:
-        typer.echo(line)
+    from pilotlight.tools.cli.printing import say
+
+    say([*(f"fixed: {line}" for line in mended), *([] if problems else "\n".join(fine).splitlines())])
     for problem in problems:
         typer.echo(f"error: {problem}", err=True)
 
