@@ -13,6 +13,7 @@ from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
 from pilotlight.ports.state import State
+from pilotlight.settings import Settings
 from pilotlight.state_schema.decision_records import MEMORY
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -22,7 +23,7 @@ class Site:
     """What looks need of one cluster's deployment."""
 
     def __init__(self, deps: Deps, speed: float = 60.0) -> None:
-        self.deps, self.alerts, self.speed = deps, deps.state, speed
+        self.deps, self.alerts, self.speed, self.settings = deps, deps.state, speed, Settings(api="in-cluster")
 
     alerts: State
 

@@ -12,6 +12,7 @@ from stage import Stage
 from pilotlight.errors import Unavailable
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.flow.records import ledger
+from pilotlight.settings import Settings
 from pilotlight.tools.serve.live.live_look import DECISIONS, Looks
 from pilotlight.tools.serve.live.live_stream import _Stream
 
@@ -44,6 +45,14 @@ def test_decisions_of_days_ago_are_shown_newest_first() -> None:
     on = Stage()
     ids = filed(on, 1, 30, 100, 400)
     assert [one.id for one in looks(on).newest().decisions] == ids[:3]
+
+
+@pytest.mark.parametrize(("api", "pretend"), [("", True), ("in-cluster", False)])
+def test_a_pretend_world_is_named(api: str, pretend: bool) -> None:
+    """Its dollars are nobody's: the page says so beside the cluster's name."""
+    site = Site(Stage().deps)
+    site.settings = Settings(api=api)
+    assert Looks(site, ["c"]).newest().pretend is pretend  # type: ignore[arg-type]
 
 
 def test_of_many_decisions_the_newest_are_shown_and_new_ones_come() -> None:

@@ -107,6 +107,7 @@ class Looks:
             clusters=self._clusters,
             at=now,
             every_s=self.every_s,
+            pretend=not site.settings.api,
             mode=deps.mode,
             advice=deps.advice,
             unseen=found.unseen,

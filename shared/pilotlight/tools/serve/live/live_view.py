@@ -126,6 +126,7 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[str, ...] = ()  # All names, to choose from.
     at: datetime  # The look's moment, UTC.
     every_s: Seconds = 5.0  # Seconds between looks.
+    pretend: bool = False  # A world of serve's own: no cloud is asked.
     mode: Mode = "observe"  # The policy's.
     advice: str = ""  # The mode's advice, in words.
     unseen: str = ""  # Why it could not be looked at; else empty.
