@@ -52,7 +52,7 @@ RUNS = (
     *("spot", "whatif", "cost-of-self --events-per-day 10", "deadline --work 48h --by 72h --price 3 --spot 1"),
     *("preempt --pods pods.json --nodes nodes.json", "targets", "monitor --once --recorded looks.json"),
     *("report", "report --csv", "bill", "audit verify", "state ls", "state export kept.jsonl", "state init"),
-    *("synth -o week.csv.gz --seed 1", "stats week.csv.gz", "replay short.csv"),
+    *("synth -o week.csv.gz --seed 1", "stats week.csv.gz", "replay short.csv", "show", "show docs/guides/eks.md"),
 )
 ELSEWHERE = {
     **dict.fromkeys(("doctor", "reconcile", "connect", "takeover", "handback", "uninstall", "lift"), "a cluster"),
