@@ -35,7 +35,9 @@ LATER = {
 NONE = {
     **dict.fromkeys(("init", "check", "schema"), "the file is their argument, or what they write"),
     **dict.fromkeys(("demo", "week", "synth", "stats", "trace", "runs", "whatif", "cost-of-self"), "own figures"),
-    **dict.fromkeys(("deadline", "prices", "sizes", "monitor", "notice-agent", "conformance", "show"), "asked for one thing"),
+    **dict.fromkeys(
+        ("deadline", "prices", "sizes", "monitor", "notice-agent", "conformance", "show"), "asked for one thing"
+    ),
     **dict.fromkeys(("handback", "uninstall", "lift", "kueue take", "kueue handback"), "they go by the cluster alone"),
     **dict.fromkeys(("report", "bill", "audit verify", "audit export"), "what was metered and decided"),
     **dict.fromkeys(("state ls", "state get", "state export", "state import", "state init"), "the records themselves"),
