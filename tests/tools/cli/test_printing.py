@@ -24,12 +24,12 @@ def test_what_goes_on_stands_below_the_text() -> None:
     assert fit_line("    because it is the least of all that can hold it", 30).splitlines()[1].startswith("      all")
 
 
-@pytest.mark.parametrize(("columns", "lines"), [("60", 3), ("200", 1), ("", 1), ("many", 1)])
+@pytest.mark.parametrize(("terminal", "columns", "lines"), [(True, "60", 3), (True, "200", 1), (False, "60", 1)])
 def test_the_width_is_the_terminals(
-    columns: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    terminal: bool, columns: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """COLUMNS says it where there is no terminal; without it a line in a pipe stays one."""
+    """COLUMNS goes before what it tells itself; a line in a pipe stays one all the same."""
     monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr("os.isatty", lambda _: False)
+    monkeypatch.setattr("os.isatty", lambda _: terminal)
     say([LINE])
     assert len(capsys.readouterr().out.splitlines()) == lines

@@ -19,17 +19,14 @@ PIPE = 160
 
 def console() -> Console:
     """Standard output. Only what is printed with a style has one: figures and names are not coloured by their looks."""
-    return Console(width=None if _is_known() else PIPE, highlight=False)
-
-
-def _is_known() -> bool:
-    return os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
+    known = os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
+    return Console(width=None if known else PIPE, highlight=False)
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines of plain text. Where the width is known a long one goes on below its own text, broken between words;
-    in a pipe a line stays one, for programs that read it."""
-    width = console().width if _is_known() else 0
+    """Print lines of plain text. On a terminal a long one goes on below its own text, broken between words; in a pipe a
+    line stays one, for programs that read it."""
+    width = console().width if os.isatty(1) else 0
     for line in lines:
         typer.echo(fit_line(line, width) if 0 < width < len(line) else line)
 
