@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
 
-from pilotlight.tools.cli.printing import fit_line, say
+from pilotlight.tools.cli.printing import fit_line, fit_text, say
 
 LINE = "  buy       3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand"
 WORDS = st.lists(st.text("abc-/$.", min_size=1, max_size=30), min_size=1, max_size=30)
@@ -22,6 +24,19 @@ def test_what_goes_on_stands_below_the_text() -> None:
     """A label's text goes on below that text, another line a little further in."""
     assert fit_line(LINE, 60).splitlines()[1].startswith("            a100/p4d")
     assert fit_line("    because it is the least of all that can hold it", 30).splitlines()[1].startswith("      all")
+
+
+@given(words=WORDS, indent=st.integers(0, 6), width=st.integers(40, 200))
+def test_a_styled_line_is_broken_alike(words: list[str], indent: int, width: int) -> None:
+    """Its words and styles stay, within the width; none of it is changed where no terminal is."""
+    line = Text(" " * indent) + Text(" ".join(words), style="red")
+    out = Console(width=width)
+    assert fit_text(line, out) == [line]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.isatty", lambda _: True)
+        found = fit_text(line, out)
+    assert [word for part in found for word in part.plain.split()] == words
+    assert all(len(part.plain.rstrip()) <= width for part in found)
 
 
 @pytest.mark.parametrize(("terminal", "columns", "lines"), [(True, "60", 3), (True, "200", 1), (False, "60", 1)])

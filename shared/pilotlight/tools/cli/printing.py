@@ -3,12 +3,13 @@
 import os
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from pilotlight.codec.printable import printable
 from pilotlight.settings import environment
@@ -33,12 +34,25 @@ def say(lines: Iterable[str]) -> None:
 
 def fit_line(line: str, width: int) -> str:
     """The line in lines of a width; those that follow stand below its text, not below its label."""
-    label = _LABEL.match(line)
-    hang = len(label[0]) if label and len(label[0]) <= width // 3 else 0
-    indent = " " * (hang or min(len(line) - len(line.lstrip(" ")) + 2, width // 3))
+    indent = " " * _hang(line, width)
     return textwrap.fill(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, expand_tabs=False
     )
+
+
+def fit_text(line: Text, out: Console) -> Sequence[Text]:
+    """The same of a line with styles; in a pipe the line itself."""
+    if not os.isatty(1) or len(line.plain) <= out.width:
+        return [line]
+    hang = _hang(line.plain, out.width)
+    first, *others = line[hang:].wrap(out, out.width - hang)
+    return [line[:hang] + first, *(Text(" " * hang) + each for each in others)]
+
+
+def _hang(line: str, width: int) -> int:
+    label = _LABEL.match(line)
+    hang = len(label[0]) if label and len(label[0]) <= width // 3 else 0
+    return hang or min(len(line) - len(line.lstrip(" ")) + 2, width // 3)
 
 
 _LABEL = re.compile(r" *[\w ]*?\w {2,}(?=\S)")

@@ -225,10 +225,10 @@ def _homes(dry: "App", snapshot: "Snapshot") -> "Sequence[PoolHome]":
 
 
 def _print_homes(homes: "Sequence[PoolHome]") -> None:
+    from pilotlight.tools.cli.printing import say
     from pilotlight.tools.report.texts.pool_homes_text import section
 
-    for line in section(homes) if homes else ():
-        typer.echo(line)
+    say(section(homes) if homes else ())
 
 
 def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "Sequence[PoolHome]") -> None:
@@ -242,17 +242,17 @@ def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "S
 def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: Sequence[GiveWay]) -> None:
     from rich.console import Console
 
+    from pilotlight.tools.cli.printing import fit_text, say
     from pilotlight.tools.report.texts.plan_text import lines
 
     console = Console(highlight=False, soft_wrap=True)
     said = lines(decided, now, source, options)
     while some := list(islice(said, PRINTED)):
-        console.print(*some, sep="\n")
+        console.print(*(part for line in some for part in fit_text(line, console)), sep="\n")
     if ways:
         from pilotlight.tools.report.texts.give_way_text import section
 
-        for text in section(ways):
-            console.print(text, markup=False)
+        say(section(ways))
 
 
 def _print_markdown(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal] | None) -> None:
@@ -265,6 +265,7 @@ def _print_about(decided: Plan, subject: str, now: datetime, source: str) -> Non
     """One pod or node, with the options that it had."""
     from rich.console import Console
 
+    from pilotlight.tools.cli.printing import fit_text
     from pilotlight.tools.report.texts.plan_text import lines_about
 
     said = [*lines_about(decided, subject, now, source)]
@@ -272,7 +273,7 @@ def _print_about(decided: Plan, subject: str, now: datetime, source: str) -> Non
         raise Failed(f"no GPU pod {subject!r} waits and no GPU node has that name; pilotlight plan lists them")
     console = Console(highlight=False, soft_wrap=True)
     for line in said:
-        console.print(line)
+        console.print(*fit_text(line, console), sep="\n")
 
 
 def _print_offerings(decided: Plan, prices: dict[str, Decimal]) -> None:
