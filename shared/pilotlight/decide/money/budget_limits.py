@@ -158,7 +158,8 @@ def longest_run(max_run_s: Seconds, workload_class: WorkloadClass | None, policy
         return max_run_s, OWN_DEADLINE
     names = [workload_class] if workload_class else list(DEFAULT_CLASSES)
     run_s, name = max((policy.of_class(name).longest_run_s, name) for name in names)
-    return run_s, f"classes.{name}" + (".max_runtime" if policy.of_class(name).max_runtime else " has no max_runtime")
+    own = policy.classes.get(name)
+    return run_s, f"classes.{name}" + (".max_runtime" if own and own.max_runtime else " has no max_runtime")
 
 
 def stops(workload_class: WorkloadClass | None, policy: Policy) -> bool:

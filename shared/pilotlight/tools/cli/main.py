@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 OPEN_STATE = {
     *("status", "pools", "gpus", "why", "budget", "alerts", "shadow", "report", "bill", "audit", "state"),
     *("commitments", "targets", "preempt", "serve", "reconcile", "takeover", "pause", "resume", "approve", "reclaim"),
+    "drill",
 }
 """Those that open the state: they take ``--state``."""
 

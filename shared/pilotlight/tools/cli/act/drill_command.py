@@ -34,7 +34,7 @@ def drill(
 ) -> None:
     """Interrupt a node of a served world, as a cloud would, and print what becomes of it.
 
-    Needs a running [bold]pilotlight serve[/bold], and PILOTLIGHT_WORLD set to its world's address.
+    Needs a running [bold]pilotlight serve[/bold] over the same state, or PILOTLIGHT_WORLD with a world's address.
 
     Example: [bold]pilotlight drill --pool t4 --notice 120[/bold]
     """
@@ -44,7 +44,7 @@ def drill(
     client = wired.served_world
     if client is None:
         raise BadInput(
-            "a drill needs a served world: set PILOTLIGHT_WORLD to its address, as pilotlight serve prints it"
+            "a drill needs a served world: run pilotlight serve, or set PILOTLIGHT_WORLD to a world's address"
         )
     client.pods()  # A world that does not answer makes no state.
     record = _drilled(wired, client, instance or _one_of(wired, client, pool), notice)
