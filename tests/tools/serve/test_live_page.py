@@ -297,7 +297,7 @@ def test_a_page_with_nothing_yet_says_so(chromium: Chromium) -> None:
         page.open(f"http://127.0.0.1:{port}/")
         page.until("!document.getElementById('all').hidden")
         said = page.run("document.getElementById('all').innerText")
-        for words in ("no budget: add one", "No node is lit", "every GPU pod has a node", "nothing had to be done"):
+        for words in ("no budget: add one", "No node is lit", "every GPU pod has a node", "No decision yet"):
             assert words in said
         assert page.run("document.querySelector('#left button').dataset.copy") == "budgets: [{name: month, usd: 1000}]"
         assert page.run(LAYOUT) == []
@@ -340,7 +340,7 @@ def test_a_token_opens_it_and_is_forgotten_when_asked(chromium: Chromium, served
         page.open(served.closed)
         page.until("!document.getElementById('door').hidden")
         assert page.run(LAYOUT) == []
-        wrong = "document.getElementById('refused').textContent.startsWith('Not with this token')"
+        wrong = "document.getElementById('refused').textContent.startsWith('The token was refused')"
         for token, until in ((SENDER, wrong), (READER, "!document.getElementById('all').hidden")):
             page.run("document.getElementById('token').focus()")
             page.write(token)
