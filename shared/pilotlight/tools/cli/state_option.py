@@ -42,7 +42,7 @@ JUDGES = {
 }
 """Commands that go by a policy and have no such option of their own."""
 
-BEGINS = ("pause", "serve", "reconcile", "takeover")
+BEGINS = ("pause", "serve", "reconcile", "takeover", "drill")
 """Commands that begin a state, beside those that carry it; all others ask, or change what is there."""
 CARRIES = ("state import", "state init")
 

@@ -16,6 +16,7 @@ from pilotlight.adapters.world_client import WorldClient
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
+from pilotlight.tools.cli import served
 from pilotlight.tools.serve.world_server import WorldServer
 from pilotlight.wiring import App
 from pilotlight.world.machines import WorldPool
@@ -91,3 +92,14 @@ def test_a_drill_without_a_world_says_what_to_do(tmp_path: Path) -> None:
     done = _run({"PILOTLIGHT_HOME": str(tmp_path), "PILOTLIGHT_WORLD": ""}, "drill")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "set PILOTLIGHT_WORLD" in done.stderr
+
+
+def test_a_drill_finds_the_world_of_the_serve_over_the_same_state(
+    drilled: tuple[World, dict[str, str]], tmp_path: Path
+) -> None:
+    """As other commands it goes by what a serve has left of its address and its settings."""
+    _, environ = drilled
+    state = f"sqlite:{tmp_path}/state.db"
+    served.leave(Settings(state=state, environ=environ), environ["PILOTLIGHT_WORLD"])
+    done = _run({"PILOTLIGHT_HOME": str(tmp_path)}, "drill", "--pool", "nosuch", "--state", state)
+    assert (done.returncode, done.stderr) == (2, "error: the policy has no pool 'nosuch': there are a10g\n")
