@@ -45,7 +45,6 @@ class Gathered:
     cold: dict[str, bool] = field(default_factory=dict)
     """Nodes that nothing may bind to, by name; true for an empty one for whose idling nothing more is held."""
     capped: set[str] = field(default_factory=set)  # Those of them whose idling a hard budget ends.
-    classes: set[str] = field(default_factory=set)  # Classes of lit nodes.
     kept: list[tuple[str, Hold]] = field(default_factory=list)  # Holds that stay, by their nodes.
     told: dict[str, tuple[Meter, list[Short]]] = field(default_factory=dict)  # What each meter is short of, by key.
     findings: list[Finding] = field(default_factory=list)
@@ -180,7 +179,6 @@ class HoldMoves:
         _, cover, one, concerned, cut, short, late = asked
         own, hold = cover.own, cover.as_seen
         pods = one.pods if one else ()
-        self.got.classes |= {hold.terms.workload_class, *(pod.workload_class for pod in pods)}
         for meter, lack in short:
             self.got.told.setdefault(meter.key, (meter, []))[1].append(lack)
         after = replace(own if short and not late else cut, frozen=bool(short) or own.stopping)
