@@ -36,7 +36,8 @@ DEFAULTS = ("examples/policy.yaml", "data/catalogs/articles.yaml")
 CLOUD = ("gcp",)
 NEEDS = {
     "alert_fanout": ("gcp", "alerts"),
-    "billing_tick": (*CLOUD, "bills"),
+    "billing_tick": CLOUD,
+    "billing_import": (*CLOUD, "bills"),
     "capacity_reconcile": CLOUD,
     "kueue_admission": CLOUD,
     "pod_pending": CLOUD,

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "events" / "samples"
 SAMPLE = {
     "alert_fanout": "pilotlight/alert.json",
+    "billing_import": "pilotlight/bill_exported.json",
     "billing_tick": "pilotlight/budget_notice.json",
     "capacity_reconcile": "pilotlight/tick.json",
     "kueue_admission": "pilotlight/quota_reserved.json",

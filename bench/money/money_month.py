@@ -32,6 +32,7 @@ from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing import billed_days, meter_nodes
+from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
@@ -118,7 +119,7 @@ class Cluster:
         rates = [CurrencyRate(currency="EUR", usd=Decimal(usd), date=day, source="test") for day, usd in RATES]
         rules = Rules(self.name, self.deps.policy.bill, rates, {kind: kind for kind in TYPES})
         deps = replace(self.deps, bills=FocusBills(pattern, rules))
-        billing(deps, BillExported(cluster=self.name, uri=pattern, identity=str(self.world.now_s)))
+        billing_import(deps, BillExported(cluster=self.name, uri=pattern, identity=str(self.world.now_s)))
 
     def told(self) -> dict[str, Any]:
         """The product's own figures of the month."""

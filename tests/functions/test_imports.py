@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "spot_interruption": OURS,
     "alert_fanout": OURS,
     "billing_tick": OURS | YAML,
+    "billing_import": OURS,
 }
 """Packages beside the standard library and what functions-framework brings. Budgets are the policy's."""
 

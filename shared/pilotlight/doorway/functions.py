@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from pilotlight.ports.state import Clock, State
 
 Function = Literal[
-    "pod_pending", "kueue_admission", "capacity_reconcile", "spot_interruption", "billing_tick", "alert_fanout"
+    "pod_pending",
+    "kueue_admission",
+    "capacity_reconcile",
+    "spot_interruption",
+    "billing_tick",
+    "billing_import",
+    "alert_fanout",
 ]
 
 
@@ -112,7 +118,8 @@ RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
     "kueue_admission": (QuotaReserved,),
     "capacity_reconcile": (Tick, CapacityFailed),
     "spot_interruption": (InterruptionNotice, Tick),
-    "billing_tick": (Tick, BudgetNotice, BillExported),
+    "billing_tick": (Tick, BudgetNotice),
+    "billing_import": (Tick, BillExported),
     "alert_fanout": (Alert, Tick),
 }
 """The messages each function takes; of ticks, those of ``TICKS``."""
@@ -120,6 +127,7 @@ RECEIVES: dict[Function, tuple[type[msgspec.Struct], ...]] = {
 TICKS: dict[str, str] = {
     "reconcile": "capacity_reconcile",
     "billing": "billing_tick",
+    "bills": "billing_import",
     "rescue": "spot_interruption",
     "alerts": "alert_fanout",
 }
@@ -165,15 +173,12 @@ def run(request: Request, message: Message) -> Answer:
             from pilotlight.flow.billing.cloud_budget import cloud_budget
 
             return cloud_budget(request.deps, message)
-        case "billing_tick", Tick(what="billing") | BudgetNotice() | BillExported():
-            from pilotlight.flow.billing.billing_tick import billing
+        case "billing_import", Tick(what="bills") | BillExported():
+            from pilotlight.flow.billing.billing_import import billing_import
 
-            answer = billing(request.deps, message, dry_run=request.dryrun)
-            if request.house.settings.otlp and isinstance(message, Tick) and not request.dryrun:
-                from pilotlight.doorway.push import push
-
-                push(request.deps, request.house.settings, request.house.alerts)
-            return answer
+            return billing_import(request.deps, message, dry_run=request.dryrun)
+        case "billing_tick", Tick(what="billing") | BudgetNotice():
+            return _count_money(request, message)
         case "alert_fanout", Alert():
             return _alert(request, message)
         case "alert_fanout", Tick(what="alerts"):
@@ -181,6 +186,17 @@ def run(request: Request, message: Message) -> Answer:
 
             return flush(_desk(request.house), dry_run=request.dryrun)
     raise BadEvent(_misrouted(request.function, message), "type")
+
+
+def _count_money(request: Request, message: Tick | BudgetNotice) -> Answer:
+    from pilotlight.flow.billing.billing_tick import billing
+
+    answer = billing(request.deps, message, dry_run=request.dryrun)
+    if request.house.settings.otlp and isinstance(message, Tick) and not request.dryrun:
+        from pilotlight.doorway.push import push
+
+        push(request.deps, request.house.settings, request.house.alerts)
+    return answer
 
 
 def _alert(request: Request, alert: Alert) -> Answer:

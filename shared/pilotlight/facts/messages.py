@@ -62,7 +62,7 @@ class Tick(_Message, frozen=True, kw_only=True):
     """A schedule fired for a cluster; ``what`` it is for."""
 
     cluster: str
-    what: Literal["reconcile", "billing", "rescue", "alerts"] = "reconcile"
+    what: Literal["reconcile", "billing", "bills", "rescue", "alerts"] = "reconcile"
     identity: str = ""
     at: Moment | None = None
 

@@ -10,6 +10,7 @@ from pilotlight.units import Seconds
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import CapacityType
     from pilotlight.facts.money.bill import Bill
+    from pilotlight.facts.money.bill_files import BillFile, BillListing
     from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
     from pilotlight.facts.offers.catalog import DiskPrice
     from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices, ToldPrices
@@ -168,9 +169,29 @@ class Bills(Protocol):
 
 
 @runtime_checkable
-class ListedBills(Bills, Protocol):
-    """A bill of which it can be told, without reading it, whether it is another."""
+class FiledBills(Bills, Protocol):
+    """A bill in files: each is read by itself, and it can be told without a read whether they are others.
 
-    def version(self) -> str:
-        """A word for what lies there and how it is read: the same while both are. Raises as ``read`` does."""
+    Every method raises as ``read`` does.
+    """
+
+    def files(self) -> "BillListing":
+        """The files that lie there."""
+        ...
+
+    def read_file(
+        self,
+        listing: "BillListing",
+        group: Sequence[str],
+        read: "Sequence[BillFile]",
+        start: datetime,
+        end: datetime,
+        nodes: Sequence[str] | None = None,
+    ) -> "BillFile":
+        """What one group of files comes to from ``start`` to ``end``, after those that are ``read``. Of machines those
+        in ``nodes`` are told by name, or all."""
+        ...
+
+    def join(self, listing: "BillListing", files: "Sequence[BillFile]", end: datetime) -> "Bill":
+        """The bill of all the files of a listing."""
         ...

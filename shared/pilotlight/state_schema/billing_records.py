@@ -5,6 +5,7 @@ from datetime import date, datetime
 import msgspec
 
 from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
+from pilotlight.facts.money.bill_files import BillFile
 from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Refusals
 from pilotlight.facts.offers.catalog import LivePrices
 from pilotlight.facts.offers.paid_capacity import UnusedMonth
@@ -41,6 +42,14 @@ class SeenBill(msgspec.Struct, frozen=True, kw_only=True):
     """A word for what lay where a bill is when it was read."""
 
     version: str
+
+
+class TriedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of a bill that was begun last, of which listing, and how often it was."""
+
+    word: str
+    name: str
+    times: int
 
 
 class LifePart(Part[Life], frozen=True, kw_only=True):
@@ -85,6 +94,12 @@ BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
 
 BILL_SEEN = Table("bill-seen", Format(SeenBill), 2 * DAY_S)
 """``<cluster>``: its bill as it was read last: the same is not read again."""
+
+BILL_FILE = Rows(Table("bill-file", Format(BillFile, squeezed=True), 8 * DAY_S), "lines")
+"""``<cluster>/<number>``: what the files of a bill come to that are read, until all of them are."""
+
+BILL_TRIED = Table("bill-tried", Format(TriedFile), 2 * DAY_S)
+"""``<cluster>``: the file of its bill that is being read."""
 
 PAID_IDLE = Table("paid-idle", Format(UnusedMonth), 800 * DAY_S)
 """``<cluster>/<yyyy-mm>``: what was paid for and ran nowhere."""

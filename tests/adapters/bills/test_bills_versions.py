@@ -215,10 +215,10 @@ def test_azures_manifest_names_the_files_beside_it(tmp_path: Path) -> None:
 def test_a_bill_is_another_when_a_file_a_manifest_or_its_rules_change(export: Path) -> None:
     """And the same while nothing does."""
     pattern = str(export / "data" / "**" / "*.csv")
-    words = [FocusBills(pattern, Rules()).version() for _ in range(2)]
-    words.append(FocusBills(pattern, Rules(cluster="other")).version())
+    words = [FocusBills(pattern, Rules()).files().word for _ in range(2)]
+    words.append(FocusBills(pattern, Rules(cluster="other")).files().word)
     os.utime(export / "metadata" / MONTH / "20261113T060000Z-b" / "focus-Manifest.json", (1, 1))
-    words.append(FocusBills(pattern, Rules()).version())
+    words.append(FocusBills(pattern, Rules()).files().word)
     _write(export / "data" / MONTH / "20261114T060000Z-d" / "focus-00001.csv", [_line(1, "1")])
-    words.append(FocusBills(pattern, Rules()).version())
+    words.append(FocusBills(pattern, Rules()).files().word)
     assert [words.index(word) for word in words] == [0, 0, 2, 3, 4]

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
+from pilotlight.decide.money.bill_scope import Rules, scope_bill
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import budget_spend, counted_days
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
+from pilotlight.facts.money.bill_files import Line
 from pilotlight.facts.money.money_policy import BillScope, Budget, CurrencyRate
 from pilotlight.flow.billing.billed_days import days, store
 from pilotlight.world.world_clock import WallClock

@@ -8,7 +8,7 @@ from typing import Any
 
 from state_tables import differing, line, measured, minutes, states
 
-from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
+from pilotlight.decide.money.bill_scope import Rules, scope_bill
 from pilotlight.decide.money.budget_ladder import barring_step, climb_ladder, refuses
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.passed_limits import HeldNode, comes_to
@@ -16,6 +16,7 @@ from pilotlight.decide.money.reconciliation import Compared, compare_with_bill, 
 from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
+from pilotlight.facts.money.bill_files import Line
 from pilotlight.facts.money.budgets import Forecast, Rung, Spent, StepInForce
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, CurrencyRate, LadderStep
 from pilotlight.tools.cli.records.bill_command import awaited_bills

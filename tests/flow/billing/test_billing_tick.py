@@ -1,6 +1,6 @@
 """billing_tick over the world: the meter, bills, budgets and their ladder, each told once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,10 +19,12 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.messages import BillExported, BudgetNotice, Tick
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, CostLine, HourCost, HourSums, MeterDay
+from pilotlight.facts.money.bill_files import BillFile, BillListing
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
 from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import billed_days, meter_nodes
+from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Answer
@@ -54,8 +56,10 @@ def day(usd: str, **fields: Any) -> Budget:
 
 
 def tick(on: Stage) -> Answer:
-    """One billing tick."""
-    return billing(on.deps, TICK)
+    """One billing tick, and one of bills."""
+    answer = billing(on.deps, TICK)
+    billing_import(on.deps, Tick(cluster="c", what="bills"))
+    return answer
 
 
 def hours(on: Stage, count: int) -> None:
@@ -250,7 +254,8 @@ def exported(on: Stage, exports: Exports) -> None:
     """An export arrives, twice."""
     on.deps = replace(on.deps, bills=exports)
     for _ in range(2):
-        billing(on.deps, BillExported(cluster="c", uri="focus.csv"))
+        billing_import(on.deps, BillExported(cluster="c", uri="focus.csv"))
+        billing(on.deps, TICK)
 
 
 def month(on: Stage) -> tuple[Decimal, Decimal]:
@@ -432,21 +437,24 @@ def test_a_bill_is_read_again_only_where_something_of_it_changed() -> None:
     class Listed(Exports):
         word, reads = "a", 0
 
-        def version(self) -> str:
-            return self.word
+        def files(self) -> BillListing:
+            return BillListing(word=self.word, versions=[[("a.csv",)]])
 
-        def read(self, start: datetime, end: datetime) -> Bill:
+        def read_file(self, listing: BillListing, group: Sequence[str], *_: Any) -> BillFile:
             self.reads += 1
-            return super().read(start, end)
+            return BillFile(word=listing.word, name=group[0], digests=frozenset("a"))
+
+        def join(self, listing: BillListing, files: Sequence[BillFile], end: datetime) -> Bill:
+            return self.bill
 
     on, bills = Stage(budgets=(Budget(name="m", usd=Decimal(1000)),)), Listed((0, "12.50"), reaches=1)
     on.deps = replace(on.deps, bills=bills)
     for _ in range(50):
-        billing(on.deps, BillExported(cluster="c", uri="s3://bills/logs/1"))
+        billing_import(on.deps, BillExported(cluster="c", uri="s3://bills/logs/1"))
     tick(on)
     assert bills.reads == 1
     bills.word = "b"
-    billing(on.deps, BillExported(cluster="c", uri="s3://bills/focus.csv"))
+    billing_import(on.deps, BillExported(cluster="c", uri="s3://bills/focus.csv"))
     assert bills.reads == 2
 
 

@@ -12,6 +12,7 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.bill import Bill, BilledDay
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, Prices
 from pilotlight.facts.policy import ClassPolicy
+from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.reconcile import reconcile
 
@@ -52,6 +53,7 @@ class Book:
         self.on.world.advance(self.on.world.now_s + seconds)
         reconcile(self.on.deps, Tick(cluster="c"))
         billing(self.on.deps, Tick(cluster="c", what="billing"))
+        billing_import(self.on.deps, Tick(cluster="c", what="bills"))
 
     def play(self, until: int) -> None:
         """Days up to one."""

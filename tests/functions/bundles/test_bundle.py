@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "events" / "samples"
 SAMPLE = {
     "alert_fanout": "alert",
+    "billing_import": "bill_exported",
     "billing_tick": "budget_notice",
     "capacity_reconcile": "tick",
     "kueue_admission": "quota_reserved",
@@ -121,7 +122,7 @@ def test_a_zip_brings_its_own_functions_requirements(build: Path) -> None:
             lines = archive.read("requirements.txt").decode().splitlines()
         listed[function] = {line.partition("==")[0] for line in lines}
     assert {function for function in FUNCTIONS if "apprise" in listed[function]} == {"alert_fanout"}
-    assert {function for function in FUNCTIONS if "duckdb" in listed[function]} == {"billing_tick"}
+    assert {function for function in FUNCTIONS if "duckdb" in listed[function]} == {"billing_import"}
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, "aws_bridge"])

@@ -26,8 +26,11 @@ from urllib.parse import urlsplit
 
 from pilotlight.adapters.object_store import SCHEMES, Objects
 from pilotlight.errors import BadInput
+from pilotlight.facts.money.bill_files import BillListing
 
 MANIFEST = "anifest.json"
+MOST_GROUPS = 64
+"""A version of so many files is read file by file."""
 _DATA = re.compile(r"(?P<root>.*/)?data/(?P<partition>[^/=]+=[^/]+)/(?:(?P<run>.+)/)?[^/]+")
 _META = re.compile(r"(?P<root>.*/)?metadata/(?P<partition>[^/=]+=[^/]+)/(?:(?P<run>.+)/)?[^/]+")
 _PERIOD = re.compile(r"(?P<root>.*/)?(?P<partition>20\d{6}-20\d{6})/(?:(?P<run>.+)/)?[^/]+")
@@ -152,38 +155,40 @@ def _stamp(name: str) -> str:
     return "".join(digits or "00" for digits in found[-1].groups()) if found else ""
 
 
-class Files(NamedTuple):
-    """Files at an address: files by version, the oldest first, and how many lie there that are not current."""
-
-    versions: Sequence[Sequence[Path]]
-    dropped: int
-
-
-@contextmanager
-def local_files(uri: str, objects: Objects) -> Iterator[Files]:
-    """The files that an address names; ``*`` stands for any text. Copies are gone after.
+def list_files(uri: str, objects: Objects) -> BillListing:
+    """Files that an address names, those that are current, by version; ``*`` stands for any text. None is read.
 
     Addresses that end in ``anifest.json`` name the files that are listed there. Raises ``BadInput`` where there are
     none, ``Unavailable`` when later may work.
     """
+    there = _listed(uri, objects)
+    beside = [one for partition in partitions(there)[0] for one in _listed(partition.manifests, objects)]
+    manifests = [one for one in there if one.uri.endswith(MANIFEST)]
+    data = [one for one in there if one not in manifests]
     with tempfile.TemporaryDirectory(prefix="pilotlight-bill-") as folder:
         place = Path(folder)
-        there = _listed(uri, objects)
-        manifests = [one for one in there if one.uri.endswith(MANIFEST)]
-        data = [one for one in there if one not in manifests]
         current = _named_by(manifests, place, objects) if manifests else _current(data, place, objects)
-        if not current:
-            raise BadInput(f"PILOTLIGHT_BILLS: no file at {uri}; name the export's data files")
-        versions = [[_local(one.uri, place, objects) for one in version] for version in by_version(current)]
-        yield Files(_once(versions), 0 if manifests else len(data) - len(current))
+    if not current:
+        raise BadInput(f"PILOTLIGHT_BILLS: no file at {uri}; name the export's data files")
+    names = sorted(f"{one.uri} {one.modified.isoformat()}" for one in [*there, *beside])
+    return BillListing(
+        word=blake2b("\n".join(names).encode(), digest_size=16).hexdigest(),
+        versions=[_grouped([one.uri for one in version]) for version in by_version(current)],
+        replaced=0 if manifests else len(data) - len(current),
+    )
 
 
-def version(uri: str, objects: Objects) -> str:
-    """A word for the files at an address, and for the manifests that say what is current of them."""
-    there = _listed(uri, objects)
-    manifests = [one for partition in partitions(there)[0] for one in _listed(partition.manifests, objects)]
-    names = sorted(f"{one.uri} {one.modified.isoformat()}" for one in [*there, *manifests])
-    return blake2b("\n".join(names).encode(), digest_size=16).hexdigest()
+def _grouped(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """What is read at once: each file by itself, where they are not very many."""
+    each = -(-len(names) // MOST_GROUPS)
+    return [tuple(names[at : at + each]) for at in range(0, len(names), each)]
+
+
+@contextmanager
+def local_files(names: Sequence[str], objects: Objects) -> Iterator[list[Path]]:
+    """Files of a listing on this machine, in their order. Copies are gone after."""
+    with tempfile.TemporaryDirectory(prefix="pilotlight-bill-") as folder:
+        yield [_local(name, Path(folder), objects) for name in names]
 
 
 def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
@@ -225,22 +230,13 @@ def _data_files(manifest: Listed, partition: Partition | None, place: Path, obje
     return [partition.file(name) for name in names] if partition else names
 
 
-def _once(versions: Sequence[Sequence[Path]]) -> list[list[Path]]:
-    """The versions without files that are there twice, and without those that only repeat another's files."""
-    held = [{_digest(file): file for file in reversed(version)} for version in versions]
-    kept: list[dict[bytes, Path]] = []
-    for version in held:
-        if not any(version.keys() <= other.keys() for other in kept):
-            kept = [other for other in kept if not other.keys() <= version.keys()] + [version]
-    return [list(version.values()) for version in kept]
-
-
-def _digest(file: Path) -> bytes:
+def digest_of(file: Path) -> str:
+    """A word for what is in a file."""
     with file.open("rb") as content:
         digest = blake2b(digest_size=16)
         while part := content.read(1 << 20):
             digest.update(part)
-    return digest.digest()
+    return digest.hexdigest()
 
 
 def _listed(uri: str, objects: Objects) -> list[Listed]:

@@ -8,29 +8,38 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from hashlib import blake2b
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import Files, local_files, version
+from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
+    MOST_KEYS,
+    MOST_LINES,
+    MOST_NAMES,
     NAMES,
+    OTHERS,
     VERSION,
+    Detail,
+    dear_query,
+    keys_query,
     node_query,
-    query,
     quote_name,
     reach_query,
-    superseded_days,
+    sums_query,
 )
 from pilotlight.adapters.object_store import Objects
-from pilotlight.decide.money.bill_scope import Line, Rules, scope_bill
+from pilotlight.decide.money.bill_scope import Rules, current_files, join_files, scope_bill
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
+from pilotlight.facts.money.bill_files import BillFile, BillListing, DayKeys, Line
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents, count_of, shorten_figure
+from pilotlight.units import cents, shorten_figure
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,6 +48,8 @@ if TYPE_CHECKING:
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 MEMORY = "256MB"
+KEYS = 2**48 - 1
+"""The largest hash of a line."""
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
@@ -51,66 +62,97 @@ class FocusBills:
     def __init__(self, uri: str, rules: Rules, objects: Objects | None = None) -> None:
         self._uri, self._rules, self._objects = uri, rules, objects or Objects()
 
-    def version(self) -> str:
-        """A word for the files that lie there, and the rules that they are read by."""
-        return f"{version(self._uri, self._objects)} {blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()}"
+    def files(self) -> BillListing:
+        """The files that lie there. Their word is that of the rules, too."""
+        found = list_files(self._uri, self._objects)
+        rules = blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()
+        return msgspec.structs.replace(found, word=f"{found.word} {rules}")
 
     def read(self, start: datetime, end: datetime) -> Bill:
         """The cluster's rows of the period by day, team, pool and service. A file that is no export is a finding.
 
         A row whose charge period is longer than a day, as a month's fee, belongs to the day on which it begins.
         """
-        with self._opened() as (db, files):
+        listing, read = self.files(), list[BillFile]()
+        for group in listing.groups:
+            read.append(self.read_file(listing, group, read, start, end))
+        return self.join(listing, read, end)
+
+    def read_file(
+        self,
+        listing: BillListing,
+        group: Sequence[str],
+        read: Sequence[BillFile],
+        start: datetime,
+        end: datetime,
+        nodes: Sequence[str] | None = None,
+    ) -> BillFile:
+        """The sums of a file, or of a group, after those that are ``read``. Of machines those in ``nodes`` are told by
+        name, or all."""
+        with self._opened(group) as (db, files):
             import duckdb
 
+            own = _once(listing, group[0], files, read)
+            found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
+            if not own:
+                return found
+            period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
             try:
-                columns = _open(db, files)
-                missing = [name for name in NEEDED if name not in columns]
-                if missing:
-                    return _unread(f"columns are missing: {', '.join(missing)}")
-                lines = self._lines(db, columns, start, end, several=len(files.versions) > 1)
-                twice = _told_twice(db) if len(files.versions) > 1 else ()
+                columns = _open(db, [list(own.values())])
+                missing = tuple(column for column in NEEDED if column not in columns)
+                columns = _with_missing(db, columns, missing)
+                lines, folded = _lines(db, columns, self._rules, period)
+                keys = _keys(db, columns, start) if listing.several else {}
             except duckdb.Error as error:
-                return _unread(_why_unread(error, files))
-        bill = scope_bill(SOURCE, lines, self._rules, end, dropped=files.dropped)
-        return msgspec.structs.replace(bill, findings=(*bill.findings, *twice))
+                return msgspec.structs.replace(found, unread=_why_unread(error, files[0]))
+        return msgspec.structs.replace(found, lines=lines, keys=keys, missing=missing, folded=folded)
+
+    def join(self, listing: BillListing, files: Sequence[BillFile], end: datetime) -> Bill:
+        """The cluster's bill of all of a listing's files, up to ``end``."""
+        if unread := [file.unread for file in files if file.unread]:
+            return _unread(unread[0])
+        own = [file for file in files if file.digests]
+        if missing := [name for name in NEEDED if all(name in file.missing for file in own)]:
+            return _unread(f"columns are missing: {', '.join(missing)}")
+        lines, told = join_files(listing, files)
+        bill = scope_bill(SOURCE, lines, self._rules, end, dropped=listing.replaced)
+        return msgspec.structs.replace(bill, findings=(*bill.findings, *told))
 
     def read_nodes(self, start: datetime, end: datetime) -> "NodeBill":
         """Charges of machines, of the whole days of a period that the export reaches. Raises ``BadInput``."""
         from pilotlight.decide.money.invoice_proof import NodeBill
 
-        with self._opened() as (db, files):
+        listing = self.files()
+        with self._opened(listing.names) as (db, files):
             import duckdb
 
             try:
-                columns = _open(db, files)
+                versions = _current(db, listing, files, start)
+                columns = _open(db, versions)
                 if missing := [name for name in (*NEEDED, "ResourceId") if name not in columns]:
                     raise BadInput(f"the bill lacks columns: {', '.join(missing)}; export them too")
-                several = len(files.versions) > 1
                 period = {"start": _plain(start), "end": _plain(end)}
-                if several:
-                    db.execute(superseded_days(columns), {"start": period["start"]})
                 found = db.execute(reach_query(columns), period).fetchone()
                 if found is None or found[0] is None:
                     return NodeBill((), None)
                 period["end"] = datetime(found[0].year, found[0].month, found[0].day)  # noqa: DTZ001  As DuckDB has it.
-                rows = db.execute(node_query(columns, several=several), period).fetchall()
+                rows = db.execute(node_query(columns, several=len(versions) > 1), period).fetchall()
             except duckdb.Error as error:
-                raise BadInput(f"the bill {_why_unread(error, files)}; look at PILOTLIGHT_BILLS") from None
+                raise BadInput(f"the bill {_why_unread(error, files[0])}; look at PILOTLIGHT_BILLS") from None
         if others := sorted({row[2] for row in rows} - {CURRENCY}):
             raise BadInput(f"the bill is in {', '.join(others)}: a proof needs one in dollars")
         charges = tuple(_charge(row, self._rules.pools) for row in rows)
         return NodeBill(charges, period["end"].replace(tzinfo=UTC))
 
     @contextmanager
-    def _opened(self) -> "Iterator[tuple[duckdb.DuckDBPyConnection, Files]]":
+    def _opened(self, names: Sequence[str]) -> "Iterator[tuple[duckdb.DuckDBPyConnection, list[Path]]]":
         try:
             import duckdb
         except ImportError:
             raise BadInput("focus needs the package duckdb; run pip install 'pilotlight[bills]'") from None
         with (
             _ONE_AT_A_TIME,
-            local_files(self._uri, self._objects) as files,
+            local_files(names, self._objects) as files,
             duckdb.connect(
                 config={"threads": 2, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
             ) as db,
@@ -118,21 +160,84 @@ class FocusBills:
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false; SET enable_progress_bar=false")
             yield db, files
 
-    def _lines(
-        self, db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime, end: datetime, *, several: bool
-    ) -> list[Line]:
-        period = {"start": _plain(start), "end": _plain(end)}
-        if several:
-            db.execute(superseded_days(columns), {"start": period["start"]})
-        tags = tuple(self._rules.scope.tags) if self._rules.scope else ()
-        found = (Line(*row) for row in db.execute(query(columns, tags, several=several), period).fetchall())
-        return [line._replace(reach=line.reach and line.reach.replace(tzinfo=UTC)) for line in found]
+
+def _lines(
+    db: "duckdb.DuckDBPyConnection", columns: dict[str, str], rules: Rules, period: dict[str, Any]
+) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+    """The sums of a file, with as much detail as there is room for, and a sentence on what was folded."""
+    import duckdb
+
+    details: tuple[Detail, ...] = ("all", "names", "least")
+    for detail in details:
+        if detail == "names":
+            db.execute(dear_query(columns))
+        try:
+            db.execute(sums_query(columns, rules, detail), period)
+        except duckdb.OutOfMemoryException:
+            if detail == "least":
+                raise
+            continue
+        count = db.execute("SELECT count(*) FROM sums").fetchone()
+        if count is None or count[0] <= MOST_LINES:
+            break
+    folded: tuple[str, ...] = ()
+    if detail != "all":
+        usd = db.execute(f"SELECT sum(usd) FROM sums WHERE team = '{OTHERS}'").fetchone()
+        folded = (
+            f"a file has more than {MOST_LINES:,} groups of lines: {MOST_NAMES:,} teams, services and accounts keep "
+            f"their names, the others are {OTHERS}; {cents((usd and usd[0]) or Decimal(0))} is of no team by name",
+        )
+    found = (Line(*row) for row in db.execute("FROM sums ORDER BY ALL").fetchall())
+    lines = (one._replace(tags=tuple(one.tags), reach=one.reach and one.reach.replace(tzinfo=UTC)) for one in found)
+    return tuple(lines), folded
 
 
-def _open(db: "duckdb.DuckDBPyConnection", files: Files) -> dict[str, str]:
-    """Make the table ``export`` of the files; its columns with their types. A row of several versions knows its own."""
-    names = [str(file) for version in files.versions for file in version]
-    several = len(files.versions) > 1
+def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime) -> dict[str, DayKeys]:
+    """Each day's lines, as they are told apart from another version's."""
+    db.execute(keys_query(columns), {"start": _plain(start)})
+    days = db.execute("SELECT day, sum(lines), sum(usd), count(*) FROM line GROUP BY day").fetchall()
+    most = max(1, MOST_KEYS // max(1, len(days)))
+    out: dict[str, DayKeys] = {}
+    for day, lines, usd, keys in days:
+        cut = KEYS if keys <= most else KEYS * most // keys
+        rows = db.execute("SELECT key, lines FROM line WHERE day = $day AND key <= $cut", {"day": day, "cut": cut})
+        sample = b"".join(key.to_bytes(6) + min(count, 0xFFFF).to_bytes(2) for key, count in sorted(rows.fetchall()))
+        out[day.isoformat()] = DayKeys(lines=int(lines), usd=usd or Decimal(0), cut=cut, sample=sample)
+    return out
+
+
+def _current(
+    db: "duckdb.DuckDBPyConnection", listing: BillListing, files: Sequence[Path], start: datetime
+) -> list[list[Path]]:
+    """The files that count, by version, and the table ``dropped`` of the versions' days that do not."""
+    at = dict(zip(listing.names, files, strict=True))
+    read, own = list[BillFile](), dict[str, list[Path]]()
+    for group in listing.groups:
+        held = _once(listing, group[0], [at[name] for name in group], read)
+        own[group[0]] = list(held.values())
+        keys: dict[str, DayKeys] = {}
+        if held and listing.several:
+            columns = _open(db, [own[group[0]]])
+            keys = _keys(db, _with_missing(db, columns, [one for one in NEEDED if one not in columns]), start)
+        read.append(BillFile(word=listing.word, name=group[0], digests=frozenset(held), keys=keys))
+    versions, gone, _ = current_files(listing, read)
+    db.execute("CREATE TEMP TABLE dropped (day DATE, version INTEGER)")
+    if gone:
+        db.executemany("INSERT INTO dropped VALUES (?, ?)", [[day, number] for number, day in gone])
+    return [[file for one in version for file in own[one.name]] for version in versions]
+
+
+def _once(listing: BillListing, name: str, files: Sequence[Path], read: Sequence[BillFile]) -> dict[str, Path]:
+    """Files by what is in them, without those that their version has already."""
+    beside = listing.version_of(name)
+    seen = {digest for one in read if one.name in beside for digest in one.digests}
+    return {digest: file for file in reversed(files) if (digest := digest_of(file)) not in seen}
+
+
+def _open(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]]) -> dict[str, str]:
+    """Make the table ``export`` of files; its columns with their types. A row of several versions knows its own."""
+    names = [str(file) for version in versions for file in version]
+    several = len(versions) > 1
     packed = [name for name in names if name.endswith(".parquet")]
     plain = [name for name in names if name not in packed]
     if packed:
@@ -140,32 +245,25 @@ def _open(db: "duckdb.DuckDBPyConnection", files: Files) -> dict[str, str]:
     if plain:
         _view(db, _csv(db, plain, several=several), "plain")
     tables = [name for name, there in (("packed", packed), ("plain", plain)) if there]
-    db.execute(f"CREATE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
+    db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
-        rows = [[str(file), n] for n, version in enumerate(files.versions) for file in version]
+        rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
         db.executemany("INSERT INTO versions VALUES (?, ?)", rows)
         db.execute("ALTER VIEW export RENAME TO files")
         db.execute(f"CREATE VIEW export AS SELECT files.*, n AS {VERSION} FROM files JOIN versions ON file = filename")
     return columns
 
 
-def _told_twice(db: "duckdb.DuckDBPyConnection") -> tuple[Finding, ...]:
-    """Days that files tell apart from each other, with both sums: of those written again, and of those that add."""
-    asked = (
-        "SELECT whole, count(DISTINCT day), sum(usd), sum(total) FROM dropped WHERE usd <> total GROUP BY 1 ORDER BY 1"
-    )
-    found = db.execute(asked).fetchall()
-    counts = {True: "the newer counts", False: "both count, for they share few lines"}
-    return tuple(
-        _finding(
-            f"two files tell {count_of(days, 'day')} apart: {cents(older)} in the older, {cents(newer)} in the newer; "
-            f"{counts[whole]}"
-        )
-        for whole, days, older, newer in found
-    )
+def _with_missing(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], missing: Sequence[str]) -> dict[str, str]:
+    """The columns, and those that no bill can be read without: their lines are in doubt, another file's are not."""
+    if missing:
+        nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
+        db.execute("ALTER VIEW export RENAME TO told")
+        db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
+    return columns | dict.fromkeys(missing, "VARCHAR")
 
 
 def _view(
@@ -180,7 +278,7 @@ def _view(
             value = f"map_from_entries({value})" if kind.endswith("[]") else value
             value = f"CAST(to_json({value}) AS VARCHAR)"
         asked.append(f"{value} AS {quote_name(own)}")
-    rows.project(", ".join(asked)).create_view(name)
+    rows.project(", ".join(asked)).create_view(name, replace=True)
 
 
 def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool) -> "duckdb.DuckDBPyRelation":
@@ -220,8 +318,8 @@ def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> "NodeCharge":
     )  # fmt: skip
 
 
-def _why_unread(error: Exception, files: Files) -> str:
-    first = str(error).partition("\n")[0].replace(str(files.versions[0][0].parent), "")
+def _why_unread(error: Exception, file: Path) -> str:
+    first = str(error).partition("\n")[0].replace(str(file.parent), "")
     return f"cannot be read: {first[:200]}"
 
 

@@ -1,11 +1,12 @@
 """The SQL that reads a FOCUS export: its sums as they are counted, in one pass over whatever columns there are.
 
-Where an export was written again beside the old one, a day of the older is dropped once half of its lines or more are
-written again in a newer one: that is the whole again, with its corrections. A file of corrections alone adds. A line is
-known by its resource, hour, service and category.
+Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pilotlight.decide.money.bill_scope import Rules
 
 CURRENCY = "USD"
 DAY_US = 86_400_000_000
@@ -26,80 +27,130 @@ NAMES = {
     )
 }  # fmt: skip
 """FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
-_SAYS = ("ResourceId", "ChargePeriodStart", "ServiceName", "ChargeCategory", "ChargeClass")
-"""What a line keeps when its export is written again. Amounts, tags, price lists, texts and zones change."""
+_SAYS = ("ResourceId", "ServiceName", "ChargeCategory", "ChargeClass")
+"""What a line keeps when its export is written again, with its time. Amounts, tags, prices, texts, zones change."""
 _PREFIXES = ("", "user:", "resourceTags/", "resourceTags/user:")
 """Exports of AWS put these before a tag's key."""
 _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
 """What it is of where no resource is told."""
 
+Detail = Literal["all", "names", "least"]
 Columns = Mapping[str, str]
 """The export's columns with their types."""
 
 
-def query(columns: Columns, tags: Sequence[str], *, several: bool) -> str:
-    """The sums by day, team, pool, service, account, currency, instance and what ties a line to the cluster.
+MOST_LINES = 200_000
+"""So many sums of a file are kept with every detail."""
+MOST_NAMES = 1_000
+"""Of a file with more sums than that, so many teams, services and accounts are kept by name: those of most lines."""
+OTHERS = "(others)"
+_NAMED = ("team", "pool", "service", "account", "payer")
+_LEAST = ("service", "account", "payer")
+MOST_KEYS = 12_288
+"""So many lines of a file are looked at to tell its days from another's: of more, an even sample of each day."""
 
-    ``tags`` are the keys that the bill's scope names: their values come as a list. With ``several`` versions of the
-    export the days of the table ``dropped`` are left out.
+
+def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
+    """Makes the table ``sums`` by day, team, pool, service, account, currency, instance and what ties a line to the
+    cluster.
+
+    Values of the scope's tags come as a list: as wanted, or another. Of instances those in ``$nodes`` are told, where
+    that is not NULL. With less ``detail`` names that are not in the table ``dear`` become one, but never one that says
+    whose a line is; ``least`` is without services, accounts and machines.
     """
-    where = "(since IS NULL OR (since >= $start AND since < $end))"
-    if several:
-        gone = "SELECT (day, version) FROM dropped WHERE whole"
-        where += f" AND (since IS NULL OR (CAST(since AS DATE), {VERSION}) NOT IN ({gone}))"
+    scope = rules.scope
+    wanted = {key: value.replace("{cluster}", rules.cluster) for key, value in (scope.tags if scope else {}).items()}
+    tags = ", ".join(_as_wanted(_tag(columns, (key,)), value) for key, value in wanted.items())
+    instance = _instance(columns)
+    source, names = "charge", ""
+    if detail != "all":
+        source, names = _folded(rules, least=detail == "least")
     return f"""
+        CREATE OR REPLACE TEMP TABLE sums AS
         WITH charge AS (SELECT
             TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
             {_moment(columns, "ChargePeriodStart")} AS since,
             {_moment(columns, "ChargePeriodEnd")} AS until,
             COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}') AS currency,
-            COALESCE({_tag(columns, TEAM_TAGS)}, '') AS team,
-            COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
-            COALESCE({_text(columns, "ServiceName")}, '') AS service,
-            COALESCE({_text(columns, "SubAccountId")}, '') AS account,
-            COALESCE({_text(columns, "BillingAccountId")}, '') AS payer,
-            [{", ".join(_tag(columns, (key,)) for key in tags)}]::VARCHAR[] AS tags,
+            {_named(columns)},
+            [{tags}]::VARCHAR[] AS tags,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS egress
-            , {_instance(columns)} AS instance,
+            , CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance}) THEN {instance}
+                ELSE '' END AS instance,
             {_amount(columns, "EffectiveCost")} AS effective, {_amount(columns, "ListCost")} AS listed,
             {_commitment(columns)} AS commitment
-            {", " + VERSION if several else ""}
         FROM export)
-        SELECT CAST(since AS DATE), team, pool, service, account, payer, tags, currency,
+        SELECT CAST(since AS DATE) AS day, team, pool, service, account, payer, tags, currency,
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
-            sum(usd), count(*),
-            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}), egress, instance,
-            sum(effective), sum(listed), commitment
-        FROM charge WHERE {where}
-        GROUP BY ALL ORDER BY ALL"""
+            sum(usd) AS usd, count(*) AS charges,
+            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach, egress,
+            instance, sum(effective) AS effective, sum(listed) AS listed, commitment
+        FROM (SELECT charge.* {names} FROM {source} WHERE since IS NULL OR (since >= $start AND since < $end))
+        GROUP BY ALL"""
 
 
-def superseded_days(columns: Columns) -> str:
-    """Makes the table ``dropped`` of the versions' days that share lines with a newer version: ``whole`` where that
-    has them whole. Each with its sum, and that of the newest that shares them."""
-    known = [name for name in _SAYS if name in columns]
-    what = [f'CAST("{name}" AS VARCHAR)' for name in _SAYS_WHAT if name in columns]
-    said = [f"COALESCE(CAST(\"{name}\" AS VARCHAR), '')" for name in known]
-    if what:
-        alone = f"concat_ws('|', {', '.join(what)})"
-        said.append(f"CASE WHEN {_text(columns, 'ResourceId')} IS NULL THEN {alone} ELSE '' END")
-    elif "ResourceId" not in columns:
-        said.append('CAST("BilledCost" AS VARCHAR)')
+def dear_query(columns: Columns) -> str:
+    """Makes the table ``dear`` of the names, by what they are of, that most lines have."""
+    top = ", ".join(f"approx_top_k({name}, {MOST_NAMES}) AS {name}" for name in _NAMED)
+    each = " UNION ALL ".join(f"SELECT '{name}' AS what, unnest({name}) AS name FROM top" for name in _NAMED)
     return f"""
-        CREATE TEMP TABLE dropped AS
-        WITH line AS (
-            SELECT {VERSION}, CAST({_moment(columns, "ChargePeriodStart")} AS DATE) AS day,
-                hash({", ".join(said)}) AS key, count(*) AS lines, sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd
-            FROM export WHERE {_moment(columns, "ChargePeriodStart")} >= $start GROUP BY ALL),
-        newest AS (SELECT day, key, max({VERSION}) AS newest FROM line GROUP BY ALL),
-        sums AS (SELECT day, {VERSION} AS newest, sum(usd) AS total FROM line GROUP BY ALL),
-        shared AS (
-            SELECT {VERSION} AS version, day, max(newest) AS newest, sum(usd) AS usd,
-                2 * sum(CASE WHEN newest > {VERSION} THEN lines ELSE 0 END) >= sum(lines) AS whole
-            FROM line JOIN newest USING (day, key)
-            GROUP BY ALL HAVING max(newest) > {VERSION})
-        SELECT version, day, whole, usd, total FROM shared JOIN sums USING (day, newest)"""
+        CREATE OR REPLACE TEMP TABLE dear AS
+        WITH charge AS (SELECT {_named(columns)} FROM export), top AS (SELECT {top} FROM charge) {each}"""
+
+
+def _named(columns: Columns) -> str:
+    named = {
+        "team": _tag(columns, TEAM_TAGS),
+        "pool": _tag(columns, POOL_TAGS),
+        "service": _text(columns, "ServiceName"),
+        "account": _text(columns, "SubAccountId"),
+        "payer": _text(columns, "BillingAccountId"),
+    }
+    return ", ".join(f"COALESCE({value}, '') AS {name}" for name, value in named.items())
+
+
+def _folded(rules: Rules, *, least: bool) -> tuple[str, str]:
+    """What ``sums`` is made from where there is less detail, and how names are read of it."""
+    scope = rules.scope
+    accounts = scope.accounts if scope else ()
+    ties = {
+        "team": (), "pool": (*rules.pools, *rules.pools.values()), "service": scope.services if scope else (),
+        "account": accounts, "payer": accounts,
+    }  # fmt: skip
+    source, names = "charge", []
+    for name in _NAMED:
+        stays = ", ".join("'{}'".format(value.replace("'", "''")) for value in ("", *ties[name]))
+        known = "" if least and name in _LEAST else f" OR dear_{name}.name IS NOT NULL"
+        if known:
+            source += (
+                f" LEFT JOIN (SELECT name FROM dear WHERE what = '{name}') AS dear_{name} ON dear_{name}.name = {name}"
+            )
+        names.append(f"CASE WHEN {name} IN ({stays}){known} THEN {name} ELSE '{OTHERS}' END AS {name}")
+    if least:
+        names.append("'' AS instance")
+    return source, f"REPLACE ({', '.join(names)})"
+
+
+def keys_query(columns: Columns) -> str:
+    """Makes the table ``line``: each day's lines from ``$start`` on, by a hash of what a line keeps when its export is
+    written again, with how many they are and their sum."""
+    said = [f"COALESCE({_text(columns, name)}, '')" for name in _SAYS]
+    told = [_text(columns, name) for name in _SAYS_WHAT if name in columns]
+    what = f"NULLIF(concat_ws('|', {', '.join(told)}), '')" if told else "NULL"
+    otherwise = "''" if "ResourceId" in columns else f"COALESCE({_text(columns, 'BilledCost')}, '')"
+    said.append(f"CASE WHEN {_text(columns, 'ResourceId')} IS NULL THEN COALESCE({what}, {otherwise}) ELSE '' END")
+    since = _moment(columns, "ChargePeriodStart")
+    return f"""
+        CREATE OR REPLACE TEMP TABLE line AS
+        SELECT CAST({since} AS DATE) AS day, hash(epoch_us({since}), {", ".join(said)}) >> 16 AS key,
+            count(*) AS lines, sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd
+        FROM export WHERE {since} >= $start GROUP BY ALL"""
+
+
+def _as_wanted(tag: str, value: str) -> str:
+    wanted = value.replace("'", "''")
+    return f"CASE WHEN {tag} = '{wanted}' THEN '{wanted}' WHEN {tag} IS NOT NULL THEN '{'-' if not value else ''}' END"
 
 
 def _instance(columns: Columns) -> str:
@@ -174,7 +225,7 @@ def node_query(columns: Columns, *, several: bool) -> str:
     """
     where = "since >= $start AND since < $end AND instance <> ''"
     if several:
-        where += f" AND (CAST(since AS DATE), {VERSION}) NOT IN (SELECT (day, version) FROM dropped WHERE whole)"
+        where += f" AND (CAST(since AS DATE), {VERSION}) NOT IN (SELECT (day, version) FROM dropped)"
     unit = f"lower(COALESCE({_text(columns, 'PricingUnit')}, {_text(columns, 'ConsumedUnit')}))"
     quantity = ", ".join(_number(columns, name, 19, 9) for name in ("PricingQuantity", "ConsumedQuantity"))
     covered = (

@@ -11,9 +11,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pilotlight.decide.money.bill_scope import Line
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.money.bill import Commitment
+from pilotlight.facts.money.bill_files import Line
 from pilotlight.units import Seconds, moment
 
 Dialect = Literal["bigquery", "athena"]

@@ -42,6 +42,7 @@ FUNCTIONS = (
     "kueue_admission",
     "capacity_reconcile",
     "billing_tick",
+    "billing_import",
     "spot_interruption",
     "alert_fanout",
 )

@@ -13,12 +13,17 @@ import msgspec
 
 from pilotlight.decide.money.bill_scope import sum_rows
 from pilotlight.decide.money.metering import day_start
-from pilotlight.facts.money.bill import Bill, BillDay, BilledDay
+from pilotlight.decide.money.spend import CountedDays, counted_days
+from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, MeterDay
 from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.deps import HasBudgets
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import BILL
 
 DAY = timedelta(days=1)
+
+LOOK_BACK = timedelta(days=35)
+"""Late corrections of a bill are taken in for so long: a month and its closing."""
 
 
 def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime) -> int:
@@ -49,6 +54,15 @@ def _by_node(state: State, cluster: str, rows: Sequence[BilledDay]) -> tuple[Bil
     for instance, node in meter_nodes.nodes(state, cluster, named[0].day).items() if named else ():
         names |= {node.name: node.name, instance: node.name}
     return sum_rows(msgspec.structs.replace(row, resource=names.get(row.resource, "")) for row in rows)
+
+
+def count_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -> CountedDays:
+    """The days that budgets count: metered, billed, or both."""
+    first, last = (now - LOOK_BACK).date(), now.date()
+    return counted_days(
+        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps), today),
+        days(deps.state, deps.name, first, last),
+    )
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:

@@ -1,4 +1,4 @@
-"""billing_tick: count what nodes cost, take in what is billed, see where budgets stand, tell what is odd.
+"""billing_tick: count what nodes cost, see where budgets stand, tell what is odd. Bills are read by billing_import.
 
 Kueue's queues are stopped while a budget's step says that nothing more is bought, and opened again after it: a queue
 that admits no more keeps work from waiting with quota that no dollars follow. What runs is left alone. The value from
@@ -8,70 +8,46 @@ before is kept on the queue itself, so that it is found again whatever becomes o
 import hashlib
 import logging
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 import msgspec
 
 from pilotlight.decide.money.budget_ladder import figures
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Correction, compare_with_bill, corrections
-from pilotlight.decide.money.spend import DRIFT_SHARE, CountedDays, budget_spend, counted_days, drift
-from pilotlight.errors import Conflict, Denied, PilotlightError, Retry
-from pilotlight.facts.messages import Alert, BillExported, BudgetNotice, Tick
-from pilotlight.facts.money.bill import Bill, MeterDay
+from pilotlight.decide.money.spend import DRIFT_SHARE, CountedDays, budget_spend, drift
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.messages import BudgetNotice, Tick
+from pilotlight.facts.money.bill import MeterDay
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.alerts.decision_messages import by_fingerprint, tell_once, was_noticed
 from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes, node_costs, pool_readings
 from pilotlight.flow.billing.audit_chain import anchor
+from pilotlight.flow.billing.bill_alerts import DAILY_S, NAMED, bill_alert, list_findings
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.budgets import budget_accounts, budget_holds, ladder_steps
 from pilotlight.flow.deps import Answer, Deps, HasBudgets
-from pilotlight.ports.clouds import Bills, ListedBills
 from pilotlight.ports.cluster import StoppableQueues
-from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.billing_records import BILL_SEEN, SeenBill
-from pilotlight.state_schema.marks import BILL_READ, BILL_READING, NOTICED, Mark
-from pilotlight.units import HOUR, cents, count_of
-
-READ_AGAIN_S = 600.0
-"""After a bill could not be read it is read again in so long."""
-
-LOOK_BACK = timedelta(days=35)
-"""Late corrections of a bill are taken in for so long: a month and its closing."""
-
-DAILY_S = 24 * HOUR
-"""For so long people are not told again of what should be mended."""
-
-NAMED = 5
-"""So many of a list are named in an alert."""
+from pilotlight.state_schema.marks import NOTICED, Mark
+from pilotlight.units import cents, count_of
 
 _log = logging.getLogger("pilotlight.queues")
 
 
-def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run: bool = False) -> Answer:
-    """Answer one message: a tick, a bill's export or a cloud's notice. A dry run only says where the budgets stand."""
+def billing(deps: Deps, message: Tick | BudgetNotice, *, dry_run: bool = False) -> Answer:
+    """Answer one message: a tick or a cloud's notice. A dry run only says where the budgets stand."""
     if dry_run:
         return _answer((), budget_standings(deps, deps.state.now()), None)
-    today: MeterDay | None = None
-    did: tuple[str, ...]
-    match message:
-        case BudgetNotice():
-            return cloud_budget(deps, message)
-        case BillExported():
-            if deps.bills is None:
-                return Answer(decision="", did=(), why=f"{message.uri}: no bill is set up; set PILOTLIGHT_BILLS")
-            did = _import_bill(deps, deps.bills, deps.state.now(), asked=True)
-        case Tick():
-            today = meter_nodes.count(deps)
-            pool_readings.count_paid_idle(deps)
-            did = (*pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
+    if isinstance(message, BudgetNotice):
+        return cloud_budget(deps, message)
+    today = meter_nodes.count(deps)
+    pool_readings.count_paid_idle(deps)
+    did = (*pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
     now = deps.state.now()
-    if today is not None:
-        did += (*node_costs.file(deps, now), *anchor(deps, now))
-    known = _counted_days(deps, now, today)
+    did += (*node_costs.file(deps, now), *anchor(deps, now))
+    known = billed_days.count_days(deps, now, today)
     if any(pool.canary is not None for pool in deps.policy.pools.values()):
         from pilotlight.flow.billing import canary_check
 
@@ -92,16 +68,14 @@ def billing(deps: Deps, message: Tick | BudgetNotice | BillExported, *, dry_run:
         did += waste_alert.watch(deps, now)
     _tell_drift(deps, drift(known), now)
     _tell_learnt(deps, corrections(compare_with_bill(known.metered, known.billed)), now)
-    if today is not None and today.unpriced:
+    if today.unpriced:
         _tell_unpriced(deps, today, now)
-    if today is not None:
-        did += _read_if_due(deps, now)
     return _answer(did, stands, today)
 
 
 def budget_standings(deps: HasBudgets, now: datetime) -> tuple[Spent, ...]:
     """Where every budget with a period stands, from what the state knows. Reads only the state."""
-    return _budget_standings(deps, _counted_days(deps, now), now)
+    return _budget_standings(deps, billed_days.count_days(deps, now), now)
 
 
 def _budget_standings(deps: HasBudgets, known: CountedDays, now: datetime) -> tuple[Spent, ...]:
@@ -109,82 +83,11 @@ def _budget_standings(deps: HasBudgets, known: CountedDays, now: datetime) -> tu
     return tuple(budget_spend(m, known, budget_accounts.total(deps, m), now) for m in found)
 
 
-def _counted_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -> CountedDays:
-    first, last = (now - LOOK_BACK).date(), now.date()
-    return counted_days(
-        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps), today),
-        billed_days.days(deps.state, deps.name, first, last),
-    )
-
-
 def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | None) -> Answer:
     said = [figures(one) for one in stands]
     if today is not None:
         said.insert(0, f"{cents(sum((line.usd for line in today.lines), Decimal(0)))} metered today")
     return Answer(decision="", did=did, why="; ".join(said) or "no budgets with a period")
-
-
-def _read_if_due(deps: Deps, now: datetime) -> tuple[str, ...]:
-    """Read the bill where that is due, after all else of a tick. One that cannot be read is told of."""
-    if deps.bills is None or BILL_READ.get(deps.state, deps.name) is not None:
-        return ()
-    return _import_bill(deps, deps.bills, now)
-
-
-def _import_bill(deps: Deps, bills: Bills, now: datetime, *, asked: bool = False) -> tuple[str, ...]:
-    """Read what is billed where it is not as it was read. Raises what the adapter raises where it was ``asked`` for.
-
-    The mark is written before: a read that outlives its function is tried again in ten minutes, not at every tick.
-    """
-    try:
-        BILL_READING.put(deps.state, deps.name, Mark(), if_version=ABSENT)
-    except Conflict:
-        return ("the bill is being read",)
-    said = _read_marked(deps, bills, now, asked=asked)
-    BILL_READING.delete(deps.state, deps.name)
-    return (said,)
-
-
-def _read_marked(deps: Deps, bills: Bills, now: datetime, *, asked: bool) -> str:
-    seen = BILL_SEEN.get(deps.state, deps.name)
-    try:
-        listed = bills.version() if isinstance(bills, ListedBills) else ""
-        same = bool(listed) and seen is not None and seen.value.version == listed
-        read = None if same else bills.read(_bill_start(now), now)
-    except PilotlightError as error:
-        if asked:
-            BILL_READING.delete(deps.state, deps.name)
-            raise
-        tell_once(deps, _alert(deps, "bill-unread", "the bill could not be read", str(error), now), DAILY_S)
-        BILL_READ.put(deps.state, deps.name, Mark(note=str(error)), ttl_s=READ_AGAIN_S)
-        return f"the bill could not be read: {error}"
-    if read is None:
-        BILL_READ.put(deps.state, deps.name, Mark())
-        return "the bill is as it was read"
-    said = _take_in(deps, read, now)
-    if listed:
-        BILL_SEEN.put(deps.state, deps.name, SeenBill(version=listed))
-    return said
-
-
-def _bill_start(now: datetime) -> datetime:
-    return day_start((now - LOOK_BACK).date())
-
-
-def _take_in(deps: Deps, read: Bill, now: datetime) -> str:
-    """Replace the days that a bill covers whole, and tell of its lines that could not be counted."""
-    covered = billed_days.store(deps.state, deps.name, read, _bill_start(now), now)
-    if read.findings:
-        tell_once(deps, _odd_lines(deps, read.source, read.findings, now), DAILY_S)
-    node_costs.file_billed(deps, read, now)
-    pool_readings.keep_committed(deps, _counted_days(deps, now))
-    BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
-    return "; ".join([f"read {count_of(covered, 'whole day')} of {read.source}", *read.notes])
-
-
-def _odd_lines(deps: Deps, source: str, findings: Sequence[Finding], now: datetime) -> Alert:
-    what = f"{count_of(len(findings), 'line')} of the bill {source} could not be counted"
-    return _alert(deps, "bill-finding", what, _listed(findings), now)
 
 
 def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
@@ -201,7 +104,7 @@ def _tell_drift(deps: Deps, found: Sequence[Finding], now: datetime) -> None:
     new = [one for one in found if not was_noticed(deps, _drifted(one))]
     if new:
         what = f"bill and meter are apart on {count_of(len(new), 'day')} of pools"
-        deps.outbox.publish([by_fingerprint(_alert(deps, "bill-drift", what, _listed(new), now))])
+        deps.outbox.publish([by_fingerprint(bill_alert(deps, "bill-drift", what, list_findings(new), now))])
     for one in new:
         NOTICED.put(deps.state, f"{deps.name}/{_drifted(one)}", Mark())
     NOTICED.put(deps.state, f"{deps.name}/drift", Mark(note=seen))
@@ -220,7 +123,7 @@ def _tell_learnt(deps: Deps, learnt: Sequence[Correction], now: datetime) -> Non
         )
         step = (one.factor / DRIFT_SHARE).to_integral_value() * DRIFT_SHARE
         alert = msgspec.structs.replace(
-            _alert(deps, "bill-correction", what, why, now),
+            bill_alert(deps, "bill-correction", what, why, now),
             fingerprint=f"bill-correction/{one.pool}/{step}",
             next="budgets still count the metered price: set prices.overrides where the bill's is right",
             how="pilotlight bill",
@@ -240,27 +143,7 @@ def _tell_unpriced(deps: Deps, today: MeterDay, now: datetime) -> None:
         "their type is not the one that the policy gives their pool, or their pool is not in the policy. They are not "
         "counted as $0: set instance_type, a catalogue or prices.overrides, and all their time is counted"
     )
-    tell_once(deps, _alert(deps, "unpriced", what, why, now), DAILY_S)
-
-
-def _listed(findings: Sequence[Finding]) -> str:
-    more = f"; and {len(findings) - NAMED} more" if len(findings) > NAMED else ""
-    return "; ".join(f"{one.subject}: {one.message}" for one in findings[:NAMED]) + more
-
-
-def _alert(deps: Deps, kind: str, what: str, why: str, now: datetime) -> Alert:
-    digest = hashlib.blake2b(f"{what}\n{why}".encode(), digest_size=8).hexdigest()
-    return Alert(
-        cluster=deps.name,
-        kind=kind,
-        severity="warning",
-        fingerprint=f"{kind}/{digest}",
-        what=what,
-        why=why,
-        next="looked at again at every billing tick",
-        how="pilotlight budget",
-        at=now,
-    )
+    tell_once(deps, bill_alert(deps, "unpriced", what, why, now), DAILY_S)
 
 
 def stop_queues(deps: Deps) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ LISTENS: Mapping[str, tuple[str, ...]] = {
     "kueue_admission": ("workload-events",),
     "capacity_reconcile": ("capacity-failures",),
     "billing_tick": ("billing",),
+    "billing_import": ("bills",),
     "spot_interruption": ("interruptions",),
     "alert_fanout": ("alerts",),
 }

@@ -23,8 +23,12 @@ LOOK_EVERY_S: Seconds = 0.5
 RESCUE_EVERY_S: Seconds = 0.25
 """How often interruptions are carried on: seconds count in them, also of a clock that runs sixty times as fast."""
 
-Ticked = Literal["reconcile", "billing"]
-TICKED: Mapping[Ticked, Function] = {"reconcile": "capacity_reconcile", "billing": "billing_tick"}
+Ticked = Literal["reconcile", "billing", "bills"]
+TICKED: Mapping[Ticked, Function] = {
+    "reconcile": "capacity_reconcile",
+    "billing": "billing_tick",
+    "bills": "billing_import",
+}
 """What ticks are for, and the function each goes to."""
 
 DRAIN_EVERY_S: Seconds = 1.0

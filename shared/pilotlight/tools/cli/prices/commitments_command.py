@@ -90,7 +90,7 @@ def _counted(state: "State", cluster: str) -> "CountedDays":
     """Days of late as they were metered and billed."""
     from pilotlight.decide.money.spend import counted_days
     from pilotlight.flow.billing import billed_days, meter_nodes
-    from pilotlight.flow.billing.billing_tick import LOOK_BACK
+    from pilotlight.flow.billing.billed_days import LOOK_BACK
 
     now = state.now()
     first, last = (now - LOOK_BACK).date(), now.date()
