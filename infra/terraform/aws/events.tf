@@ -39,7 +39,7 @@ locals {
       } }
     },
     local.bills_bucket == null ? {} : {
-      bill = { queue = "billing", pattern = {
+      bill = { queue = "bills", pattern = {
         source = ["aws.s3"], detail-type = ["Object Created"]
         detail = { bucket = { name = [local.bills_bucket] }, object = { key = [{ prefix = local.bills_prefix }] } }
       } }

@@ -38,12 +38,17 @@ resource "aws_lambda_function" "this" {
   filename         = "${local.settings.functions.bundles}/${each.key}.zip"
   source_code_hash = filebase64sha256("${local.settings.functions.bundles}/${each.key}.zip")
   layers           = [aws_lambda_layer_version.this[each.value.layer].arn]
-  memory_size      = local.settings.functions.memory_mb
-  timeout          = local.settings.functions.timeout_s
+  memory_size      = each.key == "billing_import" ? local.settings.functions.billing_import.memory_mb : local.settings.functions.memory_mb
+  timeout          = local.timeout_s[each.key]
   kms_key_arn      = local.key
 
   environment {
     variables = local.environments[each.key]
+  }
+
+  # Copies of an export's file lie there, one at a time.
+  ephemeral_storage {
+    size = each.key == "billing_import" ? local.settings.functions.billing_import.disk_mb : 512
   }
 
   dynamic "vpc_config" {

@@ -61,6 +61,36 @@ locals {
   # Amazon's managed Prometheus.
   workspace = try(regex("^https://aps-workspaces\\.(?P<region>[a-z0-9-]+)\\.amazonaws\\.com/workspaces/(?P<id>[A-Za-z0-9-]+)/?$", local.settings.telemetry), null)
 
+  # A bill in a table of Athena: the query in its workgroup, the table in its catalogue, the table's files and the results.
+  # Athena reads the catalogue and both places in the function's name.
+  athena = try(regex("^athena:(?P<region>[a-z0-9-]+)/(?P<group>[^/]+)/(?P<database>\\w+)\\.(?P<table>\\w+)$", local.settings.bills), null)
+  athena_at = {
+    for what, at in local.settings.athena == null ? {} : local.settings.athena : what => regex("^s3://(?P<bucket>[^/]+)/(?P<prefix>.*)$", at)
+  }
+  athena_rights = local.athena == null ? [] : [
+    {
+      Sid      = "QueryBills", Effect = "Allow", Action = ["athena:GetQueryExecution", "athena:GetQueryResults", "athena:StartQueryExecution"]
+      Resource = ["arn:${local.partition}:athena:${local.athena.region}:${local.account}:workgroup/${local.athena.group}"]
+    },
+    {
+      Sid = "ReadBillsTable", Effect = "Allow", Action = ["glue:GetDatabase", "glue:GetPartitions", "glue:GetTable"]
+      Resource = [for what in ["catalog", "database/${local.athena.database}", "table/${local.athena.database}/${local.athena.table}"] :
+      "arn:${local.partition}:glue:${local.athena.region}:${local.account}:${what}"]
+    },
+    {
+      Sid      = "ReadBillsFiles", Effect = "Allow", Action = ["s3:GetObject"]
+      Resource = [for at in values(local.athena_at) : "arn:${local.partition}:s3:::${at.bucket}/${at.prefix}*"]
+    },
+    {
+      Sid      = "FindBillsFiles", Effect = "Allow", Action = ["s3:GetBucketLocation", "s3:ListBucket"]
+      Resource = sort(distinct([for at in values(local.athena_at) : "arn:${local.partition}:s3:::${at.bucket}"]))
+    },
+    {
+      Sid      = "LayResults", Effect = "Allow", Action = ["s3:PutObject"]
+      Resource = ["arn:${local.partition}:s3:::${local.athena_at.results.bucket}/${local.athena_at.results.prefix}*"]
+    },
+  ]
+
   statements = {
     for function, route in local.routes : function => concat(
       [
@@ -91,7 +121,8 @@ locals {
       [for bucket in compact([local.bills_bucket]) : {
         Sid      = "ReadBills", Effect = "Allow", Action = ["s3:GetObject", "s3:ListBucket"]
         Resource = ["arn:${local.partition}:s3:::${bucket}", "arn:${local.partition}:s3:::${bucket}/*"]
-      } if function == "billing_tick"],
+      } if function == "billing_import"],
+      [for right in local.athena_rights : right if function == "billing_import"],
       [for at in local.workspace == null ? [] : [local.workspace] : {
         Sid      = "ReadGpuSeries", Effect = "Allow", Action = ["aps:QueryMetrics"]
         Resource = "arn:${local.partition}:aps:${at.region}:${local.account}:workspace/${at.id}"

@@ -47,7 +47,7 @@ output "pod_events" {
   description = "Where the event exporter in a cluster sends: the queue's name, that for Kueue's Workloads (null without kueue), and the policy that its role needs."
   value = {
     queue     = aws_sqs_queue.this["pod-events"].name
-    workloads = local.kueue ? aws_sqs_queue.this["workload-events"].name : null
+    workloads = local.wanted.kueue_admission ? aws_sqs_queue.this["workload-events"].name : null
     policy    = aws_iam_policy.pod_events.arn
   }
 }

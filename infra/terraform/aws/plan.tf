@@ -24,14 +24,18 @@ locals {
     pod_pending        = { role = "act", layer = "base" }
     kueue_admission    = { role = "act", layer = "base" }
     capacity_reconcile = { role = "act", layer = "base" }
-    billing_tick       = { role = "read", layer = "bills" }
+    billing_tick       = { role = "read", layer = "base" }
+    billing_import     = { role = "read", layer = "bills" }
     spot_interruption  = { role = "act", layer = "base" }
     alert_fanout       = { role = "none", layer = "alerts" }
   }
-  routes = { for function, route in local.every_route : function => route if local.kueue || function != "kueue_admission" }
+  routes = { for function, route in local.every_route : function => route if lookup(local.wanted, function, true) }
 
-  # kueue_admission and its queue are there where a cluster says so.
-  kueue = anytrue([for c in values(local.settings.clusters) : c.kueue])
+  # kueue_admission and its queue are there where a cluster says so, billing_import and its own where a bill is named.
+  wanted = {
+    kueue_admission = anytrue([for c in values(local.settings.clusters) : c.kueue])
+    billing_import  = local.settings.bills != null
+  }
 
   # Who takes what, and for how long an event is worth trying. A tick that is late is worth nothing, for the next one
   # comes; an interruption is over in minutes. Alerts of one pool or finding are told in the order they happened.
@@ -42,13 +46,18 @@ locals {
     capacity-failures = { function = "capacity_reconcile", tries_for_s = 3600, ordered = false }
     ticks-billing     = { function = "billing_tick", tries_for_s = 300, ordered = false }
     billing           = { function = "billing_tick", tries_for_s = 21600, ordered = false }
+    ticks-bills       = { function = "billing_import", tries_for_s = 300, ordered = false }
+    bills             = { function = "billing_import", tries_for_s = 21600, ordered = false }
     interruptions     = { function = "spot_interruption", tries_for_s = 600, ordered = false }
     alerts            = { function = "alert_fanout", tries_for_s = 21600, ordered = true }
   }
   queues = { for name, queue in local.every_queue : name => queue if contains(keys(local.routes), queue.function) }
 
+  # billing_import reads an export file by file, and has memory and time of its own for it.
+  timeout_s = { for function in keys(local.routes) : function => function == "billing_import" ? local.settings.functions.billing_import.timeout_s : local.settings.functions.timeout_s }
+
   # A message is tried again so long after it was taken; Lambda asks for no less than its time limit.
-  visible_after_s = local.settings.functions.timeout_s + 30
+  visible_after_s = { for name, queue in local.queues : name => local.timeout_s[queue.function] + 30 }
 }
 
 locals {
@@ -100,12 +109,13 @@ locals {
     PILOTLIGHT_WORLD   = "a deployment has a real cluster"
   }
 
-  # alert_fanout's state is the alerts' own; the bill and telemetry are billing_tick's.
+  # alert_fanout's state is the alerts' own; the bill is billing_import's, and telemetry billing_tick's.
+  readers = { PILOTLIGHT_BILLS = "billing_import", PILOTLIGHT_TELEMETRY = "billing_tick" }
   environments = {
     for function, route in local.routes : function => merge(
       {
         for name, value in merge(local.environment, function == "alert_fanout" ? { PILOTLIGHT_STATE = local.environment.PILOTLIGHT_ALERTS } : {}) :
-        name => value if value != null && (!contains(["PILOTLIGHT_BILLS", "PILOTLIGHT_TELEMETRY"], name) || function == "billing_tick")
+        name => value if value != null && lookup(local.readers, name, function) == function
       },
       { for name, secret in local.secrets[function] : name => "secretsmanager:${data.aws_secretsmanager_secret.needed[secret].arn}" },
     )

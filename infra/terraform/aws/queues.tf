@@ -16,7 +16,7 @@ resource "aws_sqs_queue" "this" {
 
   name                       = "${local.prefix}-${each.key}${each.value.ordered ? ".fifo" : ""}"
   fifo_queue                 = each.value.ordered
-  visibility_timeout_seconds = local.visible_after_s
+  visibility_timeout_seconds = local.visible_after_s[each.key]
   receive_wait_time_seconds  = 20
   # Dead letters keep the age they had: what goes there has to outlive it.
   message_retention_seconds = max(900, 2 * each.value.tries_for_s)
@@ -25,7 +25,7 @@ resource "aws_sqs_queue" "this" {
 
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead[each.key].arn
-    maxReceiveCount     = max(5, ceil(each.value.tries_for_s / local.visible_after_s))
+    maxReceiveCount     = max(5, ceil(each.value.tries_for_s / local.visible_after_s[each.key]))
   })
 }
 

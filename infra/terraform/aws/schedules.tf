@@ -1,11 +1,15 @@
-# Two ticks a minute for each cluster: one to look at its nodes, one to count money.
+# Two ticks a minute for each cluster: one to look at its nodes, one to count money; and one for its bill, if there is one.
 
 locals {
   ticks = merge([
-    for name, c in local.settings.clusters : {
-      "${name}-reconcile" = { cluster = name, tick = "reconcile", when = c.reconcile }
-      "${name}-billing"   = { cluster = name, tick = "billing", when = c.billing }
-    }
+    for name, c in local.settings.clusters : merge(
+      {
+        "${name}-reconcile" = { cluster = name, tick = "reconcile", when = c.reconcile }
+        "${name}-billing"   = { cluster = name, tick = "billing", when = c.billing }
+      },
+      # A read that was cut off goes on at the next of these.
+      { for tick in local.wanted.billing_import ? ["bills"] : [] : "${name}-${tick}" => { cluster = name, tick = tick, when = "rate(10 minutes)" } },
+    )
   ]...)
 }
 
@@ -53,7 +57,7 @@ resource "aws_iam_role_policy" "schedules" {
     Version = "2012-10-17"
     Statement = concat([{
       Sid      = "Send", Effect = "Allow", Action = ["sqs:SendMessage"]
-      Resource = [for tick in ["reconcile", "billing"] : aws_sqs_queue.this["ticks-${tick}"].arn]
+      Resource = [for tick in sort(distinct([for one in values(local.ticks) : one.tick])) : aws_sqs_queue.this["ticks-${tick}"].arn]
     }], local.uses_key)
   })
 }

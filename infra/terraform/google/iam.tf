@@ -171,7 +171,7 @@ resource "google_storage_bucket_iam_member" "bills" {
 
   bucket = local.bills_bucket
   role   = "roles/storage.objectViewer"
-  member = "serviceAccount:${module.function["billing_tick"].runtime}"
+  member = "serviceAccount:${module.function["billing_import"].runtime}"
 }
 
 # The bill, where it lies in BigQuery: its table is read there, and queries run and are paid in its project.
@@ -182,7 +182,7 @@ resource "google_bigquery_table_iam_member" "bills" {
   dataset_id = local.bills_table.dataset
   table_id   = local.bills_table.table
   role       = "roles/bigquery.dataViewer"
-  member     = "serviceAccount:${module.function["billing_tick"].runtime}"
+  member     = "serviceAccount:${module.function["billing_import"].runtime}"
 }
 
 resource "google_project_iam_member" "bills" {
@@ -190,7 +190,7 @@ resource "google_project_iam_member" "bills" {
 
   project = local.bills_table.project
   role    = "roles/bigquery.jobUser"
-  member  = "serviceAccount:${module.function["billing_tick"].runtime}"
+  member  = "serviceAccount:${module.function["billing_import"].runtime}"
 }
 
 # The bucket says when a file of it was written. Its project's own account says so: of another project, let that publish too.
@@ -198,7 +198,7 @@ resource "google_pubsub_topic_iam_member" "bills" {
   count = local.bills_bucket == null ? 0 : 1
 
   project = local.settings.project
-  topic   = local.topics["billing"].name
+  topic   = local.topics["bills"].name
   role    = "roles/pubsub.publisher"
   member  = data.google_storage_project_service_account.this[0].member
 }
@@ -207,7 +207,7 @@ resource "google_storage_notification" "bills" {
   count = local.bills_bucket == null ? 0 : 1
 
   bucket             = local.bills_bucket
-  topic              = local.topics["billing"].id
+  topic              = local.topics["bills"].id
   payload_format     = "NONE"
   event_types        = ["OBJECT_FINALIZE"]
   object_name_prefix = local.bills_prefix

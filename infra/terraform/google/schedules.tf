@@ -1,4 +1,4 @@
-# Two ticks a minute for each cluster: one to look at its nodes, one to count money.
+# Two ticks a minute for each cluster: one to look at its nodes, one to count money; and one for its bill, if there is one.
 
 resource "google_cloud_scheduler_job" "tick" {
   for_each = local.hosted ? module.plan.schedules : {}

@@ -228,7 +228,7 @@ def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
         clusters = {one for one in secrets if "kubeconfig" in one or "token" in one}
         if "alert_fanout" in made.address and clusters:
             yield f"{made.address} faces outward and holds {', '.join(sorted(clusters))}"
-        if "billing_tick" in made.address and (acting := {one for one in clusters if not one.endswith("-read")}):
+        if "billing_" in made.address and (acting := {one for one in clusters if not one.endswith("-read")}):
             yield f"{made.address} only reads and holds {', '.join(sorted(acting))}"
     for made in of_type(state, "google_secret_manager_secret_iam_member"):
         if made.values["secret_id"] not in named.get(made.values["member"], ()):
@@ -252,10 +252,10 @@ def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
 
 
 def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
-    """Where a bill is named, billing_tick reads it, and nobody else."""
+    """Where a bill is named, billing_import reads it, and nobody else."""
     for made in of_type(state, "google_cloudfunctions2_function"):
         knows = "PILOTLIGHT_BILLS" in made.values["service_config"][0]["environment_variables"]
-        if knows != ("billing_tick" in made.address):
+        if knows != ("billing_import" in made.address):
             yield f"{made.address} {'knows' if knows else 'does not know'} the bill"
 
 

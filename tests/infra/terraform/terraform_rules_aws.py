@@ -33,6 +33,8 @@ STORE = sent_by("adapters/state/dynamodb.py")
 BY_THE_KEY = {"kms:Decrypt", "kms:GenerateDataKey"}
 """By DynamoDB, SQS, SNS, S3, Secrets Manager and Lambda in the function's name, where a key is given."""
 CONTROLS = ("pod_pending", "kueue_admission", "capacity_reconcile", "spot_interruption")
+COUNTS = {"billing_tick": {"aps:QueryMetrics"}, "billing_import": {"s3:ListBucket"}}
+"""What counts money, and what each of them alone calls."""
 WITHOUT_RESOURCES = {"ec2:CreateFleet"} | IN_A_NETWORK
 """What changes something and knows no resource that could be named."""
 
@@ -66,9 +68,10 @@ def roles_may_what_is_called(state: State) -> Iterator[str]:
     """No call lacks its right, and no right is without a call."""
     cloud = sent_to_the_cloud()
     for function, statements in _statements(state).items():
-        role = "act" if function in CONTROLS else "read" if function == "billing_tick" else "none"
-        expected = CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | BY_THE_KEY | STORE | cloud[role]
-        expected |= {"s3:ListBucket", "aps:QueryMetrics"} if function == "billing_tick" else set()
+        role = "act" if function in CONTROLS else "read" if function in COUNTS else "none"
+        expected = (
+            CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | BY_THE_KEY | STORE | cloud[role] | COUNTS.get(function, set())
+        )
         for action in sorted(_actions(statements) - expected):
             yield f"{function} may {action}, and calls it nowhere"
         for action in sorted(expected - _actions(statements)):
@@ -107,7 +110,7 @@ def each_reads_the_secrets_it_names(state: State) -> Iterator[str]:
         for arn in sorted(named[function] - read):
             yield f"{function} names {arn} and may not read it"
     act = named["pod_pending"]
-    for function in ("billing_tick", "alert_fanout"):
+    for function in (*COUNTS, "alert_fanout"):
         if named[function] & act:
             yield f"{function} holds a credential that acts"
 
@@ -126,7 +129,8 @@ def what_faces_outward_writes_no_books(state: State) -> Iterator[str]:
 def what_cannot_be_taken_is_kept(state: State) -> Iterator[str]:
     """Every queue of a function has dead letters of its kind, which outlive it; what is for later goes back alone."""
     queues = {made.values["arn"]: made for made in of_type(state, "aws_sqs_queue")}
-    longest = max(made.values["timeout"] for made in of_type(state, "aws_lambda_function"))
+    lasts = {made.values["function_name"]: made.values["timeout"] for made in of_type(state, "aws_lambda_function")}
+    lasts |= {made.values["arn"]: made.values["timeout"] for made in of_type(state, "aws_lambda_function")}
     for mapping in of_type(state, "aws_lambda_event_source_mapping"):
         queue = queues[mapping.values["event_source_arn"]]
         redrive = json.loads(queue.values["redrive_policy"] or "{}")
@@ -139,7 +143,7 @@ def what_cannot_be_taken_is_kept(state: State) -> Iterator[str]:
             yield f"{dead.address} forgets before {queue.address}"
         if mapping.values["function_response_types"] != ["ReportBatchItemFailures"]:
             yield f"{mapping.address} takes a batch whole: one that is for later brings all back"
-        if queue.values["visibility_timeout_seconds"] < longest:
+        if queue.values["visibility_timeout_seconds"] < lasts[mapping.values["function_name"]]:
             yield f"{queue.address} shows a message again while it is worked on"
 
 
@@ -245,10 +249,10 @@ def rules_send_what_is_read(state: State) -> Iterator[str]:
 
 
 def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
-    """billing_tick alone knows where the bill lies."""
+    """billing_import alone knows where the bill lies."""
     for made in of_type(state, "aws_lambda_function"):
         knows = "PILOTLIGHT_BILLS" in made.values["environment"][0]["variables"]
-        if knows != (_key(made) == "billing_tick"):
+        if knows != (_key(made) == "billing_import"):
             yield f"{_key(made)} {'knows' if knows else 'does not know'} the bill"
 
 

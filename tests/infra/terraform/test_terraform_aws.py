@@ -148,9 +148,9 @@ FAULTS: list[Any] = [
     ),
     pytest.param(
         rules.the_bill_reaches_who_counts,
-        ("plan.tf", '|| function == "billing_tick")', "|| false)"),
-        "billing_tick does not know the bill",
-        id="the bill does not reach billing_tick",
+        ("plan.tf", 'PILOTLIGHT_BILLS = "billing_import"', 'PILOTLIGHT_BILLS = "billing_tick"'),
+        "billing_import does not know the bill",
+        id="the bill does not reach billing_import",
     ),
     pytest.param(
         rules.state_outlives_a_mistake,

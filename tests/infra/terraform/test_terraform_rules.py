@@ -189,9 +189,9 @@ FAULTS = [
     ),
     pytest.param(
         rules.the_bill_reaches_who_counts,
-        ("modules/plan/main.tf", 'function == "billing_tick"', "false"),
+        ("modules/plan/main.tf", 'PILOTLIGHT_BILLS = "billing_import"', 'PILOTLIGHT_BILLS = "billing_tick"'),
         "does not know the bill",
-        id="the bill does not reach billing_tick",
+        id="the bill does not reach billing_import",
     ),
     pytest.param(
         rules.modules_leave_providers_to_their_callers,

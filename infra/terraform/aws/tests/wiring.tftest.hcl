@@ -158,3 +158,41 @@ run "own_cost_is_watched_where_that_is_asked_for" {
     error_message = "three steps of what Pilotlight itself may cost are told"
   }
 }
+
+run "a_bill_in_athena_is_queried_by_billing_import_alone" {
+  command = apply
+  variables {
+    settings = merge(var.settings, {
+      bills  = "athena:eu-west-1/finance/billing.focus"
+      athena = { data = "s3://acme-bills/focus/", results = "s3://acme-results/athena/" }
+    })
+  }
+  assert {
+    condition     = aws_lambda_function.this["billing_import"].environment[0].variables.PILOTLIGHT_BILLS == "athena:eu-west-1/finance/billing.focus" && !contains(keys(aws_lambda_function.this["billing_tick"].environment[0].variables), "PILOTLIGHT_BILLS")
+    error_message = "billing_import alone knows the table"
+  }
+  assert {
+    condition = {
+      for one in jsondecode(aws_iam_role_policy.function["billing_import"].policy).Statement : one.Sid => one.Resource if contains(["QueryBills", "ReadBillsTable", "ReadBillsFiles", "FindBillsFiles", "LayResults"], one.Sid)
+      } == {
+      QueryBills     = ["arn:aws:athena:eu-west-1:123456789012:workgroup/finance"]
+      ReadBillsTable = ["arn:aws:glue:eu-west-1:123456789012:catalog", "arn:aws:glue:eu-west-1:123456789012:database/billing", "arn:aws:glue:eu-west-1:123456789012:table/billing/focus"]
+      ReadBillsFiles = ["arn:aws:s3:::acme-bills/focus/*", "arn:aws:s3:::acme-results/athena/*"]
+      FindBillsFiles = ["arn:aws:s3:::acme-bills", "arn:aws:s3:::acme-results"]
+      LayResults     = ["arn:aws:s3:::acme-results/athena/*"]
+    }
+    error_message = "it may query that table in that workgroup, and write nothing but results"
+  }
+  assert {
+    condition     = !strcontains(aws_iam_role_policy.function["billing_tick"].policy, "athena:") && !contains(keys(aws_cloudwatch_event_rule.this), "bill")
+    error_message = "nobody else may, and no bucket tells of files"
+  }
+  assert {
+    condition     = aws_lambda_function.this["billing_import"].memory_size == 1769 && aws_lambda_function.this["billing_import"].timeout == 540 && aws_lambda_function.this["billing_tick"].timeout == 75 && aws_sqs_queue.this["bills"].visibility_timeout_seconds == 570
+    error_message = "it has memory and time of its own"
+  }
+  assert {
+    condition     = aws_scheduler_schedule.tick["ml-bills"].schedule_expression == "rate(10 minutes)" && jsondecode(aws_scheduler_schedule.tick["ml-bills"].target[0].input).tick == "bills"
+    error_message = "a read that was cut off goes on at the next of its ticks"
+  }
+}

@@ -54,11 +54,11 @@ run "all_of_it" {
   }
   assert {
     condition     = google_storage_bucket_iam_member.bills[0].bucket == "acme-bills" && google_storage_bucket_iam_member.bills[0].role == "roles/storage.objectViewer"
-    error_message = "billing_tick reads the bucket of the bill"
+    error_message = "billing_import reads the bucket of the bill"
   }
   assert {
-    condition     = google_storage_notification.bills[0].bucket == "acme-bills" && google_storage_notification.bills[0].object_name_prefix == "export/" && google_storage_notification.bills[0].topic == module.topic["billing"].id && google_storage_notification.bills[0].event_types == toset(["OBJECT_FINALIZE"])
-    error_message = "the bucket of the bill says on the topic billing when a file below its prefix is written, and of no other object"
+    condition     = google_storage_notification.bills[0].bucket == "acme-bills" && google_storage_notification.bills[0].object_name_prefix == "export/" && google_storage_notification.bills[0].topic == module.topic["bills"].id && google_storage_notification.bills[0].event_types == toset(["OBJECT_FINALIZE"])
+    error_message = "the bucket of the bill says on the topic bills when a file below its prefix is written, and of no other object"
   }
   assert {
     condition     = google_pubsub_topic_iam_member.bills[0].role == "roles/pubsub.publisher" && google_pubsub_topic_iam_member.bills[0].member == "serviceAccount:service-123456789@gs-project-accounts.iam.gserviceaccount.com"
@@ -77,7 +77,7 @@ run "all_of_it" {
     error_message = "who asks where clusters are asks in the clusters' project"
   }
   assert {
-    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 3
+    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 5
     error_message = "what lets the functions into a GKE cluster is told, for each account by e-mail and number"
   }
 }

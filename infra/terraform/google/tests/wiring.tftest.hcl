@@ -272,7 +272,7 @@ run "a_bundle_is_rolled_back_to_by_its_hash" {
   }
 }
 
-run "a_bill_in_bigquery_is_read_by_billing_tick_alone" {
+run "a_bill_in_bigquery_is_read_by_billing_import_alone" {
   command = apply
   variables {
     settings = {
@@ -291,7 +291,7 @@ run "a_bill_in_bigquery_is_read_by_billing_tick_alone" {
     error_message = "the table is read, and nothing beside it"
   }
   assert {
-    condition     = google_project_iam_member.bills[0].project == "acme-finance" && google_project_iam_member.bills[0].role == "roles/bigquery.jobUser" && google_project_iam_member.bills[0].member == "serviceAccount:${module.function["billing_tick"].runtime}"
+    condition     = google_project_iam_member.bills[0].project == "acme-finance" && google_project_iam_member.bills[0].role == "roles/bigquery.jobUser" && google_project_iam_member.bills[0].member == "serviceAccount:${module.function["billing_import"].runtime}"
     error_message = "queries run in the table's project"
   }
   assert {

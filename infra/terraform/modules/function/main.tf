@@ -56,7 +56,7 @@ resource "google_cloudfunctions2_function" "this" {
   service_config {
     service_account_email            = google_service_account.runtime.email
     ingress_settings                 = var.settings.functions.ingress
-    available_memory                 = var.settings.functions.memory
+    available_memory                 = var.plan.memory
     available_cpu                    = "1"
     timeout_seconds                  = var.plan.timeout_s
     min_instance_count               = var.settings.functions.min_instances

@@ -14,6 +14,7 @@ variable "plan" {
     name        = string
     account     = string
     invoker     = string
+    memory      = string
     timeout_s   = number
     environment = map(string)
     secrets     = map(string)

@@ -16,20 +16,24 @@ locals {
   # kueue_admission and its topic are there where a cluster says so.
   kueue    = anytrue([for c in values(local.settings.clusters) : c.kueue])
   of_kueue = local.kueue ? [] : ["kueue_admission", "workload-events"]
+  # billing_import and its topic are there where a bill is named.
+  of_bills = local.settings.bills != null ? [] : ["billing_import", "bills"]
+  left     = concat(local.of_kueue, local.of_bills)
 
-  # Messages come in on the first six and go out on the last three.
+  # Messages come in on the first seven and go out on the last three.
   every_topic = {
     pod-events        = { dead_letters = true, kept = false }
     workload-events   = { dead_letters = true, kept = false }
     interruptions     = { dead_letters = true, kept = false }
     capacity-failures = { dead_letters = true, kept = false }
     billing           = { dead_letters = true, kept = false }
+    bills             = { dead_letters = true, kept = false }
     ticks             = { dead_letters = true, kept = false }
     alerts            = { dead_letters = true, kept = false }
     capacity          = { dead_letters = false, kept = false }
     dead-letter       = { dead_letters = false, kept = true }
   }
-  topics = { for name, topic in local.every_topic : name => topic if !contains(local.of_kueue, name) }
+  topics = { for name, topic in local.every_topic : name => topic if !contains(local.left, name) }
 
   # Which function takes what, and for how long an event is worth trying. `slug` keeps accounts within 30 letters; `role`
   # is what it may do in clusters and at clouds: act, read, or nothing.
@@ -57,6 +61,13 @@ locals {
         billing = { filter = "", tries_for_s = 21600 }
       }
     }
+    billing_import = {
+      slug = "bills", role = "read"
+      listens = {
+        ticks = { filter = "attributes.tick = \"bills\"", tries_for_s = 300 }
+        bills = { filter = "", tries_for_s = 21600 }
+      }
+    }
     spot_interruption = {
       slug    = "spot", role = "act"
       listens = { interruptions = { filter = "", tries_for_s = 600 } }
@@ -66,7 +77,7 @@ locals {
       listens = { alerts = { filter = "", tries_for_s = 21600 } }
     }
   }
-  routes = { for function, route in local.every_route : function => route if !contains(local.of_kueue, function) }
+  routes = { for function, route in local.every_route : function => route if !contains(local.left, function) }
 
   # The waits before attempts 2 to 100, and what the first n of them come to.
   waits   = [for n in range(99) : min(local.settings.functions.backoff_s.max, local.settings.functions.backoff_s.min * pow(2, min(n, 20)))]
@@ -78,7 +89,9 @@ locals {
     tostring(seconds) => min(100, max(5, 2 + length([for passed in local.elapsed : passed if passed < seconds])))
   }
 
-  ack_deadline_s = max(10, min(600, local.settings.functions.timeout_s + 10))
+  # billing_import reads an export file by file, and has memory and time of its own for it.
+  memory    = { for function in keys(local.routes) : function => function == "billing_import" ? local.settings.functions.billing_import.memory : local.settings.functions.memory }
+  timeout_s = { for function in keys(local.routes) : function => function == "billing_import" ? local.settings.functions.billing_import.timeout_s : local.settings.functions.timeout_s }
 }
 
 locals {
@@ -144,11 +157,12 @@ locals {
 }
 
 locals {
-  # alert_fanout's state is the alerts' own; the bill and telemetry are billing_tick's.
+  # alert_fanout's state is the alerts' own; the bill is billing_import's, and telemetry billing_tick's.
+  readers = { PILOTLIGHT_BILLS = "billing_import", PILOTLIGHT_TELEMETRY = "billing_tick" }
   environments = {
     for function, route in local.routes : function => {
       for name, value in merge(local.environment, function == "alert_fanout" ? { PILOTLIGHT_STATE = var.alerts_uri } : {}) :
-      name => value if value != null && (!contains(["PILOTLIGHT_BILLS", "PILOTLIGHT_TELEMETRY"], name) || function == "billing_tick")
+      name => value if value != null && lookup(local.readers, name, function) == function
     }
   }
 
@@ -157,7 +171,8 @@ locals {
       name        = "${local.prefix}-${replace(function, "_", "-")}"
       account     = "${local.prefix}-${route.slug}"
       invoker     = "${local.prefix}-${route.slug}-push"
-      timeout_s   = local.settings.functions.timeout_s
+      memory      = local.memory[function]
+      timeout_s   = local.timeout_s[function]
       environment = local.environments[function]
       secrets     = route.role == "none" ? local.settings.alerts.secrets : local.cluster_secrets[route.role]
       publishes   = ["alerts", "capacity", "dead-letter"]
@@ -166,7 +181,7 @@ locals {
           name           = "${local.prefix}-${topic}-${route.slug}"
           filter         = to.filter
           attempts       = local.attempts[tostring(to.tries_for_s)]
-          ack_deadline_s = local.ack_deadline_s
+          ack_deadline_s = max(10, min(600, local.timeout_s[function] + 10))
           # Pub/Sub keeps a message for at least ten minutes.
           retention_s = max(600, 2 * to.tries_for_s)
           # What is told of one pool or finding is told in the order it happened; looks need no order.
@@ -177,10 +192,17 @@ locals {
   }
 
   schedules = merge([
-    for name, c in local.settings.clusters : {
-      "${name}-reconcile" = { name = "${local.prefix}-${name}-reconcile", cron = c.reconcile, cluster = name, tick = "reconcile" }
-      "${name}-billing"   = { name = "${local.prefix}-${name}-billing", cron = c.billing, cluster = name, tick = "billing" }
-    }
+    for name, c in local.settings.clusters : merge(
+      {
+        "${name}-reconcile" = { name = "${local.prefix}-${name}-reconcile", cron = c.reconcile, cluster = name, tick = "reconcile" }
+        "${name}-billing"   = { name = "${local.prefix}-${name}-billing", cron = c.billing, cluster = name, tick = "billing" }
+      },
+      # A read that was cut off goes on at the next of these.
+      {
+        for tick in local.settings.bills == null ? [] : ["bills"] :
+        "${name}-${tick}" => { name = "${local.prefix}-${name}-${tick}", cron = "*/10 * * * *", cluster = name, tick = tick }
+      },
+    )
   ]...)
 
   # Log sinks of GKE clusters. Public filters disagree on resource.type, so none is asked for.

@@ -99,6 +99,14 @@ locals {
       "functions.memory is at least 256Mi, written as in 512Mi.",
     ],
     [
+      can(regex("^[0-9]+Mi$", s.functions.billing_import.memory)) && try(tonumber(trimsuffix(s.functions.billing_import.memory, "Mi")), 0) >= 512,
+      "functions.billing_import.memory is at least 512Mi, written as in 1024Mi.",
+    ],
+    [
+      s.functions.billing_import.timeout_s >= 60 && s.functions.billing_import.timeout_s <= 540,
+      "functions.billing_import.timeout_s is between 60 and 540 seconds: a read that was cut off is taken up after ten minutes.",
+    ],
+    [
       s.functions.timeout_s >= 20 && s.functions.timeout_s <= 540,
       "functions.timeout_s is between 20 and 540 seconds: Pub/Sub waits no longer than 600 for an answer.",
     ],
@@ -186,6 +194,14 @@ locals {
       "functions.timeout_s is between 20 and 600 seconds.",
     ],
     [
+      s.functions.billing_import.timeout_s >= 60 && s.functions.billing_import.timeout_s <= 540,
+      "functions.billing_import.timeout_s is between 60 and 540 seconds: a read that was cut off is taken up after ten minutes.",
+    ],
+    [
+      s.functions.billing_import.memory_mb >= 512 && s.functions.billing_import.disk_mb >= 512 && s.functions.billing_import.disk_mb <= 10240,
+      "functions.billing_import: memory_mb is at least 512, disk_mb between 512 and 10240.",
+    ],
+    [
       s.functions.max_instances >= 2,
       "functions.max_instances is at least 2: Lambda takes no less of a queue.",
     ],
@@ -198,8 +214,16 @@ locals {
       "network names at least one subnet and one security group; leave it out where the API server has a public address.",
     ],
     [
-      s.bills == null || can(regex("^focus:s3://[a-z0-9.-]+/.+$", s.bills)),
-      "bills is focus:s3://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read.",
+      s.bills == null || can(regex("^(focus:s3://[a-z0-9.-]+/.+|athena:[a-z0-9-]{5,30}/[A-Za-z0-9_.-]{1,128}/[A-Za-z0-9_]+\\.[A-Za-z0-9_]+)$", s.bills)),
+      "bills is focus:s3://BUCKET/PREFIX/*.parquet or athena:REGION/WORKGROUP/DATABASE.TABLE; leave it out where there is no bill to read.",
+    ],
+    [
+      startswith(coalesce(s.bills, "none"), "athena:") == (s.athena != null),
+      "athena goes with bills = \"athena:...\": it says where the table's files and the workgroup's results lie.",
+    ],
+    [
+      s.athena == null || try(alltrue([for at in values(s.athena) : can(regex("^s3://[a-z0-9.-]+/([^*]+/)?$", at))]), false),
+      "athena.data and athena.results are written s3://BUCKET/PREFIX/, with the slash at the end.",
     ],
     [
       s.budget == null || try(s.budget.usd_per_month > 0, false),
@@ -219,7 +243,7 @@ locals {
     ],
   ]]
 
-  every_function = ["pod_pending", "kueue_admission", "capacity_reconcile", "billing_tick", "spot_interruption", "alert_fanout"]
+  every_function = ["pod_pending", "kueue_admission", "capacity_reconcile", "billing_tick", "billing_import", "spot_interruption", "alert_fanout"]
 }
 
 locals {

@@ -66,7 +66,8 @@ variable "google" {
     # Size and patience of the functions. A busy cluster raises max_instances. backoff_s: the first wait between two attempts at
     # one event, which doubles, and the longest. bundles: the folder that `make package` writes. rollback_to: the SHA-256 of
     # bundles that were deployed before, by function. ingress: ALLOW_INTERNAL_ONLY also holds in a VPC Service Controls
-    # perimeter; ALLOW_INTERNAL_AND_GCLB lets a load balancer of yours in. memory: a bill in files of 3,000,000 rows takes 332 MB.
+    # perimeter; ALLOW_INTERNAL_AND_GCLB lets a load balancer of yours in. billing_import: reading 3,000,000 rows took 332 MB and
+    # 236 s (bench/money/bill_memory.py); the copy of one file lies in memory, too. What does not come to its end goes on, file by file.
     functions = optional(object({
       memory        = optional(string, "512Mi")
       timeout_s     = optional(number, 75)
@@ -77,11 +78,15 @@ variable "google" {
       bundles       = optional(string, "../../build")
       rollback_to   = optional(map(string), {})
       ingress       = optional(string, "ALLOW_INTERNAL_ONLY")
+      billing_import = optional(object({
+        memory    = optional(string, "1024Mi")
+        timeout_s = optional(number, 540)
+      }), {})
     }), {})
     # The Prometheus that has GPUs' series, read by billing_tick: https://monitoring.googleapis.com/v1/projects/PROJECT/location/global/prometheus
     # (it may then read that project's metrics), or another that functions reach. Left out: telemetry is absent, and no waste is told.
     telemetry = optional(string)
-    # What the clouds bill, read by billing_tick: civo:REGION, focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket,
+    # What the clouds bill, read by billing_import, which is there then: civo:REGION, focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket,
     # which tells it of new files: whoever applies needs storage.buckets.update there), or bigquery:PROJECT.DATASET.TABLE (it may then
     # read that table, by queries in that project). Left out, budgets count by the meter.
     bills = optional(string)
@@ -129,12 +134,18 @@ variable "aws" {
     # Whether deleting the state is refused. `make unprotect CLOUD=aws` sets it to false.
     protected = optional(bool, true)
     # Size and patience of the functions. A busy deployment raises max_instances. bundles: the folder that `make package` writes.
-    # memory_mb: a bill in files of 3,000,000 rows takes 332 MB.
+    # billing_import: reading 3,000,000 rows took 332 MB and 236 s (bench/money/bill_memory.py); 1,769 MB bring one CPU. disk_mb is
+    # for the copy of one file and what does not fit memory. What does not come to its end goes on, file by file.
     functions = optional(object({
       memory_mb     = optional(number, 512)
       timeout_s     = optional(number, 75)
       max_instances = optional(number, 3)
       bundles       = optional(string, "../../../../build")
+      billing_import = optional(object({
+        memory_mb = optional(number, 1769)
+        timeout_s = optional(number, 540)
+        disk_mb   = optional(number, 4096)
+      }), {})
     }), {})
     # Where functions run to reach API servers that have no public address. The subnets need a way to AWS's own services. Left
     # out: outside of any VPC.
@@ -142,9 +153,12 @@ variable "aws" {
     # The Prometheus that has GPUs' series, read by billing_tick: https://aps-workspaces.REGION.amazonaws.com/workspaces/ID of this
     # account (it may then query that workspace), or another that functions reach. Left out: telemetry is absent, and no waste is told.
     telemetry = optional(string)
-    # What AWS bills, read by billing_tick: focus:s3://BUCKET/PREFIX/*.parquet (it may then read that bucket). Left out, budgets
-    # count by the meter.
+    # What AWS bills, read by billing_import, which is there then: focus:s3://BUCKET/PREFIX/*.parquet (it may then read that bucket),
+    # or athena:REGION/WORKGROUP/DATABASE.TABLE (it may then query that table in that workgroup). Left out, budgets count by the meter.
     bills = optional(string)
+    # With athena: where the table's files lie, and where the workgroup lays its results, each s3://BUCKET/PREFIX/. The workgroup
+    # is yours, and bounds what a query may scan.
+    athena = optional(object({ data = string, results = string }))
     # What Pilotlight itself may cost before alerts.email is told, at 50, 80 and 100 %. AWS counts what carries the tag, once it is
     # activated as a cost allocation tag. Left out: no budget.
     budget = optional(object({ usd_per_month = number, tag = optional(string, "user:app$pilotlight") }))

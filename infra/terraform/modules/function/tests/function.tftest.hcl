@@ -43,6 +43,7 @@ variables {
     name        = "pilotlight-dev-pod-pending"
     account     = "pilotlight-dev-pending"
     invoker     = "pilotlight-dev-pending-push"
+    memory      = "512Mi"
     timeout_s   = 60
     environment = { PILOTLIGHT_MODE = "advise" }
     secrets     = { KUBECONFIG_ML = "ml-kubeconfig" }
@@ -174,6 +175,7 @@ run "refuses_a_name_that_accounts_have_no_room_for" {
       name          = "pilotlight-dev-pod-pending"
       account       = "pilotlight-dev-pending"
       invoker       = "pilotlight-dev-reconciliation-p"
+      memory        = "512Mi"
       timeout_s     = 60
       environment   = {}
       secrets       = {}

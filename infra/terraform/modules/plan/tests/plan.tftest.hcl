@@ -99,8 +99,8 @@ run "what_faces_outward_has_a_state_of_its_own" {
     error_message = "who wakes alert_fanout knows where alerts wait"
   }
   assert {
-    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_BILLS == var.settings.bills
-    error_message = "the bill is read by billing_tick alone"
+    condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_import"] && output.functions["billing_import"].environment.PILOTLIGHT_BILLS == var.settings.bills
+    error_message = "the bill is read by billing_import alone"
   }
   assert {
     condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_TELEMETRY")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_TELEMETRY == var.settings.telemetry

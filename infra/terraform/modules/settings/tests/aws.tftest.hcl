@@ -32,10 +32,11 @@ run "refuses_all_that_is_wrong" {
       policy_file = "none.yaml"
       clusters    = { "ML/1" = { mode = "go", reconcile = "* * * * *" } }
       alerts      = { email = "ops", secrets = { AWS_REGION = "x" } }
-      functions   = { bundles = "./tests", timeout_s = 5, max_instances = 1 }
+      functions   = { bundles = "./tests", timeout_s = 5, max_instances = 1, billing_import = { memory_mb = 128, timeout_s = 900 } }
       network     = { subnets = ["subnet-1"], security_groups = [] }
       telemetry   = "prometheus:9090"
       bills       = "focus:gs://bucket/x.parquet"
+      athena      = { data = "acme-bills", results = "s3://acme-results/*/" }
       budget      = { usd_per_month = 0, tag = "pilotlight" }
       audit       = { bucket = "s3://acme" }
       encryption  = { key = "arn:aws:kms:eu-west-1:123456789012:alias/mine" }
@@ -54,10 +55,14 @@ run "refuses_all_that_is_wrong" {
       "alerts.email is an address, as ops@example.com: somebody must hear when Pilotlight itself fails.",
       "alerts.secrets maps the names of environment variables (capital letters, not beginning with PILOTLIGHT_ or AWS_) to names of secrets, as { SLACK_URL = \"pilotlight-slack\" }.",
       "functions.timeout_s is between 20 and 600 seconds.",
+      "functions.billing_import.timeout_s is between 60 and 540 seconds: a read that was cut off is taken up after ten minutes.",
+      "functions.billing_import: memory_mb is at least 512, disk_mb between 512 and 10240.",
       "functions.max_instances is at least 2: Lambda takes no less of a queue.",
       "Bundles or layers are missing in functions.bundles: run `make package CLOUD=aws` first.",
       "network names at least one subnet and one security group; leave it out where the API server has a public address.",
-      "bills is focus:s3://BUCKET/PREFIX/*.parquet; leave it out where there is no bill to read.",
+      "bills is focus:s3://BUCKET/PREFIX/*.parquet or athena:REGION/WORKGROUP/DATABASE.TABLE; leave it out where there is no bill to read.",
+      "athena goes with bills = \"athena:...\": it says where the table's files and the workgroup's results lie.",
+      "athena.data and athena.results are written s3://BUCKET/PREFIX/, with the slash at the end.",
       "budget.usd_per_month is more than 0; leave budget out for none.",
       "budget.tag is written as AWS Budgets does, as user:app$pilotlight: the key and the value of a tag in labels.",
       "audit.bucket is a bucket's name alone, as our-audit.",
@@ -83,6 +88,21 @@ run "refuses_what_is_of_another_cloud" {
   expect_failures = [output.settings]
   assert {
     condition     = [for said in local.refused : split(" ", said)[0]] == ["functions.memory", "project"]
+    error_message = join("\n", local.refused)
+  }
+}
+
+run "takes_a_table_of_athena" {
+  command = plan
+  variables {
+    aws = merge(var.aws, {
+      bills  = "athena:eu-west-1/primary/billing.focus"
+      athena = { data = "s3://acme-bills/focus/", results = "s3://acme-results/" }
+    })
+    given = var.aws
+  }
+  assert {
+    condition     = length(local.refused) == 0
     error_message = join("\n", local.refused)
   }
 }
