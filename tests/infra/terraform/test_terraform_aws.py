@@ -88,7 +88,7 @@ FAULTS: list[Any] = [
     ),
     pytest.param(
         rules.what_cannot_be_taken_is_kept,
-        ("plan.tf", "local.settings.functions.timeout_s + 30", "30"),
+        ("plan.tf", "local.timeout_s[queue.function] + 30", "30"),
         "while it is worked on",
         id="a message is seen again while it is worked on",
     ),
