@@ -92,6 +92,7 @@ class WorldApi(ApiServer):
                 new["spec"]["taints"] = [*kept, *homes]
                 if _carries(old, labels.DRAINING) and not old["spec"].get("unschedulable"):
                     new["spec"].pop("unschedulable", None)
+            _keep_marks(old, new)
             if not _same(old, new):
                 self.store.write(resource, new)
 
@@ -109,6 +110,14 @@ def kubernetes_ports(policy: Policy | None = None, **options: Any) -> Iterator[P
     with api_server(WorldApi(world=here)) as api:
         assert isinstance(api, WorldApi)
         yield Ports(here, api.cluster(policy or ANY_CLAIM), WorldPools(here), here.clock)
+
+
+def _keep_marks(old: Json, new: Json) -> None:
+    """Labels and annotations for Karpenter that somebody wrote are no part of the world, and stay."""
+    for part in ("labels", "annotations"):
+        written = old.get("metadata", {}).get(part, {})
+        if marks := {key: value for key, value in written.items() if key.startswith("karpenter.sh/")}:
+            new["metadata"][part] = {**marks, **new["metadata"].get(part, {})}
 
 
 def waiting_pod(demand: PodDemand) -> Json:

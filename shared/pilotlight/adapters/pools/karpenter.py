@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim, gate_state
+from pilotlight.codec.kubernetes.karpenter_objects import HANDED_BACK, GatedNodePool, NodeClaim, gate_state
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
 from pilotlight.codec.kubernetes.pages import Listing, listing
@@ -91,6 +91,9 @@ class KarpenterPools:
             size = len(_live(claims, self._called(pool)))
             if size >= to:
                 return self._state(pool, found, claims, ())
+            if at := _given(found):
+                again = f"pilotlight takeover --pool {pool} takes it again"
+                raise BadRequest(f"NodePool {self._called(pool)} was handed back at {at}: {again}")
             if no := _closed(found):
                 raise BadRequest(no)
             names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
@@ -106,6 +109,8 @@ class KarpenterPools:
             if claim is None or claim.metadata.deletion_timestamp is not None or self._api is None:
                 return
             name, meta = claim.metadata.name, claim.metadata
+            if claim.nodepool:
+                raise BadRequest(f"NodeClaim {name} is NodePool {claim.nodepool}'s, which ends it by itself")
             # Its name may be another's later. One that is called off is launched by nobody in between.
             read = {"uid": meta.uid, **({"resourceVersion": meta.resource_version} if instance == name else {})}
             options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": read}
@@ -172,7 +177,7 @@ class KarpenterPools:
             ),
             refused=tuple(_instance(claim) or claim.metadata.name for claim in refused),
             refusal=_refusal(*next(iter(late.items()))) if late else self._shortage(name, short),
-            rules=PoolRules(group=self._called(name), closed=_closed(pool)),
+            rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool)),
         )
 
     def _shortage(self, pool: str, short: Iterable[ClaimEvent]) -> LateRefusal | None:
@@ -202,6 +207,11 @@ def _live(claims: Iterable[NodeClaim], called: str) -> list[NodeClaim]:
 
 def _instance(claim: NodeClaim) -> str:
     return instance_id(claim.status.provider_id) if claim.status.provider_id else ""
+
+
+def _given(pool: GatedNodePool) -> str:
+    """When a NodePool's machines were given to it, and all further ones; empty where they are ours."""
+    return pool.metadata.annotations.get(HANDED_BACK, "")[:20]
 
 
 def _closed(pool: GatedNodePool) -> str:

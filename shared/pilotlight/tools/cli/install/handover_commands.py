@@ -76,8 +76,21 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
     if chosen := gates.intersection(named or gates):
         yield from take_again(_api(site.settings), chosen, dry_run=dry)
     groups = [name for name in named if name in names]
-    if groups or not named:
+    if site.settings.pools == "karpenter":
+        yield from _claims_taken_over(site, {names[name] for name in (groups or () if named else names)}, dry)
+    elif groups or not named:
         yield from _groups_taken_over(site, names, groups, role_arn, dry, not named and bool(chosen))
+
+
+def _claims_taken_over(site: "App", called: set[str], dry: bool) -> Iterator[Told]:
+    """NodePools that we buy by, by Karpenter's names: their claims first, so that nobody else is asked in between."""
+    from pilotlight.tools.install.claims_handback import take_claims
+    from pilotlight.tools.install.nodepool_handback import take_again
+
+    api = _api(site.settings)
+    yield from take_claims(api, called, dry_run=dry)
+    if called:
+        yield from take_again(api, called, dry_run=dry)
 
 
 def _groups_taken_over(
@@ -125,9 +138,9 @@ def handback(
     """Give pools back to whoever kept them before takeover: what was changed then is set as it was. No job is touched.
 
     It needs the cluster and the cloud, and nothing of ours: no state, no function, no policy. Nodes of theirs that we
-    keep are opened, and Karpenter's NodePools keep their limits of before ours until takeover. A watchman
-    (pilotlight show infra/kubernetes/handback/watchman.yaml) runs it with --if-silent, and leaves nodes to the other
-    one. The way back: pilotlight takeover.
+    keep are opened. Karpenter's NodePools keep their limits of before ours until takeover, and NodeClaims of ours
+    become theirs. A watchman (pilotlight show infra/kubernetes/handback/watchman.yaml) runs it with --if-silent, and
+    leaves nodes to the other one. The way back: pilotlight takeover.
 
     Example: [bold]pilotlight handback --pool a10g --dry-run[/bold]
     """
@@ -136,7 +149,8 @@ def handback(
     for problem in unread:
         typer.echo(problem, err=True)
     gates = [] if if_silent else _gates(api, pool)
-    if wrong := [name for name in pool or [] if name not in (*found, *gates)]:
+    claimed = [] if if_silent else _claimed(api, [name for name in pool or () if name not in (*found, *gates)], pool)
+    if wrong := [name for name in pool or [] if name not in (*found, *gates, *claimed)]:
         raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
     chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
     told: list[Told] = []
@@ -149,7 +163,8 @@ def handback(
             failed += 1
             typer.echo(f"{taken.pool}: {error}", err=True)
     if not if_silent:
-        told += (*_opened(api, chosen, dry_run), *_ungated(api, gates, now, dry_run))
+        told += (*_claims_given(api, claimed, now, dry_run), *_opened(api, chosen, claimed, dry_run))
+        told += _ungated(api, gates, now, dry_run)
     _say(told, as_json, dry_run)
     if failed:
         raise Failed(f"not given back whole: {count_of(failed, 'pool')}; run it again, it goes on where it stopped")
@@ -173,6 +188,20 @@ def _gates(api: "Api", named: list[str] | None) -> list[str]:
     return [name for name in our_limits(api) if not named or name in named]
 
 
+def _claimed(api: "Api", named: list[str], every: list[str] | None) -> list[str]:
+    """NodePools that we bought by, those that are named or all where nothing is."""
+    from pilotlight.tools.install.claims_handback import may_be_given
+
+    return may_be_given(api, named) if named or not every else []
+
+
+def _claims_given(api: "Api", claimed: list[str], now: datetime, dry: bool) -> "Iterator[Told]":
+    from pilotlight.tools.install.claims_handback import give_claims
+
+    if claimed:
+        yield from give_claims(api, claimed, now, dry_run=dry)
+
+
 def _ungated(api: "Api", gates: list[str], now: datetime, dry: bool) -> "Iterator[Told]":
     """Their limits from before ours, and a mark by which they stay so."""
     from pilotlight.tools.install.nodepool_handback import give_back
@@ -181,12 +210,12 @@ def _ungated(api: "Api", gates: list[str], now: datetime, dry: bool) -> "Iterato
         yield from give_back(api, gates, now, dry_run=dry)
 
 
-def _opened(api: "Api", chosen: "Iterable[Taken]", dry: bool) -> Iterator[Told]:
+def _opened(api: "Api", chosen: "Iterable[Taken]", claimed: list[str], dry: bool) -> Iterator[Told]:
     """Our taints off the nodes of these pools, by a credential that may."""
     from pilotlight.errors import Forbidden
     from pilotlight.tools.install.remove_account import reopen
 
-    names = {name: taken.pool for taken in chosen for name in (taken.pool, taken.group)}
+    names = {name: taken.pool for taken in chosen for name in (taken.pool, taken.group)} | {n: n for n in claimed}
     try:
         for step in reopen(api, dry_run=dry, pools=names):
             setting = f"{step.kind.lower()} {step.name}"

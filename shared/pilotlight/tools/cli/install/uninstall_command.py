@@ -40,7 +40,8 @@ def uninstall(
 
     No job and no node ends by it. A setting that would end one is left, and said: run it again when they are gone.
     It needs nothing of ours alive. Functions and their state in a cloud go by terraform destroy. A Helm release runs
-    it with --only-taints as it goes, for an account that may do no more. Limits of Karpenter's NodePools go back.
+    it with --only-taints as it goes, for an account that may do no more. Limits and machines of Karpenter's NodePools
+    go back; those of claims of ours by handback before a Helm release goes.
 
     Example: [bold]pilotlight uninstall --context prod --dry-run[/bold]
     """
@@ -92,14 +93,18 @@ class Removal:
         )
 
     def _limits_back(self) -> Iterator[str]:
-        """Limits of GPUs of Karpenter's NodePools: with ours it would buy no more than budgets had room for at last."""
+        """Machines that we asked Karpenter for, and limits of GPUs, by which it bought what budgets had room for."""
         from pilotlight.errors import Conflict, Forbidden
+        from pilotlight.tools.install.claims_handback import give_claims, may_be_given
         from pilotlight.tools.install.nodepool_handback import give_back
 
+        api, now, dry = self._api, datetime.now(UTC), self._dry
+        claimed = () if self._only_taints else may_be_given(api, ())
         try:
-            yield from (told.line for told in give_back(self._api, (), datetime.now(UTC), dry_run=self._dry))
+            for told in (*give_claims(api, claimed, now, dry_run=dry), *give_back(api, (), now, dry_run=dry)):
+                yield told.line
         except (Conflict, Forbidden) as no:
-            self.left.append(f"limits of Karpenter's NodePools: {no}")
+            self.left.append(f"limits and claims of Karpenter's NodePools: {no}")
 
     def _off_queues(self) -> Iterator[str]:
         """Our check off Kueue's queues: once nobody answers it they admit nothing."""
