@@ -3,8 +3,9 @@
 ``aws`` is the tests' stand-in over HTTP: every second seed grows groups by their size, the others launch at once; half
 of the former have warm pools that take nodes back, and one node of each pool is to stand by. ``gke`` is the tests'
 local project over HTTP, validated by Google's documents: groups take on what they are asked for, refuse it late, and
-try for ever. ``karpenter`` is the stand-in of an API server with claims: deleted at once, or launched later. Prints
-what each seed broke, and the sum; exit code 1 where anything was.
+try for ever. ``karpenter`` is the stand-in of an API server with claims: deleted at once, or launched later. ``gate``
+is a NodePool behind budgets, over a Karpenter that overshoots in one way a seed. Prints what each seed broke, and the
+sum; exit code 1 where anything was.
 """
 
 import argparse
@@ -16,9 +17,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / name) for name in ("stand_ins", "stand_ins/gke", "world", "chaos")]
+PLACES = ("stand_ins", "stand_ins/gke", "world", "chaos", "flow", "flow/budgets/gates")
+sys.path[:0] = [str(ROOT / "tests" / name) for name in PLACES]
 
 from harness.asg_hazard import broken, on_asg  # noqa: E402
+from harness.gate_walk import walked  # noqa: E402
 from harness.gke_hazard import on_gke  # noqa: E402
 from harness.karpenter_hazard import on_karpenter  # noqa: E402
 from harness.serial_run import run  # noqa: E402
@@ -33,15 +36,29 @@ def opened(cloud: str, seed: int, patch: pytest.MonkeyPatch) -> Any:
     return on_asg(seed, at_once=seed % 2 == 0, stops=seed % 4 == 1, patch=patch)
 
 
+def walk_gates(seeds: range) -> int:
+    """A gate's walks; how many were broken."""
+    bad = launched = excused = 0
+    for seed in seeds:
+        found, walk = walked(seed)
+        bad, launched, excused = bad + bool(found), launched + walk.judge.launched, excused + walk.judge.excused
+        for line in found:
+            print(f"seed {seed}, {walk.fault}: {line}", flush=True)
+    print(f"{len(seeds)} seeds: {bad} broken, {launched} machines launched, {excused} of them in a gap that is named")
+    return bad
+
+
 def main() -> None:
     """Every seed in its turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cloud", choices=("aws", "gke", "karpenter"))
+    parser.add_argument("cloud", choices=("aws", "gke", "karpenter", "gate"))
     parser.add_argument("--seeds", default="0..199", help="A..B, both ends included")
     parser.add_argument("--deliveries", type=int, default=16)
     asked = parser.parse_args()
     first, last = map(int, asked.seeds.split(".."))
     logging.disable(logging.CRITICAL)
+    if asked.cloud == "gate":
+        sys.exit(walk_gates(range(first, last + 1)) > 0)
     bad = launches = calls = off = 0
     for seed in range(first, last + 1):
         with pytest.MonkeyPatch.context() as patch, opened(asked.cloud, seed, patch) as clouds:

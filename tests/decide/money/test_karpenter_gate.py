@@ -176,7 +176,8 @@ REPLACED = [
     ("none at once", (Surge(0, 100),), 0, [1, 1, 1, 1]),
     ("one at once: the first brings it", (Surge(1, 100),), 0, [2, 1, 1, 1]),
     ("one at once beside one that is there", (Surge(1, 100),), 1, [1, 1, 1, 1]),
-    ("a tenth, rounded up", (Surge(99, 10),), 9, [1, 2, 1, 1]),
+    ("a tenth, rounded up, of what drains too", (Surge(99, 10),), 8, [1, 2, 1, 1]),
+    ("half of those and of what replaced them", (Surge(99, 50),), 0, [2, 2, 2, 2]),
     ("all at once", (Surge(99, 100),), 0, [2, 2, 2, 2]),
     ("the laxer of two reasons", (Surge(0, 100), Surge(2, 100)), 0, [2, 2, 1, 1]),
 ]

@@ -136,7 +136,7 @@ class NodeClaim(Wire, frozen=True):
 def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
     """A NodePool as facts, with those of its claims; what cannot be read of it is told in ``unread``."""
     meta, spec = pool.metadata, pool.spec
-    own = [claim for claim in claims if claim.nodepool == meta.name]
+    own = made_by(meta.name, claims)
     notes, now = meta.annotations, spec.limits.get(LIMITED)
     given = notes.get(HANDED_BACK, "")[:20]
     before, wrote = notes.get(BEFORE), _NUMBER.fullmatch(notes.get(WROTE, ""))
@@ -144,7 +144,8 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         limit, made = _whole(now, "spec.limits"), tuple(map(_claim, own))
         cap = limit if before is None else _whole(before or None, BEFORE)
     except ValueError as no:
-        return GateState(nodepool=meta.name, version=meta.resource_version, before=before, unread=str(no), given=given)
+        left = unread_state(meta.name, str(no), own)
+        return msgspec.structs.replace(left, version=meta.resource_version, before=before, given=given)
     return GateState(
         nodepool=meta.name,
         version=meta.resource_version,
@@ -162,6 +163,17 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         surges=surges(spec.disruption),
         claims=made,
     )
+
+
+def made_by(pool: str, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """The claims of a NodePool, by its name."""
+    return [claim for claim in claims if claim.nodepool == pool]
+
+
+def unread_state(pool: str, why: str, claims: Iterable[NodeClaim]) -> GateState:
+    """A NodePool that is not there, or cannot be read. Its machines cost all the same, so they are counted."""
+    there = (GateClaim(name=one.metadata.name, node=one.status.node_name) for one in made_by(pool, claims))
+    return GateState(nodepool=pool, unread=why, claims=tuple(there))
 
 
 def _claim(claim: NodeClaim) -> GateClaim:

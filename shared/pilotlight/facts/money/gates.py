@@ -32,8 +32,10 @@ class Surge(NamedTuple):
     percent: int
 
     def at_once(self, nodes: int) -> int:
-        """Of so many nodes, the share rounded up."""
-        return min(nodes, self.most, -(-self.percent * nodes // 100))
+        """Of so many nodes, each of which is replaced once. Karpenter takes the share, rounded up, of all that there
+        are: those that drain too, and what replaced them. So it grows while old ones drain."""
+        share = nodes if self.percent >= 100 else -(-self.percent * nodes // (100 - self.percent))
+        return min(nodes, self.most, share)
 
 
 class GateState(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,15 @@ import msgspec
 
 from pilotlight.adapters.cluster.kubernetes.listing import Lists
 from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, NOTHING, Api
-from pilotlight.codec.kubernetes.karpenter_objects import BEFORE, MANAGER, WROTE, GatedNodePool, NodeClaim, gate_state
+from pilotlight.codec.kubernetes.karpenter_objects import (
+    BEFORE,
+    MANAGER,
+    WROTE,
+    GatedNodePool,
+    NodeClaim,
+    gate_state,
+    unread_state,
+)
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.facts.money.gates import LIMITED, GateState
 
@@ -31,7 +39,7 @@ def read(api: Api, names: Sequence[str]) -> tuple[GateState, ...]:
     blind = next((f"NodeClaim {one.subject}: {one.message}" for one in claims.unread), "")
     missing = "there is no such NodePool: create it, or mend cluster_pool"
     found = (
-        gate_state(pools[name], made) if name in pools else GateState(nodepool=name, unread=odd.get(name, missing))
+        gate_state(pools[name], made) if name in pools else unread_state(name, odd.get(name, missing), made)
         for name in names
     )
     return tuple(msgspec.structs.replace(state, unread=state.unread or blind) for state in found)
