@@ -96,7 +96,18 @@ PARTS = {
         ),
     ),
     "observe": Part("rbac/observe.yaml"),
-    "act": Part("rbac/act.yaml", when='include "pilotlight.acts" .'),
+    "act": Part(
+        "rbac/act.yaml",
+        when='include "pilotlight.acts" .',
+        changes=(
+            (
+                '  - apiGroups: [""]\n    resources: [pods/eviction]\n    verbs: [create]\n',
+                "  {{- if not .Values.evictIn }}\n"
+                '  - apiGroups: [""]\n    resources: [pods/eviction]\n    verbs: [create]\n'
+                "  {{- end }}\n",
+            ),
+        ),
+    ),
     "kueue": Part("rbac/kueue.yaml", when=".Values.kueue.enabled"),
     "reclaim": Part("rbac/reclaim.yaml", when=".Values.reclaim.enabled"),
     "karpenter": Part("rbac/karpenter.yaml", when=".Values.karpenter.enabled"),

@@ -212,6 +212,19 @@ def test_rights_follow_the_mode() -> None:
     assert {*acting} <= {(each["kind"], each["metadata"]["name"]) for each in objects_of(answer)}
 
 
+def test_evictions_are_granted_in_named_namespaces_alone() -> None:
+    """With a list no role grants them everywhere, and each namespace has a Role of its own, bound to our account."""
+    [answer] = rendered({**ACTS, "evictIn": ["ml", "batch"]})
+    made_here = objects_of(answer)
+    (acts,) = [one for one in made_here if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "pilotlight-act")]
+    assert "pods/eviction" not in str(acts["rules"])
+    ours = [one for one in made_here if one["metadata"]["name"] == "pilotlight-evictions" and "Role" in one["kind"]]
+    assert sorted((one["kind"], one["metadata"]["namespace"]) for one in ours) == [
+        (kind, name) for kind in ("Role", "RoleBinding") for name in ("batch", "ml")
+    ]
+    assert set(grants([one for one in ours if one["kind"] == "Role"])) == {("create", "", "pods/eviction", ())}
+
+
 def test_nodes_are_opened_as_the_release_goes() -> None:
     """Before and after its objects go, by an account that is there for so long; advice marks no node, and has none."""
     assert LEAVING not in {each["metadata"]["name"] for each in made("advises")}

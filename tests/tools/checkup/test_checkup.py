@@ -17,6 +17,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.autoscalers import read_priorities
 from pilotlight.tools.checkup.deployment import checkup, strongest
 from pilotlight.tools.checkup.rights import (
+    EVICT,
     EVIDENCE,
     GANGS,
     HEARTBEAT,
@@ -127,10 +128,33 @@ def test_a_sound_deployment_is_all_well() -> None:
     assert {check.code for check in found} == {"reach", "right", "pool", "device-plugin", "rival", "price"}
 
 
+def within(namespace: str) -> Right:
+    """The right to evict in one namespace."""
+    return msgspec.structs.replace(EVICT, namespace=namespace)
+
+
+def test_evictions_where_all_gpu_pods_are_are_enough() -> None:
+    """Granted in those namespaces alone they are told, and are no fault."""
+    found = checks(
+        seen(allowed={**ALL, EVICT: False, within("ml"): True}), clouds={"t4": PoolState(name="t4", desired=1)}
+    )
+    assert bad(found) == []
+    assert "evicts pods in ml alone" in [check.what for check in found]
+
+
 CASES = [
     pytest.param(
         seen(allowed={r: r.resource != "pods/eviction" for r in ALL}), POLICY, "right", "fault",
         "may not create pods/eviction, which mode act needs", id="a right that the mode needs is missing",
+    ),
+    pytest.param(
+        seen(allowed={**ALL, EVICT: False, within("ml"): True, within("web"): False}), POLICY, "right-evictions",
+        "warning", "evicts pods in ml alone, and GPU pods of web keep their nodes",
+        id="evictions are granted in some namespaces, and GPU pods are in others too",
+    ),
+    pytest.param(
+        seen(allowed={**ALL, EVICT: False, within("ml"): False}), POLICY, "right", "fault",
+        "may not create pods/eviction, which mode act needs", id="evictions are granted nowhere",
     ),
     pytest.param(
         seen(allowed={**ALL, EVIDENCE[1]: False}), POLICY, "right-evidence", "warning",

@@ -15,7 +15,7 @@ from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
-from pilotlight.tools.checkup.rights import EVIDENCE, HEARTBEAT, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
+from pilotlight.tools.checkup.rights import EVICT, EVIDENCE, HEARTBEAT, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 from pilotlight.tools.install.handover import GroupState
 from pilotlight.units import count_of
@@ -77,6 +77,10 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
     most = strongest(policy, mode)
     wanted = [right for right in rights_of_mode(most) if policy.events != "none" or right not in TELL]
     missing = [right for right in wanted if not survey.allowed.get(right)]
+    places = {right.namespace: may for right, may in survey.allowed.items() if right.namespace and _evicts(right)}
+    if EVICT in missing and any(places.values()):
+        missing.remove(EVICT)
+        yield from _evicts_in(places)
     for right in missing:
         yield Check(
             code="right",
@@ -87,6 +91,26 @@ def _rights(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
         )
     if not missing:
         yield _good("right", "rights", f"may do all that mode {most} needs: {len(wanted)} rights asked one by one")
+
+
+def _evicts(right: Right) -> bool:
+    return (right.verb, right.resource) == (EVICT.verb, EVICT.resource)
+
+
+def _evicts_in(places: Mapping[str, bool]) -> Iterator[Check]:
+    """Where it evicts, of the namespaces that have GPU pods or that the policy names."""
+    there, not_there = ([name for name, may in sorted(places.items()) if may is wanted] for wanted in (True, False))
+    what = f"evicts pods in {', '.join(there)} alone"
+    if not not_there:
+        yield _good("right-evictions", "rights", what)
+        return
+    yield Check(
+        code="right-evictions",
+        subject="rights",
+        verdict="warning",
+        what=f"{what}, and GPU pods of {', '.join(not_there)} keep their nodes",
+        fix="name all with pilotlight connect --act --evict-in NAMESPACE (the chart: evictIn)",
+    )
 
 
 def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:

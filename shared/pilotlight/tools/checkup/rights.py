@@ -54,11 +54,10 @@ LOOK: tuple[Right, ...] = (
 TELL: tuple[Right, ...] = (Right(verb="create", resource="events", group="events.k8s.io"),)
 """What the modes that buy need besides: Events on pods, for their owners, and on nodes."""
 
-TAKE: tuple[Right, ...] = (
-    Right(verb="patch", resource="nodes"),
-    Right(verb="patch", resource="pods"),
-    Right(verb="create", resource="pods/eviction"),
-)
+EVICT = Right(verb="create", resource="pods/eviction")
+"""May be granted in namespaces of its own, instead of in all."""
+
+TAKE: tuple[Right, ...] = (Right(verb="patch", resource="nodes"), Right(verb="patch", resource="pods"), EVICT)
 """What ``act`` needs besides."""
 
 GANGS: tuple[Right, ...] = (

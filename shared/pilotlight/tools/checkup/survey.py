@@ -10,17 +10,18 @@ import msgspec
 from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Source, token_of
 from pilotlight.adapters.cluster.kubernetes.closing_lease import has_watchman
-from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES
+from pilotlight.adapters.cluster.kubernetes.listing import NAMESPACES, NODES, PODS
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import REVIEWS, Api, Missing
 from pilotlight.codec.kubernetes.karpenter_objects import GatedNodePool, NodeClaim
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS
 from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.pages import listing
-from pilotlight.codec.kubernetes.typed_objects import KubeNode, Wire
+from pilotlight.codec.kubernetes.pods.requests import resource_names
+from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod, Wire
 from pilotlight.errors import Denied, PilotlightError
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.checkup.rights import AUTOSCALER_PRIORITIES, Right
+from pilotlight.tools.checkup.rights import AUTOSCALER_PRIORITIES, EVICT, Right
 from pilotlight.tools.checkup.scalers import (
     ScaledObject,
     SetOfPods,
@@ -92,11 +93,17 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
     """All of a check-up's reads. Raises where nothing answers, or nobody is let in."""
     version = api.get("/version", typed_json.decoder(_Version)).git_version
     access, look = source.access(), _Looking(api, policy)
+    allowed = ask_rights(api, rights, look.hidden)
+    if allowed.get(EVICT) is False:  # Perhaps it may in some namespaces.
+        pods = [pod for pod in look.all("pods", PODS, Pod) if _wants_gpus(pod)]
+        spaces = sorted({*(pod.metadata.namespace for pod in pods), *filter(_is_a_name, policy.claims)})
+        there = [msgspec.structs.replace(EVICT, namespace=space) for space in spaces]
+        allowed |= ask_rights(api, there, look.hidden)
     return Survey(
         server=access.server,
         version=version,
         at=now,
-        allowed=ask_rights(api, rights, look.hidden),
+        allowed=allowed,
         nodes=tuple(seen_node(n, policy) for n in look.all("nodes", NODES, KubeNode) if is_gpu_node(n, policy)),
         daemonsets=tuple(map(seen_daemonset, look.all("apps/daemonsets", DAEMONSETS, SetOfPods))),
         deployments=tuple(map(seen_deployment, look.all("apps/deployments", DEPLOYMENTS, SetOfPods))),
@@ -109,6 +116,15 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
         token=token_of(access.token),
         watched=bool(policy.homed) and has_watchman(api, now),
     )
+
+
+def _wants_gpus(pod: Pod) -> bool:
+    """By a resource, or by a claim of devices."""
+    return bool(pod.spec.resource_claims) or any(name.startswith("nvidia.com/") for name in resource_names(pod.spec))
+
+
+def _is_a_name(pattern: str) -> bool:
+    return not set(pattern) & {*"*?["}
 
 
 def ask_rights(api: Api, rights: Iterable[Right], hidden: dict[str, str]) -> dict[Right, bool]:

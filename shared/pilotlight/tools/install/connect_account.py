@@ -79,7 +79,7 @@ def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Ste
     """
     for wanted in objects:
         kind, name = wanted["kind"], wanted["metadata"]["name"]
-        place = PLACES[kind]
+        place = place_of(wanted)
         try:
             there = api.get(f"{place}/{quote(name)}", _ANY)
         except Missing:
@@ -96,6 +96,11 @@ def apply(api: Api, objects: Iterable[Object], *, dry_run: bool) -> Iterator[Ste
         elif not dry_run and step.verb == "change":
             api.ask("PATCH", f"{place}/{quote(name)}", NOTHING, wanted, MERGE_PATCH)
         yield step
+
+
+def place_of(one: Object) -> str:
+    """Where an object lies; one in a namespace that is not ours says so."""
+    return PLACES[one["kind"]].replace(f"/{NAMESPACE}/", f"/{one['metadata'].get('namespace', NAMESPACE)}/")
 
 
 def is_ours(there: Object) -> bool:

@@ -20,7 +20,8 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
-from pilotlight.tools.install.connect_account import ACCOUNT, NAMESPACE, PLACES, READER, Step, is_ours
+from pilotlight.tools.install.connect_account import ACCOUNT, LABEL, NAMESPACE, PLACES, READER, Step, is_ours, place_of
+from pilotlight.tools.install.evicting_roles import EVICTIONS
 from pilotlight.tools.install.left_manifests import manifests_left
 
 T = TypeVar("T")
@@ -82,6 +83,7 @@ class _Named(Wire, frozen=True):
 def remove(api: Api, *, dry_run: bool, then: Iterable[Step] = ()) -> Iterator[Step]:
     """Take out everything, a step at a time; what is gone already is left out. ``then`` comes before the namespace."""
     yield from _each(api, _RIGHTS, dry_run=dry_run)
+    yield from _evictions(api, dry_run=dry_run)
     yield from reopen(api, dry_run=dry_run)
     yield from _each(api, _LIMITS, dry_run=dry_run)
     yield from _each(api, _REST, dry_run=dry_run)
@@ -103,6 +105,20 @@ def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> I
     for kind, name in objects:
         if _there(api, kind, name):
             yield _drop(api, kind, name, dry_run=dry_run)
+
+
+def _evictions(api: Api, *, dry_run: bool) -> Iterator[Step]:
+    """The rights to evict that stand in namespaces of their own."""
+    for kind in ("RoleBinding", "Role"):
+        every = PLACES[kind].replace(f"/namespaces/{NAMESPACE}", "")
+        for meta in (one.metadata for one in _all(api, every, _Named) if one.metadata.name == EVICTIONS):
+            if meta.labels.get(LABEL) != ACCOUNT:
+                continue
+            if not dry_run:
+                place = place_of({"kind": kind, "metadata": {"namespace": meta.namespace}})
+                with suppress(Missing):
+                    api.ask("DELETE", f"{place}/{EVICTIONS}", NOTHING)
+            yield Step("remove", kind, f"{meta.namespace}/{EVICTIONS}")
 
 
 def reopen(api: Api, *, dry_run: bool, pools: Container[str] | None = None) -> Iterator[Step]:

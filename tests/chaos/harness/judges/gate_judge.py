@@ -81,5 +81,5 @@ class GateJudge:
         room = self.usd - self.at_risk(self._own)
         if opened < 1 <= most and room >= SLACK * (1 + kept_free):
             self.found.append(f"${room:.0f} are free, and nothing is open: {did[-8:]}")
-        if opened * RUN > max(room, Decimal(0)):
+        if opened * RUN > max(room + self._own * OWN, Decimal(0)):  # Ours never join here, and are given up by then.
             self.found.append(f"{opened} are open, and ${room:.0f} are free: {did[-8:]}")

@@ -396,3 +396,32 @@ def test_what_cannot_be_meant_is_refused(api: ApiServer, words: tuple[str, ...],
     with pytest.raises(BadInput, match=says):
         run(*words)
     assert writes(api) == []
+
+
+def test_evictions_are_granted_in_named_namespaces_alone(api: ApiServer) -> None:
+    """Then the role that acts evicts nowhere, a Role of each namespace there; --remove takes those out, no other's."""
+    said = run("--act", "--evict-in", "ml", "--evict-in", "batch", "--actor", ACTORS[1]).stderr
+    assert "pods/eviction" not in str(api.store.get("clusterroles", "pilotlight-act")["rules"])
+    assert "created RoleBinding pilotlight-evictions" in said
+    for name in ("batch", "ml"):
+        role = api.store.get("roles", "pilotlight-evictions", name)
+        assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}]
+        bound = api.store.get("rolebindings", "pilotlight-evictions", name)
+        assert [one["name"] for one in bound["subjects"]] == ["pilotlight", ACTORS[1]]
+    theirs = {"name": "pilotlight-evictions", "namespace": "theirs", "labels": {}}
+    api.add({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": theirs})
+    said = run("--remove").stderr
+    assert "removed RoleBinding ml/pilotlight-evictions" in said
+    left = [one["metadata"].get("namespace") for one in _all(api, "roles")]
+    assert "ml" not in left
+    assert "theirs" in left
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [(("--evict-in", "ml"), "add --act"), (("--act", "--evict-in", "A/b"), "no name")]
+)
+def test_a_namespace_to_evict_in_goes_with_acting(api: ApiServer, words: tuple[str, ...], says: str) -> None:
+    """And is a name; else nothing is made."""
+    with pytest.raises(BadInput, match=says):
+        run(*words)
+    assert writes(api) == []

@@ -28,6 +28,10 @@ def connect(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
+    evict_in: Annotated[
+        list[str] | None,
+        typer.Option("--evict-in", help="With --act: evict pods of this namespace, again for more; left out: of any."),
+    ] = None,
     kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
     actor: Annotated[
@@ -52,7 +56,10 @@ def connect(
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.install import connect_account
 
-    users, rights = Users(tuple(actor or ()), tuple(reader or ())), RightsAsked(act, kueue, read_only)
+    users, rights = (
+        Users(tuple(actor or ()), tuple(reader or ())),
+        RightsAsked(act, kueue, read_only, tuple(evict_in or ())),
+    )
     _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)
@@ -89,6 +96,7 @@ class RightsAsked(NamedTuple):
     act: bool
     kueue: bool
     read_only: bool
+    evict_in: tuple[str, ...] = ()
 
 
 def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, stdout: bool) -> None:
@@ -97,6 +105,8 @@ def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, std
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
     if rights.read_only and (rights.act or rights.kueue or any(users)):
         raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
+    if rights.evict_in and not rights.act:
+        raise BadInput("--evict-in says where --act may evict: add --act")
     if users.actors and not rights.act:
         raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
     if any(users) and rotate:
@@ -147,6 +157,7 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
     from pilotlight.tools.install import cloud_users
     from pilotlight.tools.install.admission_policy import limit_to
     from pilotlight.tools.install.connect_account import read_objects
+    from pilotlight.tools.install.evicting_roles import evict_in
     from pilotlight.wiring import App
 
     act = rights.act
@@ -163,6 +174,8 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
     if act and not pools:
         raise BadInput("the policy has no pools: there is nothing to act on; name it with --policy")
     limit_to(objects, pools, acting)
+    if rights.evict_in:
+        objects = list(evict_in(objects, rights.evict_in, acting))
     return objects + bound
 
 
