@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,9 +14,11 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.pools.karpenter import GROUP, KarpenterPools
-from pilotlight.errors import Busy
+from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.tools.install.claims_handback import give_claims, may_be_given, take_claims
+from pilotlight.tools.install.nodepool_handback import take_again
 
 pytestmark = [
     pytest.mark.cluster,
@@ -131,3 +134,24 @@ def test_events_of_a_shortage_are_found_by_the_servers_own_selector(here: tuple[
     assert told is not None
     assert (told.reason, told.message) == ("no-capacity", "none left")
     api.ask("DELETE", f"/api/v1/namespaces/default/events/{pool}-0123abcd.1", NOTHING)
+
+
+def test_claims_are_handed_back_and_taken_again(here: tuple[Api, str]) -> None:
+    """The API server takes mark and labels; a claim that is its NodePool's is not released, and is ours again after."""
+    api, name = here
+    pools = ports(*here)
+    pools.grow(name, 1, token="step-1")
+    (claim,) = names(here)
+    list(give_claims(api, [name], datetime.now(UTC), dry_run=False))
+    rules = state(pools).rules
+    assert rules is not None
+    assert rules.handed_back
+    with pytest.raises(BadRequest, match="was handed back"):
+        pools.grow(name, 2, token="step-2")
+    with pytest.raises(BadRequest, match="which ends it by itself"):
+        pools.release(name, claim)
+    assert may_be_given(api, ()) == []
+    assert [line.was for line in take_claims(api, [name], dry_run=False)] == [name]
+    list(take_again(api, [name], dry_run=False))
+    pools.release(name, claim)
+    assert state(pools).desired == 0
