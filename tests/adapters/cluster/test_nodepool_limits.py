@@ -20,7 +20,7 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.kubernetes.karpenter_objects import BEFORE, MANAGER, WROTE
 from pilotlight.errors import BadRequest, Conflict
-from pilotlight.tools.install.nodepool_handback import give_back
+from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
 ANY = msgspec.json.Decoder(dict[str, Any])
 

@@ -18,7 +18,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.errors import BadInput, BadRequest, Forbidden
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.tools.cli.main import build
-from pilotlight.tools.install.claims_handback import give_claims, may_be_given, take_claims
+from pilotlight.tools.install.karpenter.claims_handback import give_claims, may_be_given, take_claims
 from pilotlight.units import HOUR
 
 NOW = datetime(2026, 11, 29, 8, tzinfo=UTC)

@@ -14,7 +14,7 @@ from pilotlight.adapters.cluster.kubernetes import nodepool_limits
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.tools.cli.main import build
-from pilotlight.tools.install.nodepool_handback import give_back
+from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
 NOW = datetime(2026, 11, 28, 8, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from pilotlight.adapters.pools.karpenter import GROUP, KarpenterPools
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.tools.install.claims_handback import give_claims, may_be_given, take_claims
-from pilotlight.tools.install.nodepool_handback import take_again
+from pilotlight.tools.install.karpenter.claims_handback import give_claims, may_be_given, take_claims
+from pilotlight.tools.install.karpenter.nodepool_handback import take_again
 
 pytestmark = [
     pytest.mark.cluster,

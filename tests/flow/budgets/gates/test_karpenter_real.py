@@ -11,7 +11,7 @@ from karpenter_at_work import LiveGate, is_at_work, within
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import Api
-from pilotlight.tools.install.nodepool_handback import give_back
+from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
 pytestmark = [
     pytest.mark.cluster,

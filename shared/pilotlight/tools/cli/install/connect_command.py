@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 MANIFESTS = "infra/kubernetes"
 DAY_S = 86_400
+EvictIn = Annotated[
+    list[str] | None,
+    typer.Option("--evict-in", help="With --act: evict pods of this namespace, again for more; left out: of any."),
+]
+Actor = Annotated[
+    list[str] | None, typer.Option(help="A user the cluster knows by itself (GKE: a function's e-mail) that acts.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,15 +35,10 @@ def connect(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
-    evict_in: Annotated[
-        list[str] | None,
-        typer.Option("--evict-in", help="With --act: evict pods of this namespace, again for more; left out: of any."),
-    ] = None,
+    evict_in: EvictIn = None,
     kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
-    actor: Annotated[
-        list[str] | None, typer.Option(help="A user the cluster knows by itself (GKE: a function's e-mail) that acts.")
-    ] = None,
+    actor: Actor = None,
     reader: Annotated[list[str] | None, typer.Option(help="The same, of one that only looks.")] = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Days until the token ends, at most.")] = 30,
     out: Annotated[str, typer.Option(help="Its kubeconfig; left out: .pilotlight/CONTEXT.kubeconfig.")] = "",
@@ -56,10 +58,8 @@ def connect(
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.install import connect_account
 
-    users, rights = (
-        Users(tuple(actor or ()), tuple(reader or ())),
-        RightsAsked(act, kueue, read_only, tuple(evict_in or ())),
-    )
+    users = Users(tuple(actor or ()), tuple(reader or ()))
+    rights = RightsAsked(act, kueue, read_only, tuple(evict_in or ()))
     _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)

@@ -1,6 +1,6 @@
 """``pilotlight takeover`` and ``handback``: who keeps a pool, changed at its cloud, written down, and given back."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -67,25 +67,32 @@ def takeover(
 
 
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
-    from pilotlight.tools.install.nodepool_handback import take_again
-
     names = {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
     gates = set(site.policy.gates.values())
     if wrong := [name for name in named if name not in names and name not in gates]:
         raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join((*names, *sorted(gates))) or 'none'}")
-    if chosen := gates.intersection(named or gates):
-        yield from take_again(_api(site.settings), chosen, dry_run=dry)
+    yield from _nodepools_taken_over(site, names, gates.intersection(named or gates), named, dry)
     groups = [name for name in named if name in names]
+    if site.settings.pools != "karpenter" and (groups or not named):
+        yield from _groups_taken_over(site, names, groups, role_arn, dry, not named and bool(gates))
+
+
+def _nodepools_taken_over(
+    site: "App", names: dict[str, str], gates: set[str], named: list[str], dry: bool
+) -> Iterator[Told]:
+    """NodePools of Karpenter's: those whose limits are kept, and those that are bought by."""
+    from pilotlight.tools.install.karpenter.nodepool_handback import take_again
+
+    if gates:
+        yield from take_again(_api(site.settings), gates, dry_run=dry)
     if site.settings.pools == "karpenter":
-        yield from _claims_taken_over(site, {names[name] for name in (groups or () if named else names)}, dry)
-    elif groups or not named:
-        yield from _groups_taken_over(site, names, groups, role_arn, dry, not named and bool(chosen))
+        yield from _claims_taken_over(site, {names[n] for n in named or names if n in names}, dry)
 
 
 def _claims_taken_over(site: "App", called: set[str], dry: bool) -> Iterator[Told]:
     """NodePools that we buy by, by Karpenter's names: their claims first, so that nobody else is asked in between."""
-    from pilotlight.tools.install.claims_handback import take_claims
-    from pilotlight.tools.install.nodepool_handback import take_again
+    from pilotlight.tools.install.karpenter.claims_handback import take_claims
+    from pilotlight.tools.install.karpenter.nodepool_handback import take_again
 
     api = _api(site.settings)
     yield from take_claims(api, called, dry_run=dry)
@@ -148,8 +155,7 @@ def handback(
     found, unread = Book(api).read()
     for problem in unread:
         typer.echo(problem, err=True)
-    gates = [] if if_silent else _gates(api, pool)
-    claimed = [] if if_silent else _claimed(api, [name for name in pool or () if name not in (*found, *gates)], pool)
+    gates, claimed = ([], []) if if_silent else _nodepools(api, pool, found)
     if wrong := [name for name in pool or [] if name not in (*found, *gates, *claimed)]:
         raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
     chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
@@ -183,20 +189,22 @@ def _given(api: "Api", taken: "Taken", now: datetime, role_arn: str | None, dry:
 
 def _gates(api: "Api", named: list[str] | None) -> list[str]:
     """NodePools of Karpenter's with a limit of ours, those that are named or all."""
-    from pilotlight.tools.install.nodepool_handback import our_limits
+    from pilotlight.tools.install.karpenter.nodepool_handback import our_limits
 
     return [name for name in our_limits(api) if not named or name in named]
 
 
-def _claimed(api: "Api", named: list[str], every: list[str] | None) -> list[str]:
-    """NodePools that we bought by, those that are named or all where nothing is."""
-    from pilotlight.tools.install.claims_handback import may_be_given
+def _nodepools(api: "Api", named: list[str] | None, others: Container[str]) -> tuple[list[str], list[str]]:
+    """NodePools with a limit of ours, and those that we bought by; of those that are named or all."""
+    from pilotlight.tools.install.karpenter.claims_handback import may_be_given
 
-    return may_be_given(api, named) if named or not every else []
+    gates = _gates(api, named)
+    left = [name for name in named or () if name not in others and name not in gates]
+    return gates, may_be_given(api, left) if left or not named else []
 
 
 def _claims_given(api: "Api", claimed: list[str], now: datetime, dry: bool) -> "Iterator[Told]":
-    from pilotlight.tools.install.claims_handback import give_claims
+    from pilotlight.tools.install.karpenter.claims_handback import give_claims
 
     if claimed:
         yield from give_claims(api, claimed, now, dry_run=dry)
@@ -204,7 +212,7 @@ def _claims_given(api: "Api", claimed: list[str], now: datetime, dry: bool) -> "
 
 def _ungated(api: "Api", gates: list[str], now: datetime, dry: bool) -> "Iterator[Told]":
     """Their limits from before ours, and a mark by which they stay so."""
-    from pilotlight.tools.install.nodepool_handback import give_back
+    from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
     if gates:
         yield from give_back(api, gates, now, dry_run=dry)

@@ -95,8 +95,8 @@ class Removal:
     def _limits_back(self) -> Iterator[str]:
         """Machines that we asked Karpenter for, and limits of GPUs, by which it bought what budgets had room for."""
         from pilotlight.errors import Conflict, Forbidden
-        from pilotlight.tools.install.claims_handback import give_claims, may_be_given
-        from pilotlight.tools.install.nodepool_handback import give_back
+        from pilotlight.tools.install.karpenter.claims_handback import give_claims, may_be_given
+        from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
         api, now, dry = self._api, datetime.now(UTC), self._dry
         claimed = () if self._only_taints else may_be_given(api, ())
@@ -125,7 +125,7 @@ class Removal:
         """Our marks and our record, once no right of ours is left to act by."""
         from pilotlight.tools.install import takeover_records
         from pilotlight.tools.install.connect_account import Step
-        from pilotlight.tools.install.nodepool_handback import take_again
+        from pilotlight.tools.install.karpenter.nodepool_handback import take_again
 
         for told in take_again(self._api, (), dry_run=self._dry):
             yield Step("remove", "mark", "handed back", f"of {told.pool}")
