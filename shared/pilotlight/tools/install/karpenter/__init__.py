@@ -1,1 +1,4 @@
-"""What is given back to Karpenter: limits of its NodePools, and machines that we asked it for by claims."""
+"""What is given back to Karpenter.
+
+``nodepool_handback`` has limits of its NodePools, ``claims_handback`` machines that we asked it for by claims.
+"""
