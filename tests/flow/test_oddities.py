@@ -6,7 +6,7 @@ from test_brakes import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Tick
-from pilotlight.flow.observe.settle import nodes_without_instance
+from pilotlight.flow.observe.known_instances import nodes_without_instance
 from pilotlight.flow.reconcile import reconcile
 
 

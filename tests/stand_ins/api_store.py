@@ -295,6 +295,7 @@ CORE_EVENT_FIELDS = (
     "metadata.name",
     "metadata.namespace",
     "involvedObject.kind",
+    "involvedObject.uid",
     "involvedObject.name",
     "reason",
     "type",

@@ -141,10 +141,12 @@ class Work:
 
     @property
     def relit(self) -> Mapping[str, Offering]:
-        """One offering a pool, with what lighting a node takes now: a start, where one stands by."""
+        """One offering a pool, with what lighting a node takes now: a start, where one stands by, whose disk has its
+        images still.
+        """
         by_pool = self.by_pool
         wakes = {
-            s.name: msgspec.structs.replace(offering, boot_s=offering.wake_s)
+            s.name: msgspec.structs.replace(offering, boot_s=offering.wake_s, ready_s=None, pull_s=0.0)
             for s in self.look.pools
             if s.standby and (offering := by_pool.get(s.name)) is not None and offering.wake_s is not None
         }

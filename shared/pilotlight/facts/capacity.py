@@ -10,7 +10,7 @@ import msgspec
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.offers.spot_history import Survival
 from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, Parked, PodDemand, PodShape, Queued, Reserving
-from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, clock_seconds
+from pilotlight.units import EPOCH, MILLI_PER_GPU, Seconds, UsdPerHour, clock_seconds
 
 CapacityType = Literal["on-demand", "spot", "reserved"]
 Mode = Literal["observe", "advise", "scale-up", "act"]
@@ -68,6 +68,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     on_demand_usd_per_hour: UsdPerHour | None = None  # Of a spot node's type, on demand, where known.
     committed_usd_per_hour: UsdPerHour | None = None  # Of a reserved one: what a bill's commitments pay, amortised.
     wake_s: Seconds | None = None  # Seconds that a stopped node takes to start, where known.
+    ready_s: Seconds | None = None  # Seconds from the request to a pod on it, as learned; None: too little was seen.
+    pull_s: Seconds = 0.0  # Seconds of the usual image pull on a new node, as learned.
     standby_usd_per_hour: UsdPerHour | None = None  # Of a stopped node, where known.
     priced_at: datetime | None = None  # When its price was read; None for the policy's own figure.
     paid_until: datetime | None = None  # Of a reserved one, which is paid for already: when that ends.
@@ -115,7 +117,8 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_s: Seconds = 0  # Seconds between its checkpoints; 0 where it names none.
     checkpoint_takes_s: Seconds = 0  # Seconds of a checkpoint that it is asked for; 0 where it cannot be asked.
     checkpointed_at: datetime | None = None  # Its last checkpoint, where it tells.
-    works_since: datetime | None = None  # When its containers began; read of those whose job names a deadline.
+    works_since: datetime | None = None  # When its containers began; None where one does not run.
+    image: str = ""  # Of its first container that asks for GPUs, else of its first; empty where nobody asks.
     priority: int = 0  # That of its priority class.
     shape: PodShape | None = None  # What it would need elsewhere, where known.
 
@@ -157,6 +160,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     room: Resources | None = None  # Its whole allocatable beside GPUs, where known.
     kinds: tuple[DeviceKind, ...] = ()  # Devices that drivers publish of it, for claims.
     sick: str = ""  # What a watcher of its driver says is the matter with its GPUs, or empty.
+    images: tuple[str, ...] = ()  # Those that it has, by name, as its kubelet tells them: the largest few.
 
     @property
     def gpus(self) -> int:
@@ -177,6 +181,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def has_due_job(self) -> bool:
         """True where a pod on it has a deadline."""
         return any(pod.shape is not None and pod.shape.due is not None for pod in self.gpu_pods)
+
+    @cached_property
+    def works_since(self) -> datetime:
+        """When the last of its GPU pods that are known to work began; the epoch where none does."""
+        return max([p.works_since for p in self.gpu_pods if p.works_since is not None and p.image], default=EPOCH)
 
     @cached_property
     def place(self) -> tuple[str, str]:

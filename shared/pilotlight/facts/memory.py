@@ -12,6 +12,7 @@ import msgspec
 
 from pilotlight.facts.capacity import Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
+from pilotlight.facts.nodes.first_work import FirstWork
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.workload import WorkloadClass
@@ -261,6 +262,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     lives: dict[str, Lives] = {}  # By "type/zone", of spot.
     # By pool, seconds that its latest starts of stopped nodes took, the newest last.
     wakes: dict[str, tuple[Seconds, ...]] = {}
+    first_work: FirstWork = FirstWork()  # Boot, device plugin, pull and start of new nodes.
     due: dict[str, DueJob] = {}  # Jobs with a deadline, by ``Due.job``.
     periods: dict[str, str] = {}  # Those of budgets, by what each is kept under.
     tally: Tally = Tally()  # For the figures: no decision reads it.

@@ -1,6 +1,6 @@
 """A Kubernetes cluster as the flows see it, with the telemetry of its GPUs and the queues of work for it."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pilotlight.units import Seconds
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pilotlight.facts.capacity import BoundPod, ClusterView
     from pilotlight.facts.limits.isolated_objects import SetApart
     from pilotlight.facts.money.gates import GateState
+    from pilotlight.facts.nodes.first_work import Pull
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
     from pilotlight.facts.utilisation.telemetry import Telemetry
     from pilotlight.facts.workload import CheckAnswer, QueuedWork
@@ -96,6 +97,15 @@ class ScheduledCluster(Cluster, Protocol):
 
     def scheduler_beat(self) -> "datetime | None":
         """When it last did, by its Lease; None where that is not there, or may not be read."""
+        ...
+
+
+@runtime_checkable
+class PullingCluster(Cluster, Protocol):
+    """A cluster whose nodes tell of the images that they pull."""
+
+    def pulls(self, pods: "Sequence[BoundPod]") -> "Mapping[str, Pull]":
+        """What became of the pulls for these pods, by uid; without those of whom nothing is told."""
         ...
 
 

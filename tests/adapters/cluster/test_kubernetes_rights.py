@@ -72,7 +72,7 @@ class Guarded:
         """All reads: a look with a gang and a volume in it, what is on a node, and a check-up."""
         self.cluster.observe()
         self.cluster.scheduler_beat()
-        self.cluster.bound_pods("gpu-t4-1")
+        self.cluster.pulls(self.cluster.bound_pods("gpu-t4-1"))
         seen = survey(self.source, self.api, self.policy, (), datetime.now(UTC))
         assert seen.hidden == {}
         limit_of(self.source, self.api, ())
@@ -173,7 +173,7 @@ def test_a_lease_of_the_scheduler_that_cannot_be_seen_says_nothing(api: ApiServe
     assert cluster.scheduler_beat() is None
 
 
-OBSERVE = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *rights.SURVEY)
+OBSERVE = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *rights.PULLS, *rights.SURVEY)
 
 
 @pytest.mark.parametrize(

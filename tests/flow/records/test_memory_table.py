@@ -138,8 +138,9 @@ def test_what_deciding_and_booting_took_is_counted_of_the_purchases_own_pods() -
         on("p", 60, ("u9",), 95),
         on("p", 70, ("u1",), None),
     ]
-    counted = updates.count_arrival(Tally(), entry, nodes)
+    found = updates.count_arrival(Memory(), entry, nodes)
     expected = Tally().count_duration("boot", 90).count_duration("bind", 5)
     expected = expected.count_bound(105)
     expected = expected.count_duration("boot", -5).count_duration("bind", 25).count_duration("boot", 70).count_bound(30)
-    assert counted == expected
+    assert found.tally == expected
+    assert found.first_work.boots == {"p": (90.0,)}, "only of nodes that say when they became Ready"

@@ -16,14 +16,14 @@ from live_account import ANY, CORE, LIVE, OURS, WAIT_S, Site, a_site, an_acting_
 from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
 from pilotlight.errors import BadRequest, Retry
-from pilotlight.tools.checkup.rights import EVIDENCE, GANGS, HEARTBEAT, LOOK, SURVEY, TAKE, TELL, TOO_MUCH, Right
+from pilotlight.tools.checkup.rights import EVIDENCE, GANGS, HEARTBEAT, LOOK, PULLS, SURVEY, TAKE, TELL, TOO_MUCH, Right
 from pilotlight.tools.checkup.survey import ask_rights
 from pilotlight.tools.install.admission_policy import limit_to
 
 pytestmark = LIVE
 
 GRANTS = {
-    "observe": (*LOOK, *GANGS, *EVIDENCE, *HEARTBEAT, *SURVEY),
+    "observe": (*LOOK, *GANGS, *EVIDENCE, *HEARTBEAT, *PULLS, *SURVEY),
     "act": (*TELL, *TAKE),
 }
 RESTART = os.environ.get("RESTART_API_SERVER", "")

@@ -22,6 +22,7 @@ from pilotlight.tools.checkup.rights import (
     GANGS,
     HEARTBEAT,
     LOOK,
+    PULLS,
     QUEUES,
     SURVEY,
     TAKE,
@@ -59,7 +60,7 @@ NODE = SeenNode(
     taints=(GPU,),
 )
 PLUGIN = SeenSet(namespace="gpu-operator", name="nvidia-device-plugin-daemonset", replicas=1, ready=1)
-ALL = dict.fromkeys((*LOOK, *TELL, *TAKE, *EVIDENCE, *HEARTBEAT, *SURVEY), True)
+ALL = dict.fromkeys((*LOOK, *TELL, *TAKE, *EVIDENCE, *HEARTBEAT, *PULLS, *SURVEY), True)
 WELL = Survey(server="https://api", version="v1.36.0", at=NOW, allowed=ALL, nodes=(NODE,), daemonsets=(PLUGIN,))
 
 
@@ -171,6 +172,10 @@ CASES = [
         seen(allowed={**ALL, QUEUES[0]: True, QUEUES[1]: False}), POLICY, "right-queues", "warning",
         "may answer Kueue's check, and not patch kueue.x-k8s.io/workloads: work without money is evicted again",
         id="queued work can be refused, and not be taken out of its queue",
+    ),
+    pytest.param(
+        seen(allowed={**ALL, PULLS[0]: False}), POLICY, "right-pulls", "warning",
+        "may not list events: image pulls are not learned nor priced", id="the Events of pulls cannot be read",
     ),
     pytest.param(
         seen(allowed={**ALL, HEARTBEAT[0]: False}), POLICY, "right-heartbeat", "warning",
@@ -389,5 +394,5 @@ def test_priorities_are_read_as_the_expander_writes_them() -> None:
 
 def test_no_right_is_asked_twice() -> None:
     """The rights by purpose do not overlap."""
-    rights: list[Right] = [*LOOK, *TELL, *TAKE, *GANGS, *EVIDENCE, *HEARTBEAT, *SURVEY, *TOO_MUCH]
+    rights: list[Right] = [*LOOK, *TELL, *TAKE, *GANGS, *EVIDENCE, *HEARTBEAT, *PULLS, *SURVEY, *TOO_MUCH]
     assert len(set(rights)) == len(rights)

@@ -291,12 +291,19 @@ class NodeSpec(Wire, frozen=True):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
+class ImageThere(Wire, frozen=True):
+    """An image that a node has: its names, by tag and by digest."""
+
+    names: tuple[str, ...] = ()
+
+
 class NodeStatus(Wire, frozen=True):
-    """Status of a node: its capacity and conditions."""
+    """Status of a node: its capacity, conditions and images."""
 
     capacity: dict[str, str | int | float] = {}
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[Condition, ...] = ()
+    images: tuple[ImageThere, ...] | None = ()
 
 
 class KubeNode(Wire, frozen=True):

@@ -66,14 +66,26 @@ def usd_per_useful_hour(
 ) -> Decimal:
     """Expected dollars per useful hour of one of ``pods`` equal pods that share a new node.
 
-    The node is paid for its boot, the run (longer on a slower model, and by what interruptions take back) and the
-    idle tail; GPUs that no pod uses are charged to the pods that strand them, because only ``pods`` share the bill.
-    First-order interruption model: each costs half a checkpoint interval, a restore and a boot (Daly 2006, eq. 1).
+    The node is paid until a pod works on it, for the run (longer on a slower model, and by what interruptions take
+    back) and the idle tail; GPUs that no pod uses are charged to the pods that strand them, because only ``pods`` share
+    the bill. First-order interruption model: each costs half a checkpoint interval, a restore and a new node's time to
+    work (Daly 2006, eq. 1).
     """
-    lost_s = checkpoint_s / 2 + RESTORE_S + offering.boot_s
+    new_s = works_s(offering)
+    lost_s = checkpoint_s / 2 + RESTORE_S + new_s
     run = run_s / throughput * (1 + offering.interruptions_per_hour * lost_s / HOUR)
-    life = offering.boot_s + run + idle_tail_s
+    life = new_s + run + idle_tail_s
     return billed_cost(offering, life) * 3600 / round(run_s * 1_000_000) * 1_000_000 / pods
+
+
+def comes_s(offering: Offering) -> Seconds:
+    """Seconds from the request to a node that takes pods: as learned, else as the catalogue says."""
+    return offering.boot_s if offering.ready_s is None else offering.ready_s
+
+
+def works_s(offering: Offering) -> Seconds:
+    """Seconds from the request until a pod can start on a new node: until it takes pods, and has pulled the images."""
+    return comes_s(offering) + offering.pull_s
 
 
 def break_even_s(boot_s: Seconds, price: UsdPerHour, value_of_wait: Decimal) -> Seconds:

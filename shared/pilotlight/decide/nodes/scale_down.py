@@ -54,8 +54,7 @@ def verdicts(
         elif explain:
             out.append(_keep(node, offering, _not_idle(node, offering, work.policy)))
     for pool in sorted(idle):
-        may = allowance(offerings[pool], work.policy, work.memory, work.spares.get(pool))
-        judge = _Judge(work, offerings[pool], may, lit[pool], coming.get(pool, 0))
+        judge = _Judge(work, offerings[pool], lit[pool], coming.get(pool, 0))
         for verdict, at in judge.judge(idle[pool]):
             out.append(verdict)
             due += [at] if at is not None else []
@@ -99,13 +98,18 @@ _Kept = tuple[str, datetime | None]
 
 
 class _Judge:
-    """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay."""
+    """Judges the idle nodes of one pool: the longest idle goes first, warm ones stay.
 
-    def __init__(self, work: Work, offering: Offering, may: Allowance, lit: int, coming: int) -> None:
+    Where images take long to pull, those whose images save the next pod the least go before all others.
+    """
+
+    def __init__(self, work: Work, offering: Offering, lit: int, coming: int) -> None:
         money, policy = work.look.money, work.policy
         self.frozen, self.capped, self.coming = money.frozen, money.capped, coming
         self.offering, self.memory, self.reserved, self.now = offering, work.memory, work.reserved, work.now
-        self.may, self.lit = may, lit
+        self.policy, self.spares, self.lit = policy, work.spares.get(offering.pool), lit
+        self.saved: dict[str, Seconds] = {}  # By node, seconds of a pull that its images save.
+        self._may: dict[Seconds, Allowance] = {}
         self.fades: datetime | None = None
         pool = policy.pools.get(offering.pool)
         self.least, self.warm = (pool.min, pool.spares.warm) if pool is not None else (0, 0)
@@ -117,11 +121,22 @@ class _Judge:
         """A verdict for each, and when it could change."""
         out = []
         left = sum(1 for node in nodes if node.name not in self.reserved)
-        for node in sorted(nodes, key=self._since):
+        if self.offering.pull_s:
+            from pilotlight.decide.offers.first_work import pull_saved_s
+
+            self.saved = {node.name: pull_saved_s(self.memory.first_work, node) for node in nodes}
+        for node in sorted(nodes, key=lambda node: (self.saved.get(node.name, 0.0), self._since(node))):
+            self.may = self._allowance(self.saved.get(node.name, 0.0))
             verdict, due = self._one(node, left)
             left -= verdict.verdict == "release"
             out.append((verdict, due))
         return out
+
+    def _allowance(self, pull_s: Seconds) -> Allowance:
+        """The idle time of a node whose images save so many seconds of a pull."""
+        if pull_s not in self._may:
+            self._may[pull_s] = allowance(self.offering, self.policy, self.memory, self.spares, pull_s)
+        return self._may[pull_s]
 
     def _since(self, node: Node) -> tuple[datetime, str]:
         return idle_from(self.memory.idle_since.get(node.name), node.idle_since, self.now), node.name

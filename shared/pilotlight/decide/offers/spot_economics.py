@@ -14,6 +14,7 @@ from decimal import Decimal
 from math import exp, expm1, inf, sqrt
 from typing import NamedTuple
 
+from pilotlight.decide.money.economics import works_s
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import CHECKPOINT_S
 from pilotlight.facts.policy import ClassPolicy, Policy
@@ -148,7 +149,7 @@ def spot_verdict(shape: PodShape, offering: Offering, rules: ClassPolicy) -> Spo
         offering.interruptions_per_hour,
         prices=TypePrices(offering.usd_per_hour, offering.on_demand_usd_per_hour),
         checkpoint_s=shape.checkpoint_s,
-        restart_s=offering.boot_s,
+        restart_s=works_s(offering),
     )
     if offering.survival is None:
         return verdict
@@ -193,7 +194,7 @@ def retreat(
         return ""
     share = Decimal(shape.gpu.total_milli) / (MILLI_PER_GPU * max(1, offering.gpus))
     run_s = shape.checkpoint_s or shape.max_run_s or HOUR
-    rate, restart_h = offering.interruptions_per_hour, offering.boot_s / HOUR
+    rate, restart_h = offering.interruptions_per_hour, works_s(offering) / HOUR
     factor = stretch(rate, run_s / HOUR, 0, restart_h)
     if factor == inf:
         return f"on spot it would never end ({offering.instance_type} in {offering.zone} is taken {offering.survival})"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pilotlight.decide.demand.run_lengths import expected_run_s
 from pilotlight.decide.fit.fit import Bin
+from pilotlight.decide.money.economics import works_s
 from pilotlight.decide.offers.selection import Candidate, Eligible, rank_candidates
 from pilotlight.decide.place.purchase import Group
 from pilotlight.facts.capacity import ClusterView
@@ -121,7 +122,7 @@ def better_waited_for(
         if resting is None or resting.short_since is None or not _nexts(candidate, next_):
             continue
         to_the_next_try, so_far = resting.until - now, now - resting.short_since
-        longer_s = (to_the_next_try + so_far).total_seconds() + candidate.offering.boot_s - next_.offering.boot_s
+        longer_s = (to_the_next_try + so_far).total_seconds() + works_s(candidate.offering) - works_s(next_.offering)
         waited, more = per_hour(wait, longer_s), _usd(next_, count, run_s) - _usd(candidate, count, run_s)
         if waited < more:
             return (
@@ -138,9 +139,9 @@ def _nexts(candidate: Candidate, next_: Candidate) -> bool:
 
 
 def _usd(candidate: Candidate, count: int, run_s: Seconds) -> Usd:
-    """Dollars of one of ``count`` pods that share nodes of a candidate, for its run and the boot."""
+    """Dollars of one of ``count`` pods that share nodes of a candidate, for its run and until it works."""
     offering, runs_s = candidate.offering, run_s / candidate.throughput
-    return per_hour(offering.usd_per_hour, offering.boot_s + runs_s) / Decimal(min(count, candidate.per_node))
+    return per_hour(offering.usd_per_hour, works_s(offering) + runs_s) / Decimal(min(count, candidate.per_node))
 
 
 def short_zones(eligible_: Eligible) -> list[Candidate]:

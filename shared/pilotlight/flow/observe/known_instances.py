@@ -5,6 +5,7 @@ looks miss lies apart, for two days from then, because log sinks and queues deli
 instances outlive a stop, and a start does not make them anew.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -18,6 +19,7 @@ from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.cluster_records import GONE, INSTANCES
+from pilotlight.units import count_of
 
 NAMED = 3
 """A finding names so many instances."""
@@ -110,3 +112,18 @@ def _as_begun(node: Node, begun: datetime | None) -> Node:
     from pilotlight.flow.records.ledger import CLOUD_SKEW
 
     return node if begun is None or begun <= node.created_at + CLOUD_SKEW else replace(node, created_at=begun)
+
+
+def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+    """Pools that show more nodes than they are meant to have instances: node objects were left behind."""
+    shown = Counter(node.pool for node in nodes)
+    return tuple(
+        Finding(
+            subject=f"pool {p.name}",
+            code="node-without-instance",
+            message=f"its cloud has {count_of(p.desired, 'instance')} for {count_of(shown[p.name], 'node')}: delete "
+            "the node objects left behind",
+        )
+        for p in pools
+        if shown[p.name] > p.desired
+    )

@@ -30,7 +30,7 @@ from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
-from pilotlight.units import Seconds, clock_seconds, count_of
+from pilotlight.units import EPOCH, Seconds, clock_seconds, count_of
 
 BIND_GRACE_S = 120.0
 """The scheduler has so long to bind a pod to the node bought for it, before that purchase counts as no help."""
@@ -52,6 +52,11 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory = _idle(_fresh(snapshot.memory, snapshot), snapshot, deps, last)
     memory = with_runs(memory, snapshot.view.nodes, snapshot.now)
     memory = with_learnt(memory, snapshot.view.nodes, deps.policy)
+    counted_to = memory.first_work.counted_to or EPOCH
+    if any(node.works_since > counted_to for node in snapshot.view.nodes):
+        from pilotlight.flow.observe.first_work import learn
+
+        memory = learn(deps, memory, snapshot.view.nodes, snapshot.now)
     if any(o.zone and o.capacity_type == "spot" for o in deps.offerings):
         from pilotlight.decide.offers.spot_lifetimes import learn_from_look
 
@@ -66,8 +71,9 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
-    findings += nodes_without_instance(snapshot.view.nodes, snapshot.pools) + owed_launches(snapshot.pools)
-    findings += other_types(odd) + known_instances.kept_in_doubt(snapshot.pools, late)
+    findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
+    findings += owed_launches(snapshot.pools) + other_types(odd)
+    findings += known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
@@ -96,7 +102,7 @@ def _close_flights(
         elif idle_s is not None and not entry.gangs:
             memory = _no_help(deps, snapshot, memory, entry, unserved, idle_s)
         memory = waited_in_vain(memory, entry, snapshot.pools, snapshot.now, late)
-        memory = replace(memory, tally=memory_updates.count_arrival(memory.tally, entry, snapshot.view.nodes))
+        memory = memory_updates.count_arrival(memory, entry, snapshot.view.nodes)
         if entry.woken:
             memory = measure_start(memory, entry, snapshot.view.nodes)
         ledger.forget_flight(deps.state, key)
@@ -171,21 +177,6 @@ def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[
         if size > memory.sizes.get(name, size)
     )
     return replace(memory, sizes=sizes), findings
-
-
-def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) -> tuple[Finding, ...]:
-    """Pools that show more nodes than they are meant to have instances: node objects were left behind."""
-    shown = Counter(node.pool for node in nodes)
-    return tuple(
-        Finding(
-            subject=f"pool {p.name}",
-            code="node-without-instance",
-            message=f"its cloud has {count_of(p.desired, 'instance')} for {count_of(shown[p.name], 'node')}: delete "
-            "the node objects left behind",
-        )
-        for p in pools
-        if shown[p.name] > p.desired
-    )
 
 
 def _patience(deps: Deps) -> timedelta:

@@ -93,9 +93,13 @@ def count_waits(
     return tally.count_duration("decide", (sent_at - now).total_seconds()) if sent_at else tally
 
 
-def count_arrival(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally:
+SEEN_BOOTS, MOST_BOOT_S = 9, 3600.0
+"""Of so many last boots of a pool the median counts, and none for longer: that is a fault, not a habit."""
+
+
+def count_arrival(memory: Memory, entry: InFlight, nodes: Sequence[Node]) -> Memory:
     """A purchase is over: when the nodes became ready that its pods are on, and when those began."""
-    own = set(entry.demands)
+    own, tally, boots = set(entry.demands), memory.tally, memory.first_work.boots.get(entry.pool, ())
     for node in nodes:
         began = node.ready_since or node.created_at
         if node.pool != entry.pool or began < entry.requested_at - CLOUD_SKEW:
@@ -103,13 +107,19 @@ def count_arrival(tally: Tally, entry: InFlight, nodes: Sequence[Node]) -> Tally
         held = [pod for pod in node.pods if pod.uid in own]
         if not held:
             continue
-        tally = tally.count_duration("boot", (began - entry.requested_at).total_seconds())
+        boot_s = (began - entry.requested_at).total_seconds()
+        tally = tally.count_duration("boot", boot_s)
+        if boot_s > 0 and not entry.woken and node.ready_since is not None:
+            boots = (*boots, round(min(boot_s, MOST_BOOT_S), 1))[-SEEN_BOOTS:]
         for pod in held:
             if pod.started_at is not None:
                 tally = tally.count_duration("bind", (pod.started_at - began).total_seconds())
                 if pod.created_at is not None:
                     tally = tally.count_bound((pod.started_at - pod.created_at).total_seconds())
-    return tally
+    known = memory.first_work
+    if boots:
+        known = msgspec.structs.replace(known, boots={**known.boots, entry.pool: boots})
+    return msgspec.structs.replace(memory, tally=tally, first_work=known)
 
 
 def note_flap(memory: Memory, pool: str, now: datetime) -> tuple[Memory, bool]:

@@ -15,7 +15,17 @@ from pilotlight.tools.checkup.homed_nodes import home_checks
 from pilotlight.tools.checkup.placement_worth import placement_checks
 from pilotlight.tools.checkup.policy_pools import pool_checks
 from pilotlight.tools.checkup.pool_rules import rule_checks
-from pilotlight.tools.checkup.rights import EVICT, EVIDENCE, HEARTBEAT, QUEUES, TELL, TOO_MUCH, Right, rights_of_mode
+from pilotlight.tools.checkup.rights import (
+    EVICT,
+    EVIDENCE,
+    HEARTBEAT,
+    PULLS,
+    QUEUES,
+    TELL,
+    TOO_MUCH,
+    Right,
+    rights_of_mode,
+)
 from pilotlight.tools.checkup.survey_facts import SeenNode, SeenSet, Survey
 from pilotlight.tools.install.handover import GroupState
 from pilotlight.units import count_of
@@ -131,6 +141,15 @@ def _evidence(survey: Survey, policy: Policy, mode: Mode) -> Iterator[Check]:
             subject="rights",
             verdict="warning",
             what=f"may not {unheard[0]}: that the scheduler lives is seen by its binds alone",
+            fix="grant it with pilotlight connect",
+        )
+
+    if any(survey.allowed.get(right) is False for right in PULLS):
+        yield Check(
+            code="right-pulls",
+            subject="rights",
+            verdict="warning",
+            what=f"may not {PULLS[0]}: image pulls are not learned nor priced",
             fix="grant it with pilotlight connect",
         )
 

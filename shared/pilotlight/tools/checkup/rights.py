@@ -98,6 +98,9 @@ HEARTBEAT: tuple[Right, ...] = (
 )
 """What is read of kube-scheduler where a pod waits beside a node with room; without it only its binds show it alive."""
 
+PULLS: tuple[Right, ...] = (Right(verb="list", resource="events"),)
+"""What tells how long images took to pull; without it a new node's pull is not counted."""
+
 SURVEY: tuple[Right, ...] = (
     Right(verb="list", resource="daemonsets", group="apps"),
     Right(verb="list", resource="deployments", group="apps"),

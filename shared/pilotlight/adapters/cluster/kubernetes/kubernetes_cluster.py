@@ -1,7 +1,7 @@
 """The Cluster port of a real cluster."""
 
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from pilotlight.units import Seconds, count_of
 if TYPE_CHECKING:
     from pilotlight.facts.limits.checks import Token
     from pilotlight.facts.money.gates import GateState
+    from pilotlight.facts.nodes.first_work import Pull
     from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 
 STOPPING_S: Seconds = 35
@@ -115,6 +116,11 @@ class KubernetesCluster:
         from pilotlight.adapters.cluster.kubernetes import scheduler_lease
 
         return scheduler_lease.last_renewal(self._api)
+
+    def pulls(self, pods: Sequence[BoundPod]) -> "Mapping[str, Pull]":
+        from pilotlight.adapters.cluster.kubernetes import pull_reads
+
+        return pull_reads.pulls(self._api, pods)
 
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         self._reads.node(node)

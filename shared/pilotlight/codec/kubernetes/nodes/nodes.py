@@ -15,10 +15,10 @@ from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
 from pilotlight.codec.kubernetes.pods.near import host_ports
-from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon
+from pilotlight.codec.kubernetes.pods.pods import bound_pod, image_name, is_daemon
 from pilotlight.codec.kubernetes.pods.requests import UNREAD, Asked, Request, other_resources, read_amounts, whole_units
 from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached_volumes
-from pilotlight.codec.kubernetes.typed_objects import Condition, KubeNode, Pod
+from pilotlight.codec.kubernetes.typed_objects import Condition, ImageThere, KubeNode, Pod
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Node, Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
@@ -86,7 +86,17 @@ def node_of(
         home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
+        images=_images(node.status.images) if node.status.images else (),
     )
+
+
+def _images(there: Sequence[ImageThere]) -> tuple[str, ...]:
+    """Images that a node has, each by all its names; its kubelet lists the largest 50."""
+    return tuple(image_name(name) for one in there[:MOST_IMAGES] for name in one.names[:MOST_NAMES])
+
+
+MOST_IMAGES, MOST_NAMES = 64, 4
+"""So many images of a node are read, and so many names of each."""
 
 
 def _room(node: KubeNode) -> Request:

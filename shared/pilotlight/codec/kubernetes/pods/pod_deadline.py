@@ -33,16 +33,6 @@ def due_of(pod: Pod, workload_class: str, *, gang: bool) -> Due | None:
     return Due(job=_job(pod, gang), by=_moment(notes), work_s=_work(notes))
 
 
-def works_since(pod: Pod) -> datetime | None:
-    """Since when all of its containers run; None while one does not: pulling images is no work."""
-    statuses = pod.status.container_statuses
-    if not statuses:
-        return pod.status.start_time
-    began = [status.state.running.started_at if status.state.running else None for status in statuses]
-    known = [at for at in began if at is not None and in_range(at)]
-    return max(known) if len(known) == len(began) else None
-
-
 def _moment(notes: Mapping[str, str]) -> datetime:
     text = notes[DEADLINE]
     try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -37,6 +38,7 @@ from pilotlight.facts.workload import (
     PodShape,
     PodTraits,
     Requirement,
+    is_gpu,
     shape,
 )
 
@@ -247,7 +249,8 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
         grace_s=pod_bounds.grace_s(pod.spec),
         created_at=pod.metadata.creation_timestamp,
         started_at=pod.status.start_time,
-        works_since=_works_since(pod) if timed else None,
+        works_since=_works_since(pod, timed=timed) if timed or gpu else None,
+        image=_image(pod.spec.containers) if gpu else "",
         checkpoint_s=every,
         checkpoint_takes_s=takes,
         checkpointed_at=last,
@@ -261,10 +264,31 @@ def _owner(pod: Pod) -> str:
     return whole_name(f"{owner.kind}/{owner.name}") if owner else ""
 
 
-def _works_since(pod: Pod) -> datetime | None:
-    from pilotlight.codec.kubernetes.pods.pod_deadline import works_since
+def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
+    """Since when all of its containers run; None while one does not: pulling images is no work."""
+    began = [each.state.running.started_at if each.state.running else None for each in pod.status.container_statuses]
+    if not began:
+        return pod.status.start_time if timed else None
+    known = [at for at in began if at is not None and in_range(at)]
+    return max(known) if len(known) == len(began) else None
 
-    return works_since(pod)
+
+def _image(containers: Sequence[Container]) -> str:
+    """Image of the first container that asks for GPUs, else of the first."""
+    asks = [c for c in containers if any(map(is_gpu, (*c.resources.limits, *c.resources.requests)))]
+    return next((image_name(c.image) for c in (*asks, *containers) if c.image), "")
+
+
+@lru_cache(maxsize=1024)
+def image_name(text: str) -> str:
+    """An image's whole name, as kubelets list it: with its registry, and with its tag where it has no digest."""
+    name, at, digest = text.partition("@")
+    host, slash, _ = name.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        name = f"docker.io/{name}" if slash else f"docker.io/library/{name}"
+    if not at and ":" not in name.rpartition("/")[2]:
+        name += ":latest"
+    return whole_name(f"{name}{at}{digest}")
 
 
 def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:

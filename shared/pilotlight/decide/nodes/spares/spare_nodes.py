@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_ladder import barring_step
-from pilotlight.decide.money.economics import break_even_s
+from pilotlight.decide.money.economics import break_even_s, comes_s
 from pilotlight.decide.nodes.spares.demand_rates import (
+    REACTION_S,
     Outlook,
     age_history,
     chance_of,
     has_learned,
     hit_again_per_hour,
-    lead_s,
     likely_to_follow,
     smaller_at_s,
 )
@@ -67,15 +67,20 @@ class Spares:
     To reach it ``bought`` are paid for: none while nodes are at work that by experience are idle again before another
     is asked for.
 
-    Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for.
+    Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for. One
+    that is bought has no images yet; one that worked may save its next pod ``pull_s`` of their pull besides.
     """
 
-    def __init__(self, offering: Offering, hits: Hits, value_of_wait: Decimal, now: datetime) -> None:
-        self.offering = offering
+    def __init__(
+        self, offering: Offering, hits: Hits, value_of_wait: Decimal, now: datetime, pull_s: Seconds = 0.0
+    ) -> None:
+        self.offering, self._now = offering, now
+        new_s = comes_s(offering) + pull_s
+        self._lead_s = new_s + REACTION_S
         self.hits = age_history(hits, clock_seconds(now))
         self._value = value_of_wait
         self.wait = max(Decimal(0), value_of_wait - UNCOUNTED) * Decimal(hits.worth)
-        sums = _sums(offering.usd_per_hour, offering.boot_s, lead_s(offering), self.wait)
+        sums = _sums(offering.usd_per_hour, new_s, self._lead_s, self.wait)
         self.usd_per_hit, self._boot, self._least, least_chance, longest_s = sums
         self._ends_s = (hits.asked_at or hits.at) + longest_s
         self._outlook = Outlook(self.hits)
@@ -85,6 +90,10 @@ class Spares:
         again = hit_again_per_hour(self.hits)
         comes_back = again is not None and again <= self._least and more <= self.steady
         self.bought = 0 if comes_back else self.count
+
+    def saving(self, pull_s: Seconds) -> "Spares":
+        """Those that pay where each saves the pull of images besides."""
+        return Spares(self.offering, self.hits, self._value, self._now, pull_s) if pull_s else self
 
     def _count(self) -> int:
         """The largest k that pays with all before it, but those hardly ever there."""
@@ -132,7 +141,7 @@ class Spares:
 
     def explain(self, k: int) -> str:
         """The sum behind the k-th spare: "hit 3.1 times an hour x 190 s x ($10.00 - $1.00)/h > $0.53/h"."""
-        lead, price = lead_s(self.offering), self.offering.usd_per_hour
+        lead, price = self._lead_s, self.offering.usd_per_hour
         scale = Decimal(self.hits.worth)
         wait = f"({cents(self._value * scale)} - {cents(UNCOUNTED * scale)})/h"
         if self.steady < k <= self.count:
@@ -189,12 +198,15 @@ class Allowance:
     spares: Spares | None = None
 
 
-def allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
+def allowance(
+    offering: Offering, policy: Policy, memory: Memory, spares: Spares | None, pull_s: Seconds = 0.0
+) -> Allowance:
     """The idle time a node may have: the policy's word; else what the pool's history says; else the break-even.
 
     Without a history it goes when keeping it has cost as much as relighting would, and later where its pool flapped.
+    ``pull_s`` is what the images that it has save its next pod.
     """
-    bare = _allowance(offering, policy, memory, spares)
+    bare = _allowance(offering, policy, memory, spares and spares.saving(pull_s), pull_s)
     flaps = memory.flaps.get(offering.pool)
     if flaps is None or flaps.stretch == 1 or bare.spares is not None:
         return bare
@@ -225,7 +237,7 @@ def _stated(offering: Offering, policy: Policy, memory: Memory) -> Allowance | N
     return None if stated is None else Allowance(stated, f"classes.{name}.idle_timeout")
 
 
-def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None) -> Allowance:
+def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spares | None, pull_s: Seconds) -> Allowance:
     if spares is not None:
         return Allowance(0, "", spares)
     stated = _stated(offering, policy, memory)
@@ -235,10 +247,12 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spare
     if not offering.usd_per_hour:
         return Allowance(policy.of_class(name).max_idle_timeout, "it is paid for either way: max_idle_timeout")
     wait = policy.wait(name)
-    even = break_even_s(offering.boot_s, offering.usd_per_hour, wait)
+    comes = comes_s(offering)
+    even = break_even_s(comes + pull_s, offering.usd_per_hour, wait)
+    pull = f" and {human(pull_s)} of image pull" if pull_s else ""
     worth = f"a wait at {cents(wait)}/h" if wait else "no price on waiting"
     seconds = min(even, policy.of_class(name).max_idle_timeout)
-    return Allowance(seconds, f"break-even: a {human(offering.boot_s)} boot, {worth}")
+    return Allowance(seconds, f"break-even: a {human(comes)} boot{pull}, {worth}")
 
 
 def spare_buys(

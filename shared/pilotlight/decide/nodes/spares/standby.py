@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from pilotlight.decide.money.economics import works_s
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
@@ -69,7 +70,7 @@ class Worth:
     @property
     def saved_usd(self) -> Usd:
         """Dollars that one start saves: the wait and the boot that are not paid."""
-        sooner = Decimal(max(0.0, self.offering.boot_s - self.wake_s)) / Decimal(HOUR)
+        sooner = Decimal(max(0.0, works_s(self.offering) - self.wake_s)) / Decimal(HOUR)
         return sooner * (self.wait + self.offering.usd_per_hour)
 
     def until_s(self, n: int) -> Seconds:
@@ -83,7 +84,7 @@ class Worth:
         once = f"node {n} at once was last started {human(now_s - since)} ago"
         an_hour = HOUR / max(now_s - since, 60.0)
         price = f"({cents(self.wait)}/h of waiting + {cents(self.offering.usd_per_hour)}/h)"
-        return f"{once} ({an_hour:.2f} an hour) x {human(self.offering.boot_s - self.wake_s)} x {price}"
+        return f"{once} ({an_hour:.2f} an hour) x {human(works_s(self.offering) - self.wake_s)} x {price}"
 
 
 def stands_by(offering: Offering, rules: PoolPolicy) -> bool:

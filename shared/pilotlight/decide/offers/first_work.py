@@ -1,0 +1,191 @@
+"""Time until a pod works on a new node, learned step by step, and offerings priced by the whole of it.
+
+A catalogue's boot is a constant, and a node that is Ready pulls images for minutes. Each step is the median of the last
+few that were seen, so that one odd pod moves nothing: what a tenant's pod can show is bounded in seconds, in how many
+images are kept, and by the pods of everybody else. The usual pull of a type is the median of its images, each weighted
+by how often it is used.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from statistics import median
+
+from msgspec.structs import replace
+
+from pilotlight.decide.work import Work
+from pilotlight.facts.capacity import BoundPod, Node, Offering
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.first_work import FirstWork, ImageLoad, Pull, Usual
+from pilotlight.units import HOUR, Seconds, clock_seconds
+
+MOST_S: Seconds = HOUR
+"""No step counts for longer: what takes an hour is a fault, not a habit."""
+SEEN = 9
+"""Of so many last ones of a step the median counts."""
+LEAST = 3
+"""A step is known from so many on."""
+MOST_IMAGES = 64
+"""So many images, each on one type of node, are kept: those that are used least are forgotten."""
+HALF_LIFE_S: Seconds = 7 * 24 * HOUR
+"""A use counts half after so long."""
+ASKED = 8
+"""So many pods' pulls are asked for in a look."""
+SHOWN = 3
+"""So many images of a pool are named."""
+AHEAD_S: Seconds = 600.0
+"""A node that was Ready for so long, or for longer than the pull, could have pulled the image before its pod came."""
+BACK = timedelta(hours=1)
+"""Events of a pod are kept for so long by an API server that nobody configured otherwise."""
+
+
+def newly_working(memory: Memory, nodes: Iterable[Node], now: datetime) -> list[tuple[Node, BoundPod]]:
+    """GPU pods that began to work since the last count, at most one an image and node type and ``ASKED`` in all: the
+    oldest first, of images that are known best first.
+    """
+    known = memory.first_work
+    since = now - BACK if known.counted_to is None else max(known.counted_to, now - BACK)
+    found: dict[str, tuple[Node, BoundPod]] = {}
+    for node in nodes:
+        for pod in node.gpu_pods:
+            began, bound = pod.works_since, pod.started_at
+            if began is not None and bound is not None and pod.image and since < began <= now and bound <= began:
+                found.setdefault(image_key(node.instance_type, pod.image), (node, pod))
+    best = sorted(found, key=lambda key: (-known.images[key].uses if key in known.images else 0.0, key))
+    return [found[key] for key in best[:ASKED]]
+
+
+def image_key(instance_type: str, image: str) -> str:
+    """The key of an image on a type of node."""
+    return f"{instance_type} {image}"
+
+
+def with_begun(
+    memory: Memory, began: Sequence[tuple[Node, BoundPod]], pulls: Mapping[str, Pull], now: datetime
+) -> Memory:
+    """The memory after pods began to work; ``pulls`` are by uid, of those that told them."""
+    was = memory.first_work
+    images, plugins = dict(was.images), dict(was.plugins)
+    for node, pod in began:
+        if pod.started_at is None or pod.works_since is None:
+            continue
+        key = image_key(node.instance_type, pod.image)
+        whole_s = (pod.works_since - pod.started_at).total_seconds()
+        images[key] = _used(images.get(key), pulls.get(pod.uid), whole_s, _ready_s(node, pod), now)
+        if (plugin_s := _plugin_s(node, pod)) is not None:
+            plugins[node.pool] = _seen(plugins.get(node.pool, ()), plugin_s)
+    if len(images) > MOST_IMAGES:
+        now_s = clock_seconds(now)
+        images = dict(sorted(images.items(), key=lambda one: (-_faded(one[1], now_s), one[0]))[:MOST_IMAGES])
+    return replace(memory, first_work=replace(was, images=images, plugins=plugins, counted_to=now))
+
+
+def usual(known: FirstWork, pool: str, instance_type: str) -> Usual:
+    """Usual seconds of each step in a pool."""
+    own = _of_type(known, instance_type)
+    ranked = sorted(own.items(), key=lambda one: (-one[1].uses, one[0]))
+    return Usual(
+        boot=_median(known.boots.get(pool, ())),
+        plugin=_median(known.plugins.get(pool, ())),
+        pull=_weighted([(found, load.uses) for load in own.values() if (found := _median(load.pulls)) is not None]),
+        start=_weighted([(found, load.uses) for load in own.values() if (found := _median(load.starts)) is not None]),
+        images=tuple(name for name, _ in ranked[:SHOWN]),
+    )
+
+
+def pull_saved_s(known: FirstWork, node: Node) -> Seconds:
+    """Seconds of a pull that the next pod is saved on a node, on average, by the images that it has already."""
+    own = _of_type(known, node.instance_type)
+    uses = sum(load.uses for load in own.values())
+    there = frozenset(node.images)
+    saved = sum(load.uses * (_median(load.pulls) or 0.0) for image, load in own.items() if image in there)
+    return saved / uses if uses else 0.0
+
+
+def as_learned(offerings: Sequence[Offering], memory: Memory) -> list[Offering]:
+    """The offerings with the time until a pod works on a new node of them, as far as it was learned."""
+    return [_learned(one, usual(memory.first_work, one.pool, one.instance_type)) for one in offerings]
+
+
+def sell_as_begun(work: Work) -> None:
+    """Sell each offering with the steps that were learned."""
+    work.offerings = as_learned(work.offerings, work.memory)
+
+
+def _learned(offering: Offering, steps: Usual) -> Offering:
+    ready_s = None if steps.boot is None or steps.plugin is None else steps.boot + steps.plugin
+    if ready_s is None and steps.pull is None:
+        return offering
+    return replace(offering, ready_s=ready_s, pull_s=steps.pull or 0.0)
+
+
+def _used(was: ImageLoad | None, pull: Pull | None, whole_s: Seconds, ready_s: Seconds, now: datetime) -> ImageLoad:
+    """An image after one more pod began with it. Nothing told of a pull is longer than the pod was seen to take."""
+    now_s = clock_seconds(now)
+    old = was or ImageLoad(at=round(now_s))
+    fade = _fade(old, now_s)
+    if pull is None:
+        return replace(old, at=round(now_s), uses=old.uses * fade + 1, pulled=old.pulled * fade, late=old.late * fade)
+    whole_s = min(max(0.0, whole_s), MOST_S)
+    pull_s = min(max(0.0, pull.seconds), whole_s)
+    did = pull.seconds > 0
+    return ImageLoad(
+        at=round(now_s),
+        uses=old.uses * fade + 1,
+        pulled=old.pulled * fade + did,
+        late=old.late * fade + (did and ready_s >= min(AHEAD_S, pull_s)),
+        pulls=_seen(old.pulls, pull_s) if did else old.pulls,
+        starts=_seen(old.starts, whole_s - pull_s),
+        size=min(pull.size, MOST_BYTES) or old.size,
+    )
+
+
+MOST_BYTES = 1 << 42
+"""No image is larger."""
+
+
+def _ready_s(node: Node, pod: BoundPod) -> Seconds:
+    """Seconds for which a node was Ready when a pod was bound to it."""
+    if node.ready_since is None or pod.started_at is None:
+        return 0.0
+    return (pod.started_at - node.ready_since).total_seconds()
+
+
+def _plugin_s(node: Node, pod: BoundPod) -> Seconds | None:
+    """Seconds from Ready to the first pod on a node that had waited for it; None for any other."""
+    ready, made = node.ready_since, pod.created_at
+    if ready is None or made is None or pod.started_at is None or made > ready or pod.started_at < ready:
+        return None
+    first = min(one.started_at for one in node.gpu_pods if one.started_at is not None)
+    return (pod.started_at - ready).total_seconds() if pod.started_at == first else None
+
+
+def _seen(last: tuple[Seconds, ...], one: Seconds) -> tuple[Seconds, ...]:
+    return (*last, round(min(max(0.0, one), MOST_S), 1))[-SEEN:]
+
+
+def _median(seen: Sequence[Seconds]) -> Seconds | None:
+    return float(median(seen)) if len(seen) >= LEAST else None
+
+
+def _weighted(found: Sequence[tuple[Seconds, float]]) -> Seconds | None:
+    """The median by weight: the least figure that half of all the weight is at or below."""
+    half, so_far = sum(weight for _, weight in found) / 2, 0.0
+    for seconds, weight in sorted(found):
+        so_far += weight
+        if so_far >= half:
+            return seconds
+    return None
+
+
+def _of_type(known: FirstWork, instance_type: str) -> dict[str, ImageLoad]:
+    """Images on a type of node, by name."""
+    start = f"{instance_type} "
+    return {key.removeprefix(start): load for key, load in known.images.items() if key.startswith(start)}
+
+
+def _fade(load: ImageLoad, now_s: Seconds) -> float:
+    return float(0.5 ** (max(0.0, now_s - load.at) / HALF_LIFE_S))
+
+
+def _faded(load: ImageLoad, now_s: Seconds) -> float:
+    return load.uses * _fade(load, now_s)
