@@ -53,9 +53,9 @@ STEPS: tuple[Step, ...] = (
          "policy", "offerings paid"),
     step("joined nodes", lambda w: bool(w.memory.learnt), late("offers.joined_nodes", "sell_as_joined"),
          "memory policy", "offerings"),
-    step("starts", lambda w: bool(w.memory.wakes), late("nodes.spares.standby", "sell_as_measured"),
-         "memory", "offerings"),
     step("first work", lambda w: bool(w.memory.first_work.images), late("offers.first_work", "sell_as_begun"),
+         "memory", "offerings"),
+    step("starts", lambda w: bool(w.memory.wakes), late("nodes.spares.standby", "sell_as_measured"),
          "memory", "offerings"),
     step("spot lifetimes", lambda w: bool(w.memory.lives) and any(
          o.zone and o.capacity_type == "spot" for o in w.offerings), late("offers.spot_lifetimes", "sell_as_lived"),

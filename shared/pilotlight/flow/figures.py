@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from pilotlight.decide.offers.first_work import usual
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.alerts.figures import Sample
 from pilotlight.facts.money.budgets import Spent
@@ -109,6 +110,9 @@ def _tallied(deps: Deps) -> Iterator[Sample]:
         yield Sample("pilotlight_decisions", (name, verdict), number)
     for operation, number in tally.operations.items():
         yield Sample("pilotlight_state_operations", (name, operation), number)
+    for pool, rules in deps.policy.pools.items():
+        for step, seconds in usual(found.value.first_work, pool, rules.instance_type).known:
+            yield Sample("pilotlight_first_work_seconds", (name, pool, step), seconds)
     yield Sample("pilotlight_looks_again", (name,), tally.again)
     yield Sample("pilotlight_pods_taking_homes", (name,), tally.takers)
 

@@ -38,4 +38,5 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     replace_lost: bool = False  # Pools replace nodes that were taken.
     bind_s: Seconds = 0.0  # Binds land so long after a node was closed.
     silent: bool = False  # The scheduler does nothing.
+    pulls: dict[str, Seconds] = {}  # Seconds that an image takes to pull on a node that has it not, by image.
     api_errors: tuple[tuple[str, PilotlightError], ...] = ()  # (port method, error), each raised once.

@@ -136,9 +136,10 @@ class World(WorldEvents):
         return self.moment(job.start_s + job.restore_s + kept_s - job.saved_s) if kept_s > job.saved_s else None
 
     def kept_until_s(self, node: WorldNode) -> Seconds:
-        """Until when what a node shows stays so, if nothing else happens: last checkpoints, and pods that finished."""
+        """Until when what a node shows stays so, if nothing else happens: checkpoints, pulls, finished pods."""
         telling = [job for job in node.jobs.values() if job.tells]
         soonest_s = [job.next_kept_s(self.now_s, self._workload.checkpoint_s(job)) - MICRO_S for job in telling]
+        soonest_s += [at_s for job in node.jobs.values() if (at_s := job.start_s + job.pull_s) > self.now_s]
         return min([*soonest_s, *(until_s for _, until_s in node.ends if until_s > self.now_s)], default=math.inf)
 
     def cordon(self, node_id: str, on: bool = True) -> None:

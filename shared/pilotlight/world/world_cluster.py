@@ -1,13 +1,14 @@
 """The world's cluster behind the Cluster port."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW, NEW_HOME
+from pilotlight.facts.nodes.first_work import Pull
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, PodOwner
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.facts.workload import PodDemand
@@ -90,6 +91,12 @@ class WorldCluster:
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         with self._world.call("bound_pods"):
             return tuple(self._bound(self._node(node)))
+
+    def pulls(self, pods: Sequence[BoundPod]) -> Mapping[str, Pull]:
+        with self._world.call("pulls"):
+            told = {pod.uid for pod in pods}
+            jobs = {d.uid: job for job in self._world.running.values() for d in job.demands if d.uid in told}
+            return {uid: Pull(seconds=job.pull_s) for uid, job in jobs.items()}
 
     def drain(self, node: str) -> None:
         """Evict what holds no GPU: raises ``Busy`` while there are pods that do, or others that are not gone."""
@@ -181,17 +188,20 @@ class WorldCluster:
             gpu_model=node.model,
             home=node.home,
             ready_since=self._world.moment(node.ready_s) if node.ready else None,
+            images=tuple(sorted(node.images)),
         )
 
     def _bound(self, node: WorldNode) -> Iterator[BoundPod]:
         for job in node.jobs.values():
             since = self._world.moment(job.start_s)
             kept_at = self._world.kept_at(job) if job.tells else None
-            yield from (_pod(p.demand, since, kept_at) for p in job.placement if p.node is node)
+            works_s = job.start_s + job.pull_s
+            works = self._world.moment(works_s) if works_s <= self._world.now_s else None
+            yield from (_pod(p.demand, since, works, kept_at) for p in job.placement if p.node is node)
         yield from self._world.residents.bound_pods(node.id, self._world.now_s)
 
 
-def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundPod:
+def _pod(demand: PodDemand, since: datetime, works: datetime | None, kept_at: datetime | None) -> BoundPod:
     gang = demand.shape.gang
     return BoundPod(
         uid=demand.uid,
@@ -208,7 +218,8 @@ def _pod(demand: PodDemand, since: datetime, kept_at: datetime | None) -> BoundP
         checkpoint_s=demand.shape.checkpoint_s,
         checkpoint_takes_s=demand.checkpoint_takes_s,
         checkpointed_at=kept_at,
-        works_since=since if demand.shape.due else None,
+        works_since=works if demand.shape.due or demand.image else None,
+        image=demand.image,
         priority=demand.shape.priority,
         shape=demand.shape,
     )

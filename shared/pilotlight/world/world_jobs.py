@@ -215,7 +215,7 @@ class Workload:
         placement = self.scheduler.place(job.demands) if not self.faults.silent else None
         if placement is None:
             return False
-        job.begin(now_s, placement, self.faults.restore_s)
+        job.begin(now_s, placement, self.faults.restore_s, self._pulled(placement) if self.faults.pulls else 0.0)
         self.running[job.id] = job
         self.used_milli += job.milli
         self._stirred = self._minding
@@ -226,6 +226,15 @@ class Workload:
         self._journal.start(now_s, job)
         self._on_start(job)
         return True
+
+    def _pulled(self, placement: Sequence[Binding]) -> Seconds:
+        """Seconds until all nodes of a placement have the images of its pods, which they have from now on."""
+        longest_s = 0.0
+        for node, demand, _ in placement:
+            if demand.image not in node.images:
+                longest_s = max(longest_s, self.faults.pulls.get(demand.image, 0.0))
+                node.images.add(demand.image)
+        return longest_s
 
     def _interrupt(self, job: WorldJob, why: StopReason, now_s: Seconds) -> None:
         self._leave(job, now_s)

@@ -50,7 +50,8 @@ class WorldJob:
     ``saved_s`` is the run time kept by its last checkpoint, ``starts`` how often it was started. ``saves_s`` is when a
     checkpoint of ``saving_s`` of run time that it was asked for will be safe; ``asked_s`` is what such a one keeps.
     ``busy_s`` is for how long its GPUs do something after each start; None is always, also of one that was woken.
-    ``ttl_s`` is for how long its pods are shown once they have finished; None is for ever, 0 not at all.
+    ``ttl_s`` is for how long its pods are shown once they have finished; None is for ever, 0 not at all. ``pull_s`` is
+    how long its images take at this start: it works, and waits no more, once they are there.
     """
 
     __slots__ = (
@@ -64,6 +65,7 @@ class WorldJob:
         "original",
         "placement",
         "priority",
+        "pull_s",
         "restore_s",
         "run_s",
         "saved_s",
@@ -91,6 +93,7 @@ class WorldJob:
         self.saves_s: Seconds | None = None
         self.saving_s: Seconds = 0.0
         self.restore_s: Seconds = 0.0
+        self.pull_s: Seconds = 0.0
         self.starts = 0
         self.busy_s: Seconds | None = None
         self.ttl_s: Seconds | None = None
@@ -118,21 +121,27 @@ class WorldJob:
     @property
     def due_s(self) -> Seconds:
         """When the current run ends if nothing takes its nodes."""
-        return self.start_s + self.restore_s + self.run_s - self.saved_s
+        return self.start_s + self.ahead_s + self.run_s - self.saved_s
 
-    def begin(self, now_s: Seconds, placement: list[Binding], restore_s: Seconds) -> None:
-        """Start on these nodes; after an interruption the restore comes first."""
+    @property
+    def ahead_s(self) -> Seconds:
+        """Seconds of a start before it goes on with its work: the pull of its images, and the restore."""
+        return self.pull_s + self.restore_s
+
+    def begin(self, now_s: Seconds, placement: list[Binding], restore_s: Seconds, pull_s: Seconds = 0.0) -> None:
+        """Start on these nodes; the pull of its images comes first, and after an interruption the restore."""
         self.placement = placement
+        self.pull_s = pull_s
         self.start_s = now_s
         self.restore_s = restore_s if self.starts else 0.0
         self.starts += 1
         if self.first_start_s is None:
-            self.first_start_s = now_s
+            self.first_start_s = now_s + pull_s
 
     def reached_s(self, now_s: Seconds) -> Seconds:
         """The run time it would have if it were saved now."""
         elapsed_s = now_s - self.start_s
-        return self.saved_s + elapsed_s - min(elapsed_s, self.restore_s)
+        return self.saved_s + elapsed_s - min(elapsed_s, self.ahead_s)
 
     def kept_s(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
         """The run time that its last checkpoint keeps."""
@@ -141,12 +150,12 @@ class WorldJob:
     def next_kept_s(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
         """When it writes its next checkpoint by itself, if it runs until then."""
         due_s = (self.reached_s(now_s) // checkpoint_s + 1) * checkpoint_s
-        return self.start_s + self.restore_s + due_s - self.saved_s
+        return self.start_s + self.ahead_s + due_s - self.saved_s
 
     def interrupt(self, now_s: Seconds, checkpoint_s: Seconds) -> Seconds:
         """Stop before the end: keep the last checkpoint, and tell the seconds lost (run time since it, restore)."""
         elapsed_s = now_s - self.start_s
-        restored_s = min(elapsed_s, self.restore_s)
+        restored_s = min(elapsed_s, self.ahead_s)
         reached_s = self.reached_s(now_s)
         self.saved_s, self.saves_s = self.kept_s(now_s, checkpoint_s), None
         return reached_s - self.saved_s + restored_s
@@ -182,7 +191,7 @@ class WorldNode:
     said so; ``at_risk`` once it has said that it may. ``cordoned`` by us or ``shut``
     by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still land.
     ``home`` is the value of our home taint: but for pods that tolerate it, it is closed; empty: it has none.
-    ``groups`` counts its pods by group of ``Near``.
+    ``groups`` counts its pods by group of ``Near``. ``images`` are those that it has pulled.
     """
 
     __slots__ = (
@@ -198,6 +207,7 @@ class WorldNode:
         "home",
         "id",
         "idle_since_s",
+        "images",
         "jobs",
         "joined",
         "launched_s",
@@ -234,6 +244,7 @@ class WorldNode:
         self.unsaid = (0, 0)
         self.jobs: dict[str, WorldJob] = {}
         self.groups: Counter[str] = Counter()
+        self.images: set[str] = set()
         self.value: Node | None = None
         """The frozen value last shown to an observer; None after a change."""
         self.value_until_s: Seconds = 0.0

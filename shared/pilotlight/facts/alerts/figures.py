@@ -74,6 +74,12 @@ FAMILIES = (
         "decide (until the call). Then come boot (from the look until a node is ready), bind (until the pod is on it)",
         "histogram",
     ),
+    Family(
+        "pilotlight_first_work_seconds",
+        ("cluster", "pool", "step"),
+        "usual seconds of a new node by step. boot is until it is Ready, plugin until a pod is bound. Then come "
+        "pull (of its images) and start (of its containers)",
+    ),
     Family("pilotlight_cycle_seconds", ("cluster",), "how long looks took that made calls", "histogram"),
     Family(
         "pilotlight_calls",

@@ -10,11 +10,11 @@ import msgspec
 
 from pilotlight.units import Seconds
 
-Step = Literal["boot", "plugin", "pull", "start"]
+NewNodeStep = Literal["boot", "plugin", "pull", "start"]
 """``boot``: from the request until the node is Ready; ``plugin``: until a pod that waited is bound, which needs its
 GPUs; ``pull``: of the pod's images; ``start``: all else until its containers run.
 """
-STEPS: tuple[Step, ...] = ("boot", "plugin", "pull", "start")
+STEPS: tuple[NewNodeStep, ...] = ("boot", "plugin", "pull", "start")
 
 
 class Pull(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +54,12 @@ class Usual(msgspec.Struct, frozen=True, kw_only=True):
     start: Seconds | None = None
     images: tuple[str, ...] = ()  # Those that are used most on its type, the most used first.
 
-    def step(self, name: Step) -> Seconds | None:
+    def step(self, name: NewNodeStep) -> Seconds | None:
         """One step by its name."""
         found: Seconds | None = getattr(self, name)
         return found
 
     @property
-    def known(self) -> tuple[tuple[Step, Seconds], ...]:
+    def known(self) -> tuple[tuple[NewNodeStep, Seconds], ...]:
         """The steps that are known, in their order."""
         return tuple((name, seconds) for name in STEPS if (seconds := self.step(name)) is not None)

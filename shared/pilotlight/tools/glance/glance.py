@@ -79,6 +79,17 @@ class Resting(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class NewNode(msgspec.Struct, frozen=True, kw_only=True):
+    """Usual seconds of a pool's new node until a pod works there, step by step, as far as they were learned."""
+
+    pool: str
+    boot_s: Seconds | None
+    plugin_s: Seconds | None
+    pull_s: Seconds | None
+    start_s: Seconds | None
+    images: tuple[str, ...] = ()
+
+
 class Glance(msgspec.Struct, frozen=True, kw_only=True):
     """One cluster at a moment. ``unseen`` says why cluster and cloud could not be looked at; nodes and pods are then
     not known. ``held`` are holds that are open, ``letters`` dead letters where they are kept here, ``prices_age_s`` of
@@ -100,6 +111,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetLeft, ...] = ()  # Each limit with what is left.
     held: int = 0  # Holds that are open.
     approvals: tuple[ToApprove, ...] = ()  # Purchases that wait for a person.
+    new_nodes: tuple[NewNode, ...] = ()  # Pools of whose new nodes anything is learned.
     resting: tuple[Resting, ...] = ()  # Offerings that are not asked for now.
     letters: int | None = None  # Dead letters; None where they are not kept here.
     alerts_waiting: int = 0  # Alerts on their way.

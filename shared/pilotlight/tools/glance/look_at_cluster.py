@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import msgspec
 
 from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.offers.first_work import usual
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
+from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, budget_holds
@@ -24,7 +27,17 @@ from pilotlight.state_schema.billing_records import HOLD, METERED
 from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
 from pilotlight.state_schema.marks import PRICES_READ
 from pilotlight.tools.glance.action_items import action_lines
-from pilotlight.tools.glance.glance import BudgetLeft, Glance, LitNode, PausedPools, Resting, Ticked, ToApprove, Waiting
+from pilotlight.tools.glance.glance import (
+    BudgetLeft,
+    Glance,
+    LitNode,
+    NewNode,
+    PausedPools,
+    Resting,
+    Ticked,
+    ToApprove,
+    Waiting,
+)
 from pilotlight.units import HOUR
 
 if TYPE_CHECKING:
@@ -69,6 +82,7 @@ def of_plan(
     """The same of a look that was had already, with where budgets stand."""
     deps = site.deps
     age_s = _prices_age_s(deps, now)
+    memory = ledger.recall(deps.state, deps.name).memory
     seen = Glance(
         cluster=deps.name,
         at=now,
@@ -84,9 +98,10 @@ def of_plan(
         budgets=tuple(_left(deps, now, stands)),
         held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
         approvals=tuple(_approvals(deps, plan)),
+        new_nodes=tuple(_new_nodes(deps.policy, memory)),
         resting=tuple(
             Resting(offering=rest.offering, until=rest.until, why=rest.why)
-            for rest in ledger.recall(deps.state, deps.name).memory.backoffs
+            for rest in memory.backoffs
             if rest.until > now
         ),
         letters=kept_letters(deps.outbox),
@@ -96,6 +111,21 @@ def of_plan(
         prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
     )
     return msgspec.structs.replace(seen, needs=tuple(action_lines(seen)))
+
+
+def _new_nodes(policy: Policy, memory: Memory) -> Iterator[NewNode]:
+    """Steps of new nodes until a pod works, of each pool of which anything was learned."""
+    for pool, rules in policy.pools.items():
+        steps = usual(memory.first_work, pool, rules.instance_type)
+        if steps.known:
+            yield NewNode(
+                pool=pool,
+                boot_s=steps.boot,
+                plugin_s=steps.plugin,
+                pull_s=steps.pull,
+                start_s=steps.start,
+                images=steps.images,
+            )
 
 
 def _unread(deps: Deps) -> Iterator[Finding]:

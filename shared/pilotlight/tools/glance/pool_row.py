@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from pilotlight.facts.capacity import CapacityType, Mode
+from pilotlight.tools.advice.image_worth import ImageWorth
 from pilotlight.units import UsdPerHour
 
 
@@ -33,3 +34,4 @@ class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
     most: int  # Nodes that the policy allows.
     owner: str  # Who else sizes it, or ours.
     last_error: str = ""  # The cloud's last refusal that still holds a purchase back.
+    images: tuple[ImageWorth, ...] = ()  # Those that its new nodes pull, and what having them sooner is worth.

@@ -64,4 +64,12 @@ def _shape(
 
 def _pod(job: Job, name: str, made: PodShape, created: datetime) -> PodDemand:
     owner = f"Job/{job.group or job.job_id}"
-    return PodDemand(uid=name, namespace=job.team or "default", name=name, shape=made, created_at=created, owner=owner)
+    return PodDemand(
+        uid=name,
+        namespace=job.team or "default",
+        name=name,
+        shape=made,
+        created_at=created,
+        owner=owner,
+        image=job.image,
+    )

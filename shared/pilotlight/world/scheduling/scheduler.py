@@ -15,7 +15,7 @@ from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.filters import affine, is_repelled, pick_devices, room_after_move, roomy
 from pilotlight.world.scheduling.nearby import Nearby
-from pilotlight.world.scheduling.scoring import Scoring, chance, score, unsaid
+from pilotlight.world.scheduling.scoring import BEST, Scoring, chance, score, unsaid
 from pilotlight.world.world_nodes import Binding, Room, WorldNode
 
 _BY_NODE = (HOSTNAME, NODE_NAME)
@@ -194,7 +194,11 @@ class Scheduler:
     def _highest(self, demand: PodDemand, rooms: Iterable[Alike], able: Callable[[int], bool]) -> WorldNode | None:
         by_score: dict[int, list[Sequence[int]]] = {}
         for machine, room, nodes in rooms:
-            by_score.setdefault(score(demand.shape, room, machine.resources), []).append(nodes)
+            own = score(demand.shape, room, machine.resources)
+            there = [seq for seq in nodes if demand.image in self._nodes[seq].images] if demand.image else []
+            by_score.setdefault(own, []).append(nodes)
+            if there:
+                by_score.setdefault(own + BEST, []).append(there)
         draw = crc32(f"{self._seed}/{demand.uid}".encode())
         for most in sorted(by_score, reverse=True):
             ties = filter(able, chain.from_iterable(by_score[most]))

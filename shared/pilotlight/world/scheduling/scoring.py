@@ -1,7 +1,10 @@
 """Scores by which a scheduler prefers one of the nodes that will do.
 
 Source: Kubernetes 1.36, plugins NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, as a cluster has
-them where nobody configures them: over CPU and memory, weight 1 each. Its other plugins score all nodes here alike.
+them where nobody configures them: over CPU and memory, weight 1 each. ImageLocality, of the same weight, gives a node
+that has a pod's image up to 100 more: all of them where the image's size times the share of nodes that have it is
+1,000 MiB or more, as it is of most images for GPUs. So it is counted here: 100 or none. Its other plugins score all
+nodes here alike.
 None scores GPUs: that is why it prefers large nodes, and empty ones. Of more than 100 nodes that would do the real one
 scores a part only; here all are scored.
 """

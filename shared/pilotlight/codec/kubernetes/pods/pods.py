@@ -249,8 +249,8 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
         grace_s=pod_bounds.grace_s(pod.spec),
         created_at=pod.metadata.creation_timestamp,
         started_at=pod.status.start_time,
-        works_since=_works_since(pod, timed=timed) if timed or gpu else None,
-        image=_image(pod.spec.containers) if gpu else "",
+        works_since=_works_since(pod, timed=timed),
+        image=_image(asked),
         checkpoint_s=every,
         checkpoint_takes_s=takes,
         checkpointed_at=last,
@@ -273,17 +273,17 @@ def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
     return max(known) if len(known) == len(began) else None
 
 
-def _image(containers: Sequence[Container]) -> str:
-    """Image of the first container that asks for GPUs, else of the first."""
-    asks = [c for c in containers if any(map(is_gpu, (*c.resources.limits, *c.resources.requests)))]
-    return next((image_name(c.image) for c in (*asks, *containers) if c.image), "")
+def _image(asked: Asked) -> str:
+    """Image of the first container that asks for GPUs, else of the first; empty of a pod that holds none."""
+    every = asked.pod.spec.containers if asked.holds_gpu else ()
+    first = sorted(every, key=lambda c: not any(map(is_gpu, (*c.resources.limits, *c.resources.requests))))
+    return next((image_name(c.image) for c in first if c.image), "")
 
 
 @lru_cache(maxsize=1024)
 def image_name(text: str) -> str:
     """An image's whole name, as kubelets list it: with its registry, and with its tag where it has no digest."""
-    name, at, digest = text.partition("@")
-    host, slash, _ = name.partition("/")
+    (name, at, digest), (host, slash, _) = text.partition("@"), text.partition("/")
     if not slash or not ("." in host or ":" in host or host == "localhost"):
         name = f"docker.io/{name}" if slash else f"docker.io/library/{name}"
     if not at and ":" not in name.rpartition("/")[2]:

@@ -32,6 +32,7 @@ from pilotlight.tools.cli.lab.replay_options import (
     JoinSpread,
     Placement,
     PolicyFile,
+    PullSeconds,
     Report,
     Scoring,
     ScoringOption,
@@ -51,6 +52,7 @@ from pilotlight.tools.replay.peers.names import check_peer
 from pilotlight.tools.replay.run import run
 from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
+from pilotlight.tools.replay.traces.image_pulls import read_images, with_images
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
 from pilotlight.tools.replay.traces.trace_file import read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job
@@ -75,6 +77,7 @@ def replay(
     boot_seconds: BootSeconds = None,
     scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     join_spread: JoinSpread = 0.0,
+    pull_seconds: PullSeconds = None,
     standby_boot_seconds: StandbyBootSeconds = None,
     standby_usd_per_hour: DiskUsdPerHour = 0.011,
     detect_seconds: Annotated[float, typer.Option(min=0, max=MOST_S, help="From a pod's wait to its event.")] = 10.0,
@@ -102,7 +105,6 @@ def replay(
         standby_boot_s=standby_boot_seconds,
         standby_usd_per_hour=Decimal(str(standby_usd_per_hour)),
         detect_s=detect_seconds,
-        notice_s=notice_seconds,
         shortage=shortage,
         seed=seed,
         state=state.value,
@@ -111,10 +113,19 @@ def replay(
         scoring=scoring.value,
         join_spread_s=join_spread,
     )
-    jobs, name = read_trace(trace), Path(trace).name
+    jobs, scenario = _pulling(read_trace(trace), scenario, pull_seconds)
     types, rules = _loaded(catalog, policy, value_of_wait)
-    outcomes = compare(jobs, types, rules, scenario, trace=name, against=against or [], log=log)
-    _end(outcomes, scenario, report, f"{name}: {count_jobs(jobs)}", as_json=as_json, single=not against)
+    outcomes = compare(jobs, types, rules, scenario, trace=Path(trace).name, against=against or [], log=log)
+    _end(outcomes, scenario, report, f"{Path(trace).name}: {count_jobs(jobs)}", as_json=as_json, single=not against)
+
+
+def _pulling(jobs: Sequence[Job], scenario: Scenario, images: Path | None) -> tuple[Sequence[Job], Scenario]:
+    """The jobs, each with its image, and the scenario that knows how long those take; as they were without a file."""
+    if images is None:
+        return jobs, scenario
+    rows = read_images(images)
+    pulls = {one.image: one.seconds for one in rows}
+    return with_images(jobs, rows, scenario.seed), dataclasses.replace(scenario, pulls=pulls)
 
 
 def count_jobs(jobs: Sequence[Job]) -> str:
@@ -134,6 +145,7 @@ def _bought(capacity_type: CapacityType, spot_traces: Sequence[str], notice_s: f
         capacity_type="on-demand" if capacity_type is CapacityType.ON_DEMAND else "spot",
         falls_back=capacity_type is CapacityType.SPOT_AND_ON_DEMAND,
         zones=_zones(spot_traces, capacity_type, notice_s),
+        notice_s=notice_s,
     )
 
 

@@ -65,6 +65,9 @@ ScoringOption = Annotated[
 JoinSpread = Annotated[
     float, typer.Option(min=0, max=MOST_S, help="Seconds within which nodes that are bought at once join.")
 ]
+PullSeconds = Annotated[
+    Path | None, typer.Option(help="Images that jobs pull on new nodes: a CSV of image,seconds,share[,team].")
+]
 DiskUsdPerHour = Annotated[float, typer.Option(min=0, max=MOST_USD, help="Price of a stopped node's disk.")]
 Shortage = Annotated[float, typer.Option(min=0, max=MOST_SHORTAGE, help="Share of hours without capacity, by type.")]
 SpotTrace = Annotated[

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from pilotlight.errors import BadInput
@@ -10,6 +11,7 @@ from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.tools.glance.pool_row import PoolRow
+from pilotlight.units import clock_seconds
 
 if TYPE_CHECKING:
     from pilotlight.wiring import App
@@ -26,6 +28,9 @@ def pools(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
 ) -> None:
     """Show of every pool its size, what is on its way or stands by, its price, mode, max, owner and last error.
+
+    Below stands what the images that new nodes pull cost a week, and what a pre-pull by a DaemonSet, a disk snapshot or
+    a lazy snapshotter would save.
 
     Asks the cloud, the cluster and the state of the deployment, or of the cluster that is named; changes nothing.
 
@@ -47,12 +52,14 @@ def pools(
         typer.echo(json_text(rows))
         return
     from pilotlight.tools.cli.printing import console
-    from pilotlight.tools.report.tables.pools_table import table
+    from pilotlight.tools.report.tables.pools_table import images_table, table
 
     said = head or f"cluster {app.settings.cluster_name} at {app.settings.api}; state {app.settings.state}"
     console().print(said, markup=False)
     for name, each in rows.items():
         console().print(table(name, each))
+        for part in images_table(name, each):
+            console().print(part)
 
 
 def _settings(context: str, kubeconfig: str) -> Settings:
@@ -73,4 +80,12 @@ def _rows(site: "App") -> tuple[PoolRow, ...]:
     memory = ledger.recall(state, name).memory
     now, view, clouds = state.now(), deps.cluster.observe(), deps.pools.describe()
     others = other_autoscalers(deps.policy, view, clouds, now)
-    return pool_rows(deps.policy, deps.offerings, clouds, memory, flights, others, mode=deps.mode, now=now)
+    rows = pool_rows(deps.policy, deps.offerings, clouds, memory, flights, others, mode=deps.mode, now=now)
+    if not memory.first_work.images:
+        return rows
+    from pilotlight.tools.advice.image_worth import image_worths
+
+    prices = {row.pool: row.usd_per_hour for row in rows if row.usd_per_hour is not None}
+    worths = list(image_worths(deps.policy, memory, prices, clock_seconds(now)))
+    own = {row.pool: tuple(one for one in worths if one.pool == row.pool) for row in rows}
+    return tuple(msgspec.structs.replace(row, images=own[row.pool]) for row in rows)

@@ -102,6 +102,7 @@ class Known(NamedTuple):
     interrupted: list[Interruption]  # Interruptions of the subject.
     records: list[Record]  # Decisions, the newest first.
     costs: list[NodeCost]  # Costs of the nodes that those bought.
+    steps: tuple[str, ...]  # Lines on the time until pods work on new nodes of the pools that those bought of.
 
 
 def _known(wired: "App", asked: Asked) -> Known:
@@ -119,6 +120,7 @@ def _known(wired: "App", asked: Asked) -> Known:
         ways=_ways(wired, found[0], subject) if named else [],
         records=found,
         costs=[cost for cost in costs if cost.decision in shown],
+        steps=_steps(state, cluster, found[:SHOWN]),
     )
 
 
@@ -142,6 +144,7 @@ def _show(known: Known, asked: Asked) -> None:
         say(lines(interruption))
     for record in known.records[:SHOWN]:
         say((*decision_lines(record, asked.subject, asked.team), *cost_lines(record, known.costs)))
+    say(known.steps)
     if len(known.records) > SHOWN:
         say([f"and {len(known.records) - SHOWN} earlier; --json shows all"])
 
@@ -179,6 +182,18 @@ def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
     except PilotlightError as error:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
         return None
+
+
+def _steps(state: State, cluster: str, found: Sequence[Record]) -> tuple[str, ...]:
+    """Until when a pod works on a new node, of each pool that these decisions bought of, where it is learned."""
+    from pilotlight.decide.offers.first_work import usual
+    from pilotlight.flow.records.ledger import recall
+    from pilotlight.tools.report.texts.first_work_text import steps_line
+
+    bought = {buy.pool: buy.offering.split("/")[1] for record in found for buy in record.plan.buys}
+    known = recall(state, cluster).memory.first_work if bought else None
+    learned = {pool: usual(known, pool, kind).known for pool, kind in sorted(bought.items())} if known else {}
+    return tuple(steps_line(pool, steps) for pool, steps in learned.items() if steps)
 
 
 def _moment(text: str, now: datetime) -> datetime:

@@ -22,6 +22,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     team: str = ""
     priority: str = ""
     group: str = ""
+    image: str = ""
 
     @property
     def gpu_seconds(self) -> float:

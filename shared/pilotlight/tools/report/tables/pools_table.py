@@ -1,10 +1,14 @@
 """The pools of a cluster as a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rich.console import RenderableType
+from rich.text import Text
+
+from pilotlight.tools.advice.image_worth import explain_ways
 from pilotlight.tools.glance.pool_row import PoolRow
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import an_hour
+from pilotlight.units import an_hour, cents, human
 
 
 def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
@@ -34,3 +38,32 @@ def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
             row.last_error,
         )
     return sheet
+
+
+SHOWN = 10
+"""So many images are shown, the dearest; ``--json`` gives all."""
+
+
+def images_table(cluster: str, rows: Sequence[PoolRow]) -> Iterator[RenderableType]:
+    """Pulls of images on new nodes, and dollars a week that each way to have them sooner would save; nothing where no
+    pull was seen.
+    """
+    worths = sorted((one for row in rows for one in row.images), key=lambda one: -one.usd_a_week)
+    if not worths:
+        return
+    ways = [way.way for way in worths[0].ways]
+    sheet = Sheet(
+        Column("pool", "name"),
+        Column("image", "name"),
+        *(Column(head, "figure") for head in ("GiB", "a pull", "pulls a week", "cost a week")),
+        *(Column(way, "figure") for way in ways),
+        title=f"Images that new nodes of {cluster} pull, and dollars a week that it saves to have them sooner",
+    )
+    for one in worths[:SHOWN]:
+        size = f"{one.size / 2**30:,.1f}" if one.size else ""
+        saves = [cents(way.usd_a_week) for way in one.ways]
+        sheet.add(
+            one.pool, one.image, size, human(one.pull_s), f"{one.pulls_a_week:,.1f}", cents(one.usd_a_week), *saves
+        )
+    yield sheet
+    yield from (Text(f"  {line}") for line in explain_ways())
