@@ -33,7 +33,7 @@ CATALOG = Catalog(
     },
 )
 JOBS = tuple(Job(job_id=f"j{at}", submit_s=at * 1500.0, duration_s=300.0, gpus=1, image="big") for at in range(8))
-PULLS = Scenario(pulls={"big": 120.0}, placement="none")
+PULLS = Scenario(pulls=(("big", 120.0),), placement="none")
 
 
 def _run(scenario: Scenario, **policy: object) -> Run:
@@ -43,7 +43,7 @@ def _run(scenario: Scenario, **policy: object) -> Run:
 
 def test_a_job_waits_for_its_image_on_a_new_node() -> None:
     """The wait is to useful work: a boot and a pull on a node of its own, and the dollars are of both."""
-    with_, without = (_run(scenario).outcome.result for scenario in (PULLS, replace(PULLS, pulls={})))
+    with_, without = (_run(scenario).outcome.result for scenario in (PULLS, replace(PULLS, pulls=())))
     assert with_.wait_s.max == without.wait_s.max + 120
     assert with_.cost_usd > without.cost_usd
     assert with_.jobs_done == len(JOBS)
@@ -53,7 +53,7 @@ def test_a_peer_waits_for_images_too() -> None:
     """The same jobs under a peer pull the same images."""
     waits = [
         run_peer("karpenter", JOBS, CATALOG, scenario, trace="t").result.wait_s.max
-        for scenario in (PULLS, replace(PULLS, pulls={}))
+        for scenario in (PULLS, replace(PULLS, pulls=()))
     ]
     assert waits[0] == waits[1] + 120
 
@@ -61,8 +61,8 @@ def test_a_peer_waits_for_images_too() -> None:
 def test_what_was_learned_of_a_pull_keeps_a_node_that_has_the_image() -> None:
     """At a price of waiting the pull makes relighting dearer: nodes stay longer, and later jobs wait less."""
     price = Decimal(10)
-    learned = _run(replace(PULLS, pulls={"big": 1200.0}), value_of_wait=price).outcome
-    blind = _run(replace(PULLS, pulls={}), value_of_wait=price).outcome
+    learned = _run(replace(PULLS, pulls=(("big", 1200.0),)), value_of_wait=price).outcome
+    blind = _run(replace(PULLS, pulls=()), value_of_wait=price).outcome
     assert learned.result.launches < blind.result.launches
     assert min(learned.waits) < 100
 

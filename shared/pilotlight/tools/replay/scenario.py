@@ -1,6 +1,6 @@
 """Assumptions of a replay beside its trace: capacity, boots, notices, shortages, and the way that jobs are placed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
@@ -40,7 +40,7 @@ class Scenario:
     sample_s: Seconds | None = None  # Seconds between samples for charts; None: no samples.
     vanish: float = 0.0  # Share of jobs whose pods are deleted at their end, 0 to 1.
     scoring: Scoring = "least-allocated"  # How the cluster's scheduler prefers one node to another.
-    pulls: dict[str, Seconds] = field(default_factory=dict)  # Seconds of an image's pull on a new node, by image.
+    pulls: tuple[tuple[str, Seconds], ...] = ()  # Images, each with the seconds of its pull on a new node.
     join_spread_s: Seconds = 0.0  # Boots take up to so much longer, each by a draw of its own.
 
     def faults(self) -> Faults:
@@ -52,5 +52,5 @@ class Scenario:
             reclaim=not self.zones,
             registered_s=REGISTERED_S if self.placement == "homes" else 0.0,
             join_spread_s=self.join_spread_s,
-            pulls=self.pulls,
+            pulls=dict(self.pulls),
         )

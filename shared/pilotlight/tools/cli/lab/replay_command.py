@@ -124,7 +124,7 @@ def _pulling(jobs: Sequence[Job], scenario: Scenario, images: Path | None) -> tu
     if images is None:
         return jobs, scenario
     rows = read_images(images)
-    pulls = {one.image: one.seconds for one in rows}
+    pulls = tuple({one.image: one.seconds for one in rows}.items())
     return with_images(jobs, rows, scenario.seed), dataclasses.replace(scenario, pulls=pulls)
 
 
