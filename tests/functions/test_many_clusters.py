@@ -105,7 +105,7 @@ def test_an_event_reaches_the_cluster_it_names(fleet: Fleet) -> None:
 
 def test_a_bills_new_file_reaches_every_cluster(fleet: Fleet) -> None:
     """A bucket names no cluster, and each has its own lines of the file; a cloud's budget is told by one."""
-    written = fleet.app.receive("billing_tick", (SAMPLES / "aws" / "s3_object_created.json").read_bytes(), {})
+    written = fleet.app.receive("billing_import", (SAMPLES / "aws" / "s3_object_created.json").read_bytes(), {})
     assert written.body["clusters"].keys() == {"a", "b", "c"}
     assert all("no bill is set up" in each["why"] for each in written.body["clusters"].values())
     budget = fleet.app.receive("billing_tick", (SAMPLES / "google" / "pubsub_push_budget.json").read_bytes(), {})

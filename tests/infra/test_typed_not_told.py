@@ -16,8 +16,9 @@ FOREIGN: dict[str, int] = {
     "adapters/bills/bigquery.py": 1,
     "adapters/pools/karpenter.py": 2,
     "codec/kubernetes/nodes/nodes.py": 2,
+    "codec/kubernetes/pull_events.py": 2,
 }
-"""Lines that read what another program says in words alone: a kubelet that shuts down, a driver's XID, a full quota."""
+"""Lines that read what another program says in words alone: a kubelet that shuts down or pulls, an XID, a full quota."""
 
 PLANTED = {
     "compared": "if answer.why == NOTHING: pass",

@@ -252,8 +252,7 @@ def latest(meter: Meter, hold: Hold, room: Decimal) -> datetime:
     if meter.end is None:
         return MAX if room / part >= hold.terms.usd_per_hour else hold.since
     room = room if part == _WHOLE else (room - _ROUNDED) / part
-    rate = hourly_rate(meter, hold.terms)
-    begun = max(hold.since, meter.start)
+    rate, begun = hourly_rate(meter, hold.terms), max(hold.since, meter.start)
     if hold.earlier and meter.measure == "usd":
         at_old_prices = max(begun, hold.earlier[-1].until)
         room -= dollars(hold.earlier, hold.terms.usd_per_hour, begun, at_old_prices)
