@@ -34,6 +34,7 @@ KNOWN = {"look", "now", "wake_at"}
 NOT_DRAWN = {
     "volumes",
     "joined nodes",
+    "first work",
     "spot lifetimes",
     "device claims",
     "doubt about fit",

@@ -18,7 +18,7 @@ FOREIGN: dict[str, int] = {
     "codec/kubernetes/nodes/nodes.py": 2,
     "codec/kubernetes/pull_events.py": 2,
 }
-"""Lines that read what another program says in words alone: a kubelet that shuts down or pulls, an XID, a full quota."""
+"""Lines that read what another program says in words alone: a kubelet that stops or pulls, an XID, a full quota."""
 
 PLANTED = {
     "compared": "if answer.why == NOTHING: pass",

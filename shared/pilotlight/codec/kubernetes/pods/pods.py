@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 
 import msgspec
 
@@ -280,7 +279,6 @@ def _image(asked: Asked) -> str:
     return next((image_name(c.image) for c in first if c.image), "")
 
 
-@lru_cache(maxsize=1024)
 def image_name(text: str) -> str:
     """An image's whole name, as kubelets list it: with its registry, and with its tag where it has no digest."""
     (name, at, digest), (host, slash, _) = text.partition("@"), text.partition("/")
