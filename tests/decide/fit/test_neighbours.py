@@ -186,6 +186,10 @@ ROWS: dict[str, tuple[Object, tuple[dict[str, int], int]]] = {
         {"waiting": pods(3, **spread(ZONE, minDomains=3))},
         ({"a": 1, "b": 1}, 1),
     ),
+    "spread by zone counts a smaller pod that has no rule, which may be bound first": (
+        {"waiting": [*pods(1, gpus=2, **spread(ZONE, minDomains=2)), pod("plain")], "sold": BIG},
+        ({"a": 1, "b": 1}, 0),
+    ),
     "a zone of CPU nodes that is not sold counts": (
         {"waiting": pods(3, **spread(ZONE)), "nodes": [cpu("cpu-c", "c")]},
         ({"a": 1, "b": 1}, 1),

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -329,7 +329,8 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
     gangs: dict[str, list[Group]] = defaultdict(list)
     units: list[tuple[str | None, list[Group]]] = []
-    for group in sorted(groups, key=in_order):
+    alone = {g for n in (one.shape.near for one in groups) if n for g in {*n.groups} - {rule.group for rule in n.rules}}
+    for group in sorted(groups, key=lambda one: in_order(one, alone)):
         if group.shape.gang is None:
             units.append((None, [group]))
         else:
@@ -339,11 +340,10 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     return units
 
 
-def in_order(group: Group) -> tuple[int, bool, bool, int, int, int, datetime, str, Seconds]:
-    """The order in which groups are planned: by priority, those that mind other pods than their own kind last,
-    gangs first, the largest first, the oldest first.
-    """
+def in_order(group: Group, alone: Container[str] = ()) -> tuple[int | float | str | datetime, ...]:
+    """The order in which groups are planned: by priority, those that mind other pods than their own kind last, gangs
+    first, the largest first, the oldest first. In ``alone`` are rules' groups with pods that have no such rule."""
     s = group.shape
-    follows = s.near is not None and any(rule.group not in s.near.groups for rule in s.near.rules)
+    follows = s.near is not None and any(r.group not in s.near.groups or r.group in alone for r in s.near.rules)
     size = -s.gpu.total_milli, -s.memory, -s.cpu_milli
     return (-s.priority, follows, s.gang is None, *size, group.pods[0].created_at, s.key, group.stop_s)
