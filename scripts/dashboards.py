@@ -136,6 +136,11 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                     (f"max by (cluster) (pilotlight_interruptions_open{{{OF}}})", "interruptions {{cluster}}"),
                 ),
             ),
+            Panel(
+                "How long a new node takes until a pod works, by step",
+                "s",
+                ((f"max by (cluster, pool, step) (pilotlight_first_work_seconds{{{OF}}})", "{{pool}} {{step}}"),),
+            ),
         ),
     ),
     "pilotlight-health": (

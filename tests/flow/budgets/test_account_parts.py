@@ -95,7 +95,8 @@ def test_more_holds_than_a_record_takes_fill_the_budget_to_the_dollar(
     deps = replace(on.deps, state=store(on, tmp_path))
     for n in range(4):
         assert budget_holds.reserve(deps, f"d{n}", 0, [dollar(on)] * 900, START) == ""
-    why = "budget all: $3,601.00 of $3,600.00 a month would be held (a run may take 0.928 h: classes.batch.max_runtime)"
+    run = "a run may take 0.928 h: classes.batch has no max_runtime"
+    why = f"budget all: $3,601.00 of $3,600.00 a month would be held ({run})"
     assert budget_holds.reserve(deps, "d5", 0, [dollar(on)], START) == why
     assert [len(part.held) for part in parts_of(deps.state).values()] == [1500, 1500, 600]
     judge(deps.state, 3600)

@@ -132,7 +132,7 @@ FAULTS = [
             ("modules/network/variables.tf", ENOUGH, 'var.settings.network.cidr != ""'),
             ("google/tests/everything.tftest.hcl", 'bundles" }', 'bundles", max_instances = 9 }'),
         ),
-        "128 addresses for 54 instances",
+        "128 addresses for 63 instances",
         id="more instances than the range has addresses for",
     ),
     pytest.param(
