@@ -9,7 +9,7 @@ FAMILIES = """ack advice ailment anomaly approved audit audit-links belief bill 
 bill-seen bill-tried burst cap charged chat cost cost-from decision event fence flush heard
 held-price hold hour hour-mark idle inflight instances instances-gone interruption isolated ladder
 lease life look-again mark memory meter metered metering noticed open paid-idle pause pool-use
-prices prices-read proof queue reclaim reclaim- look refused rescue rest shadow silent step taken
+prices prices-read proof queue reclaim reclaim-look refused rescue rest shadow silent step taken
 tick told waiting"""
 
 
