@@ -28,7 +28,14 @@ def test_a_misspelt_key_is_written_right(wrong: str, right: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "pools: [", "version: 1\npools: {a: {max: many, instance_type: x}}\n", "version: 1"]
+    "text",
+    [
+        "",
+        "pools: [",
+        "version: 1\npools: {a: {max: many, instance_type: x}}\n",
+        "version: 1",
+        "version: 1\npools: {a: {instance_type: x, capacity_types: [spot]}}\n",
+    ],
 )
 def test_what_needs_a_choice_is_left(text: str) -> None:
     """Nothing is written, and nothing raises."""

@@ -48,8 +48,19 @@ def _right_keys(text: str, where: str) -> Fixed | None:
         parent = path.rpartition(".")[0]
         if node is not None and _key_node(text, f"{parent}.{key}" if parent else key) is None:
             begin, end = node.start_mark.index, node.end_mark.index
-            return Fixed(f"{text[:begin]}{key}{text[end:]}", (f"{path}: is now {key}",))
+            mended = f"{text[:begin]}{key}{text[end:]}"
+            if not _is_refused(mended, where, f"{parent}.{key}" if parent else key):
+                return Fixed(mended, (f"{path}: is now {key}",))
     return None
+
+
+def _is_refused(text: str, where: str, path: str) -> bool:
+    """True where a key's value is none that it takes: it meant another key, or more than one."""
+    try:
+        read_policy(text, where)
+    except BadPolicy as error:
+        return any(f"{path}: " in problem for problem in error.problems)
+    return False
 
 
 def _below(node: yaml.Node | None, key: str) -> yaml.Node | None:
