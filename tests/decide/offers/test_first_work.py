@@ -15,8 +15,6 @@ from pilotlight.decide.nodes.spares.spare_nodes import Spares, allowance
 from pilotlight.decide.offers.first_work import (
     ASKED,
     MOST_IMAGES,
-    MOST_S,
-    SEEN,
     as_learned,
     newly_working,
     usual,
@@ -24,7 +22,7 @@ from pilotlight.decide.offers.first_work import (
 )
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.nodes.first_work import FirstWork, ImageLoad, Pull
+from pilotlight.facts.nodes.first_work import MOST_S, SEEN, FirstWork, ImageLoad, Pull
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.units import clock_seconds
 

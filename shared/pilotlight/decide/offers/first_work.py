@@ -15,13 +15,9 @@ from msgspec.structs import replace
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.nodes.first_work import FirstWork, ImageLoad, Pull, Usual
+from pilotlight.facts.nodes.first_work import MOST_S, FirstWork, ImageLoad, Pull, Usual, with_seen
 from pilotlight.units import HOUR, Seconds, clock_seconds
 
-MOST_S: Seconds = HOUR
-"""No step counts for longer: what takes an hour is a fault, not a habit."""
-SEEN = 9
-"""Of so many last ones of a step the median counts."""
 LEAST = 3
 """A step is known from so many on."""
 MOST_IMAGES = 64
@@ -72,7 +68,7 @@ def with_begun(
         whole_s = (pod.works_since - pod.started_at).total_seconds()
         images[key] = _used(images.get(key), pulls.get(pod.uid), whole_s, _ready_s(node, pod), now)
         if (plugin_s := _plugin_s(node, pod)) is not None:
-            plugins[node.pool] = _seen(plugins.get(node.pool, ()), plugin_s)
+            plugins[node.pool] = with_seen(plugins.get(node.pool, ()), plugin_s)
     if len(images) > MOST_IMAGES:
         now_s = clock_seconds(now)
         images = dict(sorted(images.items(), key=lambda one: (-_faded(one[1], now_s), one[0]))[:MOST_IMAGES])
@@ -133,8 +129,8 @@ def _used(was: ImageLoad | None, pull: Pull | None, whole_s: Seconds, ready_s: S
         uses=old.uses * fade + 1,
         pulled=old.pulled * fade + did,
         late=old.late * fade + (did and ready_s >= min(AHEAD_S, pull_s)),
-        pulls=_seen(old.pulls, pull_s) if did else old.pulls,
-        starts=_seen(old.starts, whole_s - pull_s),
+        pulls=with_seen(old.pulls, pull_s) if did else old.pulls,
+        starts=with_seen(old.starts, whole_s - pull_s),
         size=min(pull.size, MOST_BYTES) or old.size,
     )
 
@@ -157,10 +153,6 @@ def _plugin_s(node: Node, pod: BoundPod) -> Seconds | None:
         return None
     first = min(one.started_at for one in node.gpu_pods if one.started_at is not None)
     return (pod.started_at - ready).total_seconds() if pod.started_at == first else None
-
-
-def _seen(last: tuple[Seconds, ...], one: Seconds) -> tuple[Seconds, ...]:
-    return (*last, round(min(max(0.0, one), MOST_S), 1))[-SEEN:]
 
 
 def _median(seen: Sequence[Seconds]) -> Seconds | None:

@@ -8,13 +8,24 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.units import Seconds
+from pilotlight.units import HOUR, Seconds
 
 NewNodeStep = Literal["boot", "plugin", "pull", "start"]
 """``boot``: from the request until the node is Ready; ``plugin``: until a pod that waited is bound, which needs its
 GPUs; ``pull``: of the pod's images; ``start``: all else until its containers run.
 """
 STEPS: tuple[NewNodeStep, ...] = ("boot", "plugin", "pull", "start")
+
+
+MOST_S: Seconds = HOUR
+"""No step counts for longer: what takes an hour is a fault, not a habit."""
+SEEN = 9
+"""Of so many last ones of a step the median counts."""
+
+
+def with_seen(last: tuple[Seconds, ...], one: Seconds) -> tuple[Seconds, ...]:
+    """The last ones of a step after one more, the newest last."""
+    return (*last, round(min(max(0.0, one), MOST_S), 1))[-SEEN:]
 
 
 class Pull(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaEx
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
+from pilotlight.facts.nodes.first_work import with_seen
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.records.ledger import CLOUD_SKEW
@@ -93,10 +94,6 @@ def count_waits(
     return tally.count_duration("decide", (sent_at - now).total_seconds()) if sent_at else tally
 
 
-SEEN_BOOTS, MOST_BOOT_S = 9, 3600.0
-"""Of so many last boots of a pool the median counts, and none for longer: that is a fault, not a habit."""
-
-
 def count_arrival(memory: Memory, entry: InFlight, nodes: Sequence[Node]) -> Memory:
     """A purchase is over: when the nodes became ready that its pods are on, and when those began."""
     own, tally, boots = set(entry.demands), memory.tally, memory.first_work.boots.get(entry.pool, ())
@@ -110,7 +107,7 @@ def count_arrival(memory: Memory, entry: InFlight, nodes: Sequence[Node]) -> Mem
         boot_s = (began - entry.requested_at).total_seconds()
         tally = tally.count_duration("boot", boot_s)
         if boot_s > 0 and not entry.woken and node.ready_since is not None:
-            boots = (*boots, round(min(boot_s, MOST_BOOT_S), 1))[-SEEN_BOOTS:]
+            boots = with_seen(boots, boot_s)
         for pod in held:
             if pod.started_at is not None:
                 tally = tally.count_duration("bind", (pod.started_at - began).total_seconds())
