@@ -40,6 +40,15 @@ def test_an_evicted_pod_queues_again_and_loses_what_it_has_not_saved(here: Ports
     assert [d.uid for d in here.cluster.observe().pending] == ["a-r1"]
 
 
+def test_an_evicted_pod_comes_again_behind_those_that_waited(here: Ports) -> None:
+    """Its controller makes a new pod, which the scheduler queues after older ones of its priority."""
+    here.world.submit(saving("a"), 5000)
+    here.world.submit(saving("b"), 5000)
+    here.world.advance(600)
+    here.cluster.evict("default", "a", "a")
+    assert (list(here.world.running), list(here.world.pending)) == (["b"], ["a"])
+
+
 def test_a_checkpoint_that_is_asked_for_is_kept(here: Ports) -> None:
     """Asked at 500 s of run time, safe 20 s later: an eviction then loses 20 s, and the node shows when it was."""
     job = here.world.submit(saving("a"), 5000)

@@ -150,9 +150,11 @@ class Workload:
         return job.demands[0].shape.checkpoint_s or self.faults.checkpoint_s
 
     def resume(self, jobs: Sequence[WorldJob], now_s: Seconds, now: datetime) -> None:
-        """New pods for jobs that were stopped."""
+        """New pods for jobs that were stopped: the scheduler tries those after all that wait (PrioritySort)."""
+        self.bind(now_s)
         for job in jobs:
-            job.respawn(now)
+            self._submits += 1
+            job.respawn(now, self._submits)
             self._enter(job, now_s)
 
     def bind(self, now_s: Seconds) -> None:

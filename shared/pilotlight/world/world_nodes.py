@@ -170,10 +170,11 @@ class WorldJob:
             msgspec.structs.replace(d, homes=(*d.homes, home)) if d.uid == uid else d for d in self.demands
         )
 
-    def respawn(self, now: datetime) -> None:
-        """New pods for those that were stopped, as a job controller makes them: new uids and names, and no homes but
-        those of its template.
+    def respawn(self, now: datetime, order: int) -> None:
+        """New pods for those that were stopped, as a job controller makes them: new uids and names, no homes but those
+        of its template, and a turn of their own.
         """
+        self.order = order
         suffix = f"r{self.starts}"
         self.demands = tuple(
             msgspec.structs.replace(d, uid=f"{d.uid}-{suffix}", name=f"{d.name}-{suffix}", created_at=now)

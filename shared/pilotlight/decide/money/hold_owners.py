@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.money.budget_limits import class_of, in_scope, paid_until, part_of, stops
 from pilotlight.decide.money.gpu_shares import shares
-from pilotlight.decide.money.holds import Lit, of_workload
+from pilotlight.decide.money.holds import Away, Lit, of_workload
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import Hold, Meter, Payer, Terms
 from pilotlight.facts.money.money_policy import Budget
@@ -36,6 +36,14 @@ def owners_of(one: Lit, gpus: int, policy: Policy) -> tuple[Payer, ...]:
 def pods_of(pods: Iterable[BoundPod], owner: Payer, policy: Policy) -> tuple[BoundPod, ...]:
     """The pods that an owner pays for."""
     return tuple(p for p in pods if (policy.payer(p.team), p.workload_class) == (owner.team, owner.workload_class))
+
+
+def in_gangs(pods: Iterable[BoundPod]) -> Sequence[Sequence[BoundPod]]:
+    """The pods by gang, each for itself that is of none; those first that were made first."""
+    out: dict[str, list[BoundPod]] = {}
+    for pod in sorted(pods, key=lambda pod: (str(pod.created_at or "9"), pod.uid)):
+        out.setdefault(pod.gang or pod.uid, []).append(pod)
+    return tuple(out.values())
 
 
 def without_room(
@@ -95,3 +103,11 @@ def waits_for(holds: Iterable[Hold], pool: str, owner: Payer) -> Hold | None:
 def begins_at(hold: Hold, now: datetime) -> datetime:
     """From when on another pays: what the cloud bills of the time before is the hold's that ends."""
     return max(now, paid_until(hold, now))
+
+
+def visited_since(hold: Hold, pods: Sequence[BoundPod], away: Away | None, now: datetime) -> datetime | None:
+    """Since when only pods that leave it for want of dollars were on a node, or none: its idling goes on meanwhile."""
+    leaving = {pod.uid for pod in away.pods} if away is not None else set()
+    if any(pod.uid not in leaving for pod in pods):
+        return None
+    return (hold.visited_since or now) if pods else hold.visited_since

@@ -105,7 +105,7 @@ class _Judge:
 
     def __init__(self, work: Work, offering: Offering, lit: int, coming: int) -> None:
         money, policy = work.look.money, work.policy
-        self.frozen, self.capped, self.coming = money.frozen, money.capped, coming
+        self.frozen, self.capped, self.visited, self.coming = money.frozen, money.capped, money.visited, coming
         self.offering, self.memory, self.reserved, self.now = offering, work.memory, work.reserved, work.now
         self.policy, self.spares, self.lit = policy, work.spares.get(offering.pool), lit
         self.saved: dict[str, Seconds] = {}  # By node, seconds of a pull that its images save.
@@ -139,7 +139,8 @@ class _Judge:
         return self._may[pull_s]
 
     def _since(self, node: Node) -> tuple[datetime, str]:
-        return idle_from(self.memory.idle_since.get(node.name), node.idle_since, self.now), node.name
+        idle = idle_from(self.memory.idle_since.get(node.name), node.idle_since, self.now)
+        return min(idle, self.visited.get(node.name, idle)), node.name
 
     def _one(self, node: Node, idle_left: int) -> tuple[NodeVerdict, datetime | None]:
         since = self._since(node)[0]

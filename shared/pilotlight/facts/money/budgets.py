@@ -108,7 +108,8 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     the oldest first: a price that changes counts from the end of what was held at the old one. ``classes`` and
     ``teams``: what each of its pods (by uid) was when it was first seen there: a label that changes later changes no
     stop, and moves no cost.
-    ``told``: the meter was told of its prices, as they are.
+    ``told``: the meter was told of its prices, as they are. ``visited_since``: since then only pods that no budget pays
+    for were on its node, if any.
     """
 
     id: str  # "<decision>.<call>.<node>".
@@ -129,6 +130,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     classes: dict[str, str] = {}  # Class that each pod (by uid) had when it was first seen there.
     teams: dict[str, str] = {}  # Team that each pod (by uid) had then.
     told: bool = False  # The meter was told of its prices, as they are.
+    visited_since: datetime | None = None  # Only pods that no budget pays for were on its node since then, if any.
 
 
 class HeldPrice(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +242,8 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
     ``look_again_at`` is when the hold of a lit node must next be moved on. ``typical`` is the median run of a class,
     where it is known; ``steps`` are those of the budgets' ladders in force. ``frozen`` are nodes, by name, that nothing
     may bind to until there is room; true for an empty one for whose idling nothing more is held. ``capped`` are those
-    of them whose idling a hard budget ends. ``lit`` counts the nodes that are held for.
+    of them whose idling a hard budget ends. ``lit`` counts the nodes that are held for. ``visited`` are nodes, by name,
+    that only pods without money were on since then: they idle, whoever visits them.
     """
 
     balances: tuple[Balance, ...] = ()
@@ -250,6 +253,7 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
     frozen: dict[str, bool] = {}
     capped: frozenset[str] = frozenset()
     lit: int = 0
+    visited: dict[str, datetime] = {}
 
 
 NO_BUDGETS = Money()

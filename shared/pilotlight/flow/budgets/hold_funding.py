@@ -22,6 +22,7 @@ from pilotlight.decide.money.budget_limits import (
     used_amount,
     windows,
 )
+from pilotlight.decide.money.economics import calls_s
 from pilotlight.decide.money.holds import TICK, Away, Lit
 from pilotlight.decide.money.node_end import stop_within
 from pilotlight.facts.capacity import BoundPod, Node
@@ -36,6 +37,7 @@ from pilotlight.units import MILLI_PER_GPU
 
 MOST_CLOSED = 5
 """A node for which pods wait that are paid for is kept closed for so many minutes, squared, at most."""
+_Waiting = dict[tuple[str, str], tuple[Decimal, Decimal]]
 
 
 class Funding:
@@ -46,11 +48,13 @@ class Funding:
         self.limits = [meter for meter in meters(deps.policy.budgets, snapshot.now) if meter.budget.hard]
         self._room: BudgetRoom | None = None
         self._pledged: dict[str, Decimal] = {}
+        self._taken = 0  # Nodes that went over to others in this look: their stops may have to take turns.
 
     def payers(
         self, hold: Hold, one: Lit, owners: tuple[Payer, ...], gpus: int
     ) -> tuple[tuple[Payer, ...], Away | None]:
-        """Who of a node's owners pays for it from now on, and the pods of the others, which leave.
+        """Who of a node's owners pays for it from now on, and the pods that leave, for which an owner's dollars do not
+        last: of each owner the oldest pods stay that it can pay for.
 
         Where none of them can, it stays with whom it was with last, as an empty node does. Where nobody can pay, the
         hold stays as it is, and the node is stopped within that. Only pods that may be stopped at a cap leave, and only
@@ -58,20 +62,22 @@ class Funding:
         """
         if self.deps.mode_of(one.pool) != "act" or one.pool in self.snapshot.others:
             return owners, None
-        paying, pods, why = owners, tuple[BoundPod, ...](), ""
+        left, paying, pods, why = one, owners, tuple[BoundPod, ...](), ""
         out, pledges = self._unfunded(hold, one, paying)
         known: set[tuple[str, str]] = set()
         while out:
             known |= {(owner.team, owner.workload_class) for owner in out}
-            pods += tuple(pod for away in out.values() for pod in away.pods)
+            pods += tuple(pod for owner in out for pod in self._beyond(hold, left, owner, gpus))
             why = why or next(iter(out.values())).why
-            paying = rules.owners_of(rules.without_pods(one, pods), gpus, self.deps.policy)
-            out, pledges = self._unfunded(hold, one, paying)
+            left = rules.without_pods(one, pods)
+            paying = rules.owners_of(left, gpus, self.deps.policy)
+            out, pledges = self._unfunded(hold, left, paying)
         if not paying:
             before = [p for p in rules.payers_of(hold.terms) if (p.team, p.workload_class) not in known]
             paying = rules.as_whole(before)
             out, pledges = self._unfunded(hold, one, paying)
         self._pledged |= pledges
+        self._taken += bool(pledges)
         if out or not paying:
             return rules.payers_of(hold.terms), None
         return paying, Away(pods, why) if pods else None
@@ -89,6 +95,18 @@ class Funding:
                 pledges |= takes
         return out, pledges
 
+    def _beyond(self, hold: Hold, one: Lit, owner: Payer, gpus: int) -> Sequence[BoundPod]:
+        """The pods of an owner that leave, once those stay that it can pay for: gang by gang, the oldest first."""
+        leaving = list(rules.pods_of(one.pods, owner, self.deps.policy))
+        for some in rules.in_gangs(leaving):
+            stays = [pod for pod in leaving if pod not in some]
+            paying = rules.owners_of(rules.without_pods(one, stays), gpus, self.deps.policy)
+            after, goes_on = self._after(hold, paying)
+            own = next(p for p in paying if (p.team, p.workload_class) == (owner.team, owner.workload_class))
+            if not self._lacks(hold, after, own, some, goes_on=goes_on)[0]:
+                leaving = stays
+        return leaving
+
     def _after(self, hold: Hold, owners: Sequence[Payer]) -> tuple[Hold, bool]:
         """The hold as it is once these pay, and whether it is the same one."""
         need = rules.terms_of(hold.terms, owners)
@@ -102,26 +120,33 @@ class Funding:
         that are paid for. Pods that are ``leaving`` other nodes come again, and wait then.
 
         Where both wait, or one of several is paid for, those may bind first that are not: once pods were made to leave
-        it opens after a minute, then four, then nine, for any but its payers alone.
+        it opens after a minute, then four, then nine, for any but pods that its payers can all pay for.
         """
-        waiting, payers = self._waiting(node), rules.payers_of(hold.terms)
+        waiting = self._waiting(node)
         for pod in leaving:
             if pod.gpu is not None and pod.gpu.count <= sum(milli > 0 for milli in node.devices):
-                waiting.setdefault((self.deps.policy.payer(pod.team), pod.workload_class), _gpus(pod.gpu))
-        others = waiting.keys() - {(one.team, one.workload_class) for one in payers}
-        if not others:
-            return False
-        unfunded = sum(self._is_unfunded(hold, node, owner, waiting[owner]) for owner in others)
-        return unfunded == len(waiting) or self.now < self._opens_at(node)
+                self._note(waiting, (self.deps.policy.payer(pod.team), pod.workload_class), pod.gpu)
+        if not any(self._is_unfunded(hold, node, owner, most) for owner, (_, most) in waiting.items()):
+            payers = {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}
+            return not waiting.keys() <= payers and self.now < self._opens_at(node)
+        if all(self._is_unfunded(hold, node, owner, fewest) for owner, (fewest, _) in waiting.items()):
+            return True
+        return self.now < self._opens_at(node)
 
     def _is_unfunded(self, hold: Hold, node: Node, whose: tuple[str, str], gpus: Decimal) -> bool:
-        """True where an owner could not pay for its part of a node once a pod of so many GPUs is on it."""
-        held = sum((_gpus(pod.gpu) for pod in node.gpu_pods if pod.gpu), Decimal(0))
-        part = gpus / (gpus + held)  # What nobody holds is paid for by those that hold the rest.
-        owner = Payer(team=whose[0], workload_class=whose[1], part=part)
-        beside = Payer(team=hold.terms.team, workload_class=hold.terms.workload_class, part=1 - part)
-        after = replace(hold, since=self.now, earlier=(), terms=rules.terms_of(hold.terms, (beside, owner)))
-        return bool(self._lacks(hold, after, owner, (), goes_on=False)[0])
+        """True where an owner could not pay for its part of a node once a pod of so many GPUs more is on it."""
+        held = {whose: gpus}
+        for pod in node.gpu_pods:
+            if pod.gpu is not None:
+                key = self.deps.policy.payer(pod.team), pod.workload_class
+                held[key] = held.get(key, Decimal(0)) + _gpus(pod.gpu)
+        whole = sum(held.values(), Decimal(0))  # What nobody holds is paid for by those that hold the rest.
+        owners = [Payer(team=team, workload_class=kind, part=has / whole) for (team, kind), has in held.items()]
+        need = rules.terms_of(hold.terms, owners)
+        if rules.pays_alike(self.deps.policy.budgets, hold.terms, need):
+            return False
+        after = replace(hold, since=self.now, earlier=(), terms=need)
+        return bool(self._lacks(hold, after, owners[0], (), goes_on=False)[0])
 
     def _opens_at(self, node: Node) -> datetime:
         """When a node that such pods were made to leave opens again at the soonest, by how often that was."""
@@ -129,21 +154,25 @@ class Funding:
         left = [one.ended_at for one in past if one.kind == UNFUNDED and one.ended_at is not None]
         return left[-1] + min(len(left), MOST_CLOSED) ** 2 * TICK if left else self.now
 
-    def _waiting(self, node: Node) -> dict[tuple[str, str], Decimal]:
-        """Owners of whom pods wait that could bind to a node were it open, each with the fewest GPUs of such a pod."""
-        out: dict[tuple[str, str], Decimal] = {}
+    def _waiting(self, node: Node) -> _Waiting:
+        """Owners of whom pods wait that could bind to a node were it open, each with the fewest GPUs of such a pod, and
+        the most."""
+        out: _Waiting = {}
         misfits = {misfit.shape for misfit in self.snapshot.memory.misfits if misfit.node == node.name}
         for shape in {pod.shape.key: pod.shape for pod in self.snapshot.view.pending}.values():
             if shape.key not in misfits and would_bind(shape, node):
-                key = self.deps.policy.payer(shape.team), shape.workload_class
-                out[key] = min(out.get(key, _gpus(shape.gpu)), _gpus(shape.gpu))
+                self._note(out, (self.deps.policy.payer(shape.team), shape.workload_class), shape.gpu)
         return out
+
+    def _note(self, waiting: _Waiting, owner: tuple[str, str], gpu: GpuRequest) -> None:
+        fewest, most = waiting.get(owner, (_gpus(gpu), _gpus(gpu)))
+        waiting[owner] = min(fewest, _gpus(gpu)), max(most, _gpus(gpu))
 
     def _lacks(
         self, hold: Hold, after: Hold, owner: Payer, pods: Sequence[BoundPod], *, goes_on: bool
     ) -> tuple[str, Mapping[str, Decimal]]:
         """Why an owner's part of a node cannot be held until its pods can have left; what it takes of each meter."""
-        until = self.now + 2 * TICK + timedelta(seconds=stop_within(hold, pods))
+        until = self.now + 2 * TICK + timedelta(seconds=stop_within(hold, pods) + calls_s(self._taken))
         room, pledges, last = self._accounts(), dict[str, Decimal](), paid_until(after, until)
         for limit in self.limits:
             if not in_scope(limit.budget.scope, after.terms.pool, owner.workload_class, owner.team):

@@ -247,15 +247,13 @@ class HoldMoves:
             self.got.due.append(begins)
             return hold
         why = self.got.told[refused[0].key][1][-1].why
-        price = hold.terms.usd_per_hour
-        from pilotlight.decide.money import hold_owners
-
-        if leaving := hold_owners.without_room(one.pods, hold.terms, refused, self.deps.policy):
-            self._send_away(one.node, Away(leaving, why), hold)
-            return hold
+        from pilotlight.decide.money.hold_owners import without_room
         from pilotlight.flow.budgets import budget_stops
 
-        begun = budget_stops.begin_stop(self.deps, one.node, end, price, why, self.now, calls_s)
+        if leaving := without_room(one.pods, hold.terms, refused, self.deps.policy):
+            self._send_away(one.node, Away(leaving, why), hold)
+            return hold
+        begun = budget_stops.begin_stop(self.deps, one.node, end, hold.terms.usd_per_hour, why, self.now, calls_s)
         return replace(hold, stopping=begun)
 
     def _without_unfunded(self, before: Hold, after: Hold, node: Node) -> Hold:
@@ -264,6 +262,10 @@ class HoldMoves:
         if away is not None:
             self._send_away(node, away, after)
         closes = before.frozen and not after.frozen and self._stays_closed(after, node)
+        if away is not None or after.visited_since is not None:
+            from pilotlight.decide.money.hold_owners import visited_since
+
+            after = replace(after, visited_since=visited_since(after, node.gpu_pods, away, self.now))
         return replace(after, frozen=True) if away is not None or closes else after
 
     def _send_away(self, node: Node, away: Away, hold: Hold) -> None:

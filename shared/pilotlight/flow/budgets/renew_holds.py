@@ -229,4 +229,5 @@ class _Keeper:
             frozen=self.got.cold,
             capped=frozenset(self.got.capped),
             lit=self.lit,
+            visited={name: hold.visited_since for name, hold in self.got.kept if hold.visited_since is not None},
         )

@@ -32,7 +32,6 @@ from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Buy
-from pilotlight.facts.demand.worker_queues import NodesAhead
 from pilotlight.facts.memory import Hits, Memory
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.policy import Policy
@@ -255,21 +254,16 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spare
     return Allowance(seconds, f"break-even: a {human(comes)} boot{pull}, {worth}")
 
 
-def spare_buys(
-    run: Provisioner,
-    by_pool: Mapping[str, Offering],
-    spares: Mapping[str, Spares],
-    policy: Policy,
-    memory: Memory,
-    ahead: Mapping[str, NodesAhead],
-) -> tuple[Buy, ...]:
+def _spare_buys(work: Work) -> tuple[Buy, ...]:
     """Nodes to reach each pool's spares that pay for themselves, its warm and its least number.
 
-    ``ahead`` says for which workers of queues a pool's warm number is as high as it is. As for pods nothing is bought
-    while a pool rests, nor at a price that is far too old.
+    The look says for which workers of queues a pool's warm number is as high as it is. A node that only pods without
+    money are on is there: it opens for any that is paid for. As for pods nothing is bought while a pool rests, nor at a
+    price that is far too old.
     """
+    run, by_pool, policy, memory, ahead = work.run, work.by_pool, work.policy, work.memory, work.look.ahead
     buys: list[Buy] = []
-    empty = _empty((*run.ready, *run.booting), by_pool)
+    empty = _empty((*run.ready, *run.booting), by_pool) + _visited(work)
     for name, pool in sorted(policy.pools.items()):
         offering = by_pool.get(name)
         if offering is None or not (pool.spares.warm or pool.min or name in memory.hits):
@@ -277,7 +271,7 @@ def spare_buys(
         offering = _in_its_best_zone(offering, run, memory)
         if _rests(offering, run, policy, memory):
             continue
-        own = spares.get(name)
+        own = work.spares.get(name)
         pay = own.bought if own is not None else 0
         short = max(pool.spares.warm - empty[name], pay - empty[name], pool.min - run.headroom.by_pool[name])
         if short <= 0:
@@ -305,7 +299,13 @@ def price_spares(work: Work) -> None:
 
 def buy_spares(work: Work) -> None:
     """Buy spares, warm nodes and each pool's least number."""
-    work.spare_buys = spare_buys(work.run, work.by_pool, work.spares, work.policy, work.memory, work.look.ahead)
+    work.spare_buys = _spare_buys(work)
+
+
+def _visited(work: Work) -> Counter[str]:
+    """Closed nodes that only pods without money are on, if any, by pool."""
+    there = (node for node in work.standing if node.ready and not node.schedulable)
+    return Counter(node.pool for node in there if node.name in work.look.money.visited)
 
 
 def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> Offering:
