@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -47,6 +48,25 @@ def test_an_evicted_pod_comes_again_behind_those_that_waited(here: Ports) -> Non
     here.world.advance(600)
     here.cluster.evict("default", "a", "a")
     assert (list(here.world.running), list(here.world.pending)) == (["b"], ["a"])
+
+
+def test_a_stop_that_its_node_s_end_overtook_keeps_no_later_run_from_being_stopped() -> None:
+    """A pod is being stopped when its node goes; its next run is evicted as any other."""
+    records: list[dict[str, Any]] = []
+    made = world(log=records.append)
+    made.evictions.lingers = True
+    cluster = WorldCluster(made)
+    for run in range(2):
+        made.launch("one")
+        made.advance(made.now_s + 100)
+        if run == 0:
+            made.submit(saving("a", grace_s=600), 5000)
+        (pod,) = cluster.observe().nodes[0].gpu_pods
+        cluster.evict("default", pod.name, pod.uid)
+        if run == 0:
+            made.terminate("n1", "taken", evict=True)
+    made.advance(made.now_s + 600)
+    assert [record["t"] for record in records if record["event"] == "stop"] == [100, 800]
 
 
 def test_a_checkpoint_that_is_asked_for_is_kept(here: Ports) -> None:

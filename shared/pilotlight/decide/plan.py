@@ -96,7 +96,7 @@ STEPS: tuple[Step, ...] = (
          "memory policy relit ruled", "spares"),
     step("spare purchases", lambda w: bool(w.spares) or any(p.spares.warm or p.min for p in w.policy.pools.values()),
          late("nodes.spares.spare_nodes", "buy_spares"),
-         "by_pool memory policy spares", "paid run spare_buys"),
+         "by_pool memory policy spares standing", "paid run spare_buys"),
     step("purchases", always, lambda: order_purchases,
          "limited run spare_buys", "buys"),
     # Nodes after purchases, whose room is theirs: idle ones first, then those of them that stand by, then old ones.

@@ -20,7 +20,7 @@ class Evictions:
     def __init__(self, workload: Workload, due: Callable[[PodEnding, WorldJob, Seconds], None]) -> None:
         self._workload = workload
         self._due = due
-        self._stopping: set[str] = set()
+        self._stopping: dict[str, int] = {}  # By job, which of its runs it is: another end of that stops nothing later.
         self.lingers = False
         """Pods take the whole of their grace to stop."""
         self.disruptions: dict[str, int] = {}
@@ -40,10 +40,10 @@ class Evictions:
         ``grace_s`` is the grace it is given, where that is not its own.
         """
         job = self._workload.running_pod(lambda d: d.uid == uid)
-        if job is None or job.id in self._stopping:
+        if job is None or self._stops(job):
             return
         left_s = max(0.0, (job.saves_s or now_s) - now_s)
-        self._stopping.add(job.id)
+        self._stopping[job.id] = job.starts
         own_s = job.demands[0].grace_s if grace_s is None else grace_s
         self._due("stop", job, own_s if self.lingers else min(left_s, own_s))
 
@@ -55,7 +55,7 @@ class Evictions:
 
     def stop(self, job: WorldJob, now_s: Seconds, now: datetime) -> None:
         """The grace is over."""
-        self._stopping.discard(job.id)
+        self._stopping.pop(job.id, None)
         self._workload.evict(job, now_s, now)
 
     def runs(self, uid: str) -> bool:
@@ -66,8 +66,13 @@ class Evictions:
         """Pods of a namespace that wait or are being stopped: those a PodDisruptionBudget counts."""
         waiting = sum(d.namespace == namespace for job in self._workload.waiting.jobs.values() for d in job.demands)
         running = self._workload.running
-        stopping = (d for id in self._stopping if id in running for d in running[id].demands)
+        stopping = (
+            d for id in self._stopping if id in running and self._stops(running[id]) for d in running[id].demands
+        )
         return waiting + sum(d.namespace == namespace for d in stopping)
+
+    def _stops(self, job: WorldJob) -> bool:
+        return self._stopping.get(job.id) == job.starts
 
     def refuses(self, namespace: str) -> bool:
         """True where a disruption budget lets no more pods of a namespace go now."""

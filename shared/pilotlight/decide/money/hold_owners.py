@@ -47,17 +47,18 @@ def in_gangs(pods: Iterable[BoundPod]) -> Sequence[Sequence[BoundPod]]:
 
 
 def without_room(
-    pods: Iterable[BoundPod], terms: Terms, refused: Iterable[Meter], policy: Policy
+    pods: Sequence[BoundPod], terms: Terms, refused: Iterable[Meter], policy: Policy
 ) -> tuple[BoundPod, ...]:
-    """The pods of those owners of a shared node that limits without room count, where these are not all of its owners
-    and each pod may be stopped at a cap; else none."""
+    """The pods of those owners of a shared node that limits without room count, where another owner has pods on it and
+    each of theirs may be stopped at a cap; else none."""
     scopes = [meter.budget.scope for meter in refused]
     owners = [
         owner
         for owner in terms.owners
         if any(in_scope(scope, terms.pool, owner.workload_class, owner.team) for scope in scopes)
     ]
-    if len(owners) == len(terms.owners) or not all(stops(class_of(owner.workload_class), policy) for owner in owners):
+    others = [owner for owner in terms.owners if owner not in owners and pods_of(pods, owner, policy)]
+    if not others or not all(stops(class_of(owner.workload_class), policy) for owner in owners):
         return ()
     return tuple(pod for owner in owners for pod in pods_of(pods, owner, policy))
 

@@ -254,7 +254,7 @@ def _allowance(offering: Offering, policy: Policy, memory: Memory, spares: Spare
     return Allowance(seconds, f"break-even: a {human(comes)} boot{pull}, {worth}")
 
 
-def _spare_buys(work: Work) -> tuple[Buy, ...]:
+def spare_buys(work: Work) -> tuple[Buy, ...]:
     """Nodes to reach each pool's spares that pay for themselves, its warm and its least number.
 
     The look says for which workers of queues a pool's warm number is as high as it is. A node that only pods without
@@ -299,7 +299,7 @@ def price_spares(work: Work) -> None:
 
 def buy_spares(work: Work) -> None:
     """Buy spares, warm nodes and each pool's least number."""
-    work.spare_buys = _spare_buys(work)
+    work.spare_buys = spare_buys(work)
 
 
 def _visited(work: Work) -> Counter[str]:
