@@ -4,7 +4,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
+from small_fleet import node
 
 from pilotlight.decide.money.budget_limits import open_hold
 from pilotlight.decide.money.holds import OF_WORKLOAD, Lit, match
@@ -98,3 +101,35 @@ def test_an_instance_that_is_older_by_its_clouds_clock_moves_its_hold_back_with_
     assert (found.since, found.binds_until, found.until) == (NOON - early, own.binds_until - early, own.until - early)
     ((found, _),) = match([own], [Lit("i-1", "one", NOON + early, None)], [pool(1)], NOON).live
     assert (found.since, found.until) == (own.since, own.until)
+
+
+@pytest.mark.parametrize(
+    ("made_s", "registered", "since_s"),
+    [(300, False, 0), (4 * 3600, False, 4 * 3600 - 300), (4 * 3600, True, 4 * 3600 - 300 - 180)],
+    ids=["within what clocks differ by", "hours later", "hours later, a node by now, which booted first"],
+)
+def test_an_instance_made_long_after_it_was_asked_for_costs_from_then_on(
+    made_s: int, registered: bool, since_s: int
+) -> None:
+    """A group tried for hours: its hold begins no more than the clocks' difference, and a boot, before its instance."""
+    own, made = hold("h"), NOON + timedelta(seconds=made_s)
+    there = node("n", created_at=made) if registered else None
+    now = made + timedelta(minutes=1)
+    ((found, _),) = match([own], [Lit("i-1", "one", made, there)], [pool(1)], now).live
+    assert found.since == NOON + timedelta(seconds=since_s)
+    assert (found.binds_until, found.until) == (own.binds_until, own.until)
+
+
+@given(made_s=st.integers(-300, 90_000), seen_s=st.integers(0, 90_000), boot_s=st.integers(0, 3_600))
+def test_a_hold_begins_before_its_instance_and_never_after_the_look_that_found_it(
+    made_s: int, seen_s: int, boot_s: int
+) -> None:
+    """Whatever its cloud's clock says, a hold spans all that its instance may have cost, and never lies ahead."""
+    own = hold("h")
+    own = replace(own, terms=replace(own.terms, boot_s=boot_s))
+    made = NOON + timedelta(seconds=made_s)
+    now = max(NOON, NOON + timedelta(seconds=seen_s))
+    for there in (None, node("n", created_at=made)):
+        ((found, _),) = match([own], [Lit("i-1", "one", made, there)], [pool(1)], now).live
+        assert found.since <= max(own.since, now)
+        assert found.since <= max(own.since, made)
