@@ -68,7 +68,7 @@ def api(server: ApiServer, pauses: list[float]) -> Api:
         pytest.param(500, Unavailable, 3, id="500 is tried three times"),
         pytest.param(503, Unavailable, 3, id="503 is tried three times"),
         pytest.param(504, Unavailable, 3, id="504 is tried three times"),
-        pytest.param(302, BadRequest, 1, id="a redirect is not followed"),
+        pytest.param(302, Unavailable, 3, id="a redirect is not followed, and no answer"),
         pytest.param("timeout", Unavailable, 3, id="silence is unavailable"),
         pytest.param("reset", Unavailable, 3, id="a reset is unavailable"),
         pytest.param("cut", Unavailable, 3, id="a body cut short is unavailable"),

@@ -312,8 +312,8 @@ def _problem(answer: HttpAnswer, where: str, access: Access) -> Exception:
             return Expired(line)
         case 429:
             return _throttled(line, answer.headers, said.details)
-        case _:
-            return Unavailable(line) if answer.status >= 500 else BadRequest(line)
+        case status:  # A redirection is a proxy's, no answer of an API server.
+            return BadRequest(line) if 400 <= status < 500 else Unavailable(line)
 
 
 def _throttled(line: str, headers: Mapping[str, str], details: _Details) -> Retry:
