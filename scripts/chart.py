@@ -112,6 +112,7 @@ PARTS = {
     "reclaim": Part("rbac/reclaim.yaml", when=".Values.reclaim.enabled"),
     "karpenter": Part("rbac/karpenter.yaml", when=".Values.karpenter.enabled"),
     "claims": Part("rbac/karpenter-claims.yaml", when=".Values.karpenter.claims"),
+    "gke-queue": Part("rbac/gke-queue.yaml", when=".Values.gke.queue"),
     "nodes": Part(
         "admission/nodes.yaml",
         when='include "pilotlight.acts" .',

@@ -199,7 +199,7 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
 
         return cluster, KarpenterPools(getattr(cluster, "api", None), policy.pools, clock)
     found = cloud_of(settings.pools)
-    pools = found[0].open_pools(found[1], _account(settings, policy, clock)) if found else None
+    pools = found[0].open_pools(found[1], _account(settings, policy, clock, cluster)) if found else None
     if pools is None:
         known = ", ".join(cast("Cloud", import_module(where)).ADDRESS for where in CLOUDS.values())
         raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
@@ -230,7 +230,7 @@ def open_cluster(
     return None
 
 
-def _account(settings: Settings, policy: "Policy", clock: "Clock") -> "CloudAccount":
+def _account(settings: Settings, policy: "Policy", clock: "Clock", cluster: object = None) -> "CloudAccount":
     from pilotlight.ports.clouds import CloudAccount
 
     return CloudAccount(
@@ -240,6 +240,7 @@ def _account(settings: Settings, policy: "Policy", clock: "Clock") -> "CloudAcco
         environ=settings.environ,
         role=settings.role_arn,
         reserved={name: p.instance_type for name, p in policy.pools.items() if p.capacity_type == "reserved"},
+        api=getattr(cluster, "api", None),
     )
 
 

@@ -105,6 +105,10 @@ class ApiServer:
         """Plan a fault; ``on`` is a pattern of "METHOD /path", ``after`` a Retry-After header."""
         self._faults.append(Fault(kind=kind, on=on, times=times, after=after, seconds=seconds, skip=skip))
 
+    def forget_faults(self) -> None:
+        """All is calm from here on."""
+        self._faults.clear()
+
     def before(self, on: str, do: Callable[[], object], *, times: int = 1) -> None:
         """Run ``do`` before the next ``times`` requests that match ``on`` are answered."""
         self._hooks.append((on, do, times))

@@ -37,6 +37,7 @@ BUILT_IN = tuple(
         ("v1", "configmaps", "ConfigMap"),
         ("coordination.k8s.io/v1", "leases", "Lease"),
         ("v1", "secrets", "Secret"),
+        ("v1", "podtemplates", "PodTemplate"),
         ("v1", "serviceaccounts", "ServiceAccount"),
         ("v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
         ("v1", "persistentvolumes", "PersistentVolume", False),
@@ -80,6 +81,7 @@ CUSTOM = {
     "karpenter": Resource("karpenter.sh/v1", "nodepools", "NodePool", False),
     "karpenter-claims": Resource("karpenter.sh/v1", "nodeclaims", "NodeClaim", False),
     "notebooks": Resource("kubeflow.org/v1", "notebooks", "Notebook"),
+    "gke-queue": Resource("autoscaling.x-k8s.io/v1", "provisioningrequests", "ProvisioningRequest"),
     "keda": Resource("keda.sh/v1alpha1", "scaledobjects", "ScaledObject"),
 }
 """Custom resources that a test may have served: a server without them answers 404 in plain text."""

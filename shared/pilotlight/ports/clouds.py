@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pilotlight.facts.offers.cloud_shop import Assortment, Size, SpotPrices, ToldPrices
     from pilotlight.facts.offers.pool_quota import Quota
 
+
+T = TypeVar("T")
+D = TypeVar("D", covariant=True)
 
 Gate = Callable[[], None]
 """Asked just before the first byte of a request that changes something; what it raises stops the request."""
@@ -87,9 +90,28 @@ class QuotaPools(Pools, Protocol):
         ...
 
 
+class Decodes(Protocol[D]):
+    """Makes a value of an answer's body."""
+
+    def decode(self, body: bytes, /) -> D: ...
+
+
+class KubernetesApi(Protocol):
+    """The API server of a cluster, as far as pools that are asked for by objects in it need one."""
+
+    def get(self, path: str, decoder: Decodes[T], **query: str) -> T:
+        """Read."""
+        ...
+
+    def change(self, method: str, path: str, body: object, gate: Gate) -> bool:
+        """Change, once, when ``gate`` lets it; false where what is there stands against it."""
+        ...
+
+
 class CloudAccount(NamedTuple):
     """Account that a cloud is opened with. ``names`` are the cloud's own names of pools by the policy's, ``reserved``
     the instance types of those whose capacity is paid for. ``role`` is whom to act as, where that is another account's.
+    ``api`` is the cluster's API server, None where there is none.
 
     ``token`` gives the secret that the settings name, and raises ``BadInput`` where there is none.
     """
@@ -100,6 +122,7 @@ class CloudAccount(NamedTuple):
     environ: Mapping[str, str]
     reserved: Mapping[str, str] = {}
     role: str = ""
+    api: KubernetesApi | None = None
 
 
 class Cloud(Protocol):

@@ -44,6 +44,7 @@ WITH_ALL: Json = {
     "telemetry": "http://prometheus.monitoring.svc:9090/prom",
     "reclaim": ON,
     "karpenter": {**ON, "claims": True},
+    "gke": {"queue": True},
     "settings": {"PILOTLIGHT_BILLS": "focus:s3://bills/*", "PILOTLIGHT_WAIT_S": 30},
     "secret": {"existing": "mine", "more": ["channels"]},
     "storage": {"className": "fast", "state": "2Gi", "outbox": "512Mi"},

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -23,11 +23,8 @@ from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
 from pilotlight.ports.state import Clock
-
-T = TypeVar("T")
-D = TypeVar("D", covariant=True)
 
 GROUP = "/apis/karpenter.sh/v1"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -39,30 +36,12 @@ _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
 _EVENTS: Listing[ClaimEvent] = listing(ClaimEvent)
 
 
-class Decodes(Protocol[D]):
-    """Makes a value of an answer's body."""
-
-    def decode(self, body: bytes, /) -> D: ...
-
-
-class KarpenterApi(Protocol):
-    """The API server of a cluster, as far as claims ask."""
-
-    def get(self, path: str, decoder: Decodes[T], **query: str) -> T:
-        """Read."""
-        ...
-
-    def change(self, method: str, path: str, body: object, gate: Gate) -> bool:
-        """Change, once, when ``gate`` lets it; false where what is there stands against it."""
-        ...
-
-
 class KarpenterPools:
     """The Pools port of a cluster's NodePools. ``pools`` are the policy's, but for those that are gates alone."""
 
     cloud = ""
 
-    def __init__(self, api: KarpenterApi | None, pools: Mapping[str, PoolPolicy], clock: Clock) -> None:
+    def __init__(self, api: KubernetesApi | None, pools: Mapping[str, PoolPolicy], clock: Clock) -> None:
         self._api, self._clock = api, clock
         self._pools = {name: pool for name, pool in pools.items() if not pool.nodepool} if api is not None else {}
         self._lock = Lock()

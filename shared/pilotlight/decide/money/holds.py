@@ -143,7 +143,8 @@ def _matched(hold: Hold, one: Lit, now: datetime) -> Hold:
     """The hold as its instance's. Where that is older by its cloud's clock all of it begins, and ends, as much earlier:
     it holds no more than was granted. One that its cloud made long after it was asked for costs from then on."""
     early = max(hold.since - one.since, timedelta())
-    late = max(min(_made_by(hold, one), now) - hold.since, timedelta())
+    boot_s = hold.terms.boot_s if one.node is not None else 0.0  # A node registers only after it.
+    late = max(min(one.since - SKEW - timedelta(seconds=boot_s), now) - hold.since, timedelta())
     return msgspec.structs.replace(
         hold,
         instance=one.instance,
@@ -152,12 +153,6 @@ def _matched(hold: Hold, one: Lit, now: datetime) -> Hold:
         binds_until=hold.binds_until - early,
         until=hold.until - early,
     )
-
-
-def _made_by(hold: Hold, one: Lit) -> datetime:
-    """When an instance was not there yet, surely: a node registers only after its boot."""
-    boot_s = hold.terms.boot_s if one.node is not None else 0.0
-    return one.since - SKEW - timedelta(seconds=boot_s)
 
 
 def _one_an_instance(going: Sequence[Hold]) -> list[Hold]:

@@ -7,6 +7,7 @@ another pod is planned on it, where it is a spare that is kept, or where it is p
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import msgspec
 
@@ -103,22 +104,24 @@ PAID_S: Seconds = 120.0
 def take_back(work: Work) -> None:
     """Give back what boots and nobody waits for any more, as far as no pod is planned on it and no spare is wanted.
 
-    Only before it is expected: later it may be a node that a look does not show, with the very pod on it.
+    Only before it is expected: later it may be a node that a look does not show, with the very pod on it. What waits in
+    its cloud's queue is no node, however long it waits.
     """
     taken = {failed.instance for failed in work.failed}.union(work.look.leaving)
     free = Counter(bin_.where for bin_ in work.run.booting if bin_.coming and not bin_.taken)
+    queues = {pool.name for pool in work.look.pools if pool.queued}
     for entry in sorted(work.memory.in_flight, key=lambda e: (e.requested_at, e.decision, e.n), reverse=True):
         offering, since = work.by_pool.get(entry.pool), entry.vain_since
-        if offering is None or since is None or not since + VAIN <= work.now < entry.ready_by:
+        if offering is None or since is None or work.now < since + VAIN:
             continue
         age_s = (work.now - entry.requested_at).total_seconds()
-        if paid_until_s(offering, age_s) - age_s > PAID_S:
+        waits = entry.pool in queues
+        if not waits and (work.now >= entry.ready_by or paid_until_s(offering, age_s) - age_s > PAID_S):
             continue
         most = min(entry.count, free[entry.offering], _beyond_spares(work, entry.pool))
         some = msgspec.structs.replace(entry, count=most)
-        for one in _given_back(
-            some, (), work.look.pools, work.by_pool, taken, work.now, "all that it was bought for ended"
-        ):
+        pools = [msgspec.structs.replace(pool, booting=()) for pool in work.look.pools] if waits else work.look.pools
+        for one in _given_back(some, (), pools, work.by_pool, taken, work.now, "all that it was bought for ended"):
             free[entry.offering] -= 1
             work.nodes = [*work.nodes, msgspec.structs.replace(one, failed=False)]
 
@@ -145,24 +148,33 @@ def _given_back(
     said: str = "",
 ) -> list[NodeVerdict]:
     """Nodes that came for an entry: the newest of the pool that began since, without GPU pods."""
-    since = entry.requested_at - CLOUD_SKEW
-    booting = [
-        b for pool in pools if pool.name == entry.pool for b in pool.booting if b.requested_at >= since and not b.doubt
-    ]
-    came = [(b.requested_at, len(b.instance), b.instance, b.instance, False) for b in booting]
-    came += [
-        (n.created_at, len(n.name), n.name, n.instance or n.name, True)
-        for n in nodes
-        if n.pool == entry.pool and n.created_at >= since and not n.gpu_pods
-    ]
+    waits = {b.instance for pool in pools if pool.name == entry.pool for b in pool.queued}
+    came = _came_for(entry, nodes, pools)
     out: list[NodeVerdict] = []
     for begun, _, name, instance, registered in sorted(came, reverse=True):
         if instance not in taken and len(out) < entry.count and entry.pool in offerings:
             taken.add(instance)
             why = said or f"gang {', '.join(entry.gangs)}: not all nodes could be had"
             verdict = _verdict(offerings[entry.pool], name, instance, begun, now, why, registered)
+            if instance in waits:  # It cost nothing.
+                verdict = msgspec.structs.replace(verdict, why=why, spent_usd=Decimal(0))
             out.append(msgspec.structs.replace(verdict, offering="", flight=f"{entry.decision}.{entry.n}"))
     return out
+
+
+def _came_for(
+    entry: InFlight, nodes: Sequence[Node], pools: Sequence[PoolState]
+) -> list[tuple[datetime, int, str, str, bool]]:
+    """What may be an entry's: begun when, the length of its name, that, its instance, and whether it is a node."""
+    since = entry.requested_at - CLOUD_SKEW
+    every = [b for pool in pools if pool.name == entry.pool for b in (*pool.booting, *pool.queued)]
+    came = [(b.requested_at, len(b.instance), b.instance, b.instance, False) for b in every if not b.doubt]
+    came += [
+        (n.created_at, len(n.name), n.name, n.instance or n.name, True)
+        for n in nodes
+        if n.pool == entry.pool and not n.gpu_pods
+    ]
+    return [one for one in came if one[0] >= since]
 
 
 def _broken_gangs(

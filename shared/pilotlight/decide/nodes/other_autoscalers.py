@@ -24,7 +24,11 @@ def other_autoscalers(
     """Why each pool that another scales is left alone, in one line with how it is handed over."""
     given = dict(_given_back(policy, pools))
     gated = {pool: f"Karpenter's NodePool {name} buys here, within budgets" for pool, name in policy.gates.items()}
-    return {**dict(_by_nodes(policy, view)), **dict(_by_autoscaler(policy, view.scalers, pools, now)), **given, **gated}
+    scaled = dict(_by_autoscaler(policy, view.scalers, pools, now))
+    for state in pools:
+        if state.rules and state.rules.queues:  # The autoscaler answers what we ask of it.
+            scaled.pop(state.name, None)
+    return {**dict(_by_nodes(policy, view)), **scaled, **given, **gated}
 
 
 def _given_back(policy: Policy, pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:

@@ -43,6 +43,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
     closed: str = ""  # Why nothing may be asked of it now, with the way out; empty where it may.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
+    queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # The policy's name of it.
     desired: int  # Its size, as it was asked for.
     booting: tuple[Booting, ...] = ()  # Instances on their way.
+    queued: tuple[Booting, ...] = ()  # Nodes that wait in its cloud's queue, and cost nothing yet.
     standby: int = 0  # Instances that stand stopped and are started first.
     stops: bool = False  # Its nodes may be stopped to stand by.
     stopped: tuple[str, ...] = ()  # Instances that were stopped, whether they can be started yet or not.

@@ -198,7 +198,8 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
     step, now = sending.step, snapshot.now
     there = any(node.name == step.target for node in snapshot.view.nodes)
-    booting = {name for pool in snapshot.pools for name in (*pool.refused, *(b.instance for b in pool.booting))}
+    pools = snapshot.pools
+    booting = {b.instance for pool in pools for b in (*pool.booting, *pool.queued)}.union(*(p.refused for p in pools))
     if not there and (step.instance or step.target) not in booting:
         sending.end("done", code="late", note="its answer was lost; the node is gone")
         for purchase in lost:

@@ -222,7 +222,7 @@ def _with_flights(
     """The memory with what still boots, what came and is not used yet, and what a gang misses past its deadline."""
     patience = timedelta(seconds=deps.policy.gpu_ready_deadline)
     booting = ledger.still_booting(entries, view.nodes, pools)
-    late = [entry.broken or now > entry.requested_at + patience for entry in entries]
+    late = [entry.broken or now > _asked_at(entry, view.nodes, pools, now) + patience for entry in entries]
     live = tuple(e for e, left, over in zip(entries, booting, late, strict=True) if left and not over)
     waiting = {p.uid for p in view.pending}
     came = tuple(
@@ -234,6 +234,15 @@ def _with_flights(
     )
     overdue = tuple(e for e, over in zip(entries, late, strict=True) if over and e.gangs)
     return replace(memory, in_flight=live, came=came, overdue=overdue)
+
+
+def _asked_at(entry: InFlight, nodes: Sequence[Node], pools: Sequence[PoolState], now: datetime) -> datetime:
+    """When an entry's nodes were asked for; of a pool with a queue, when they left that, as far as it is seen."""
+    pool = next((p for p in pools if p.name == entry.pool and p.rules and p.rules.queues), None)
+    if pool is None:
+        return entry.requested_at
+    begun = [b.requested_at for b in pool.booting] + [n.created_at for n in nodes if n.pool == entry.pool]
+    return now if pool.queued else max([entry.requested_at, *begun])
 
 
 def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:

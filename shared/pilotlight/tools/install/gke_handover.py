@@ -29,6 +29,11 @@ EXCLUDE = (
 )
 
 
+QUEUED = (
+    "its nodes come by GKE's queue, which needs its autoscaling: nothing is taken over, mode act alone asks the queue"
+)
+
+
 class _Scaling(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What setAutoscaling takes; fields are GKE's own."""
 
@@ -117,7 +122,7 @@ class GkeHandover:
                 **({"repairs": "true" if pool.management.auto_repair else "false"} if repairs else {}),
             },
             busy=no.why if no and no.passes else "",
-            never=no.why if no and not no.passes else "",
+            never=QUEUED if pool.queued_provisioning.enabled else no.why if no and not no.passes else "",
             marks=False,
         )
 

@@ -166,7 +166,7 @@ NEVER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "Autopilot": ({}, {"autopilot": {"enabled": True}}, "use a Standard cluster"),
     "auto-provisioned": ({"autoscaling": {"enabled": True, "autoprovisioned": True}}, {}, "create one by hand"),
     "of a ComputeClass": ({"config": {"labels": {"cloud.google.com/compute-class": "gpu"}}}, {}, "a ComputeClass made"),
-    "queued provisioning": ({"queuedProvisioning": {"enabled": True}}, {}, "takes queued provisioning alone"),
+    "queued provisioning": ({"queuedProvisioning": {"enabled": True}}, {}, "its nodes come by GKE's queue"),
     "flex-start": ({"config": {"flexStart": True}}, {}, "no static size"),
 }
 

@@ -1,8 +1,8 @@
 """Node pools of GKE: ``gke:PROJECT/LOCATION/CLUSTER``, the location a zone or a region.
 
 ``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``groups`` reads them, ``closed`` says which pools
-nothing may be asked of, ``reservations`` what is paid for, ``refusals`` why an instance was not made, ``shop`` what a
-location rents, ``spot_prices`` what spot costs there.
+nothing may be asked of, ``queue`` asks for queued provisioning, ``reservations`` says what is paid for, ``refusals``
+why an instance was not made, ``shop`` what a location rents, ``spot_prices`` what spot costs there.
 """
 
 import re
@@ -23,7 +23,7 @@ def open_pools(where: str, account: CloudAccount) -> Pools | None:
     if not cluster:
         return None
     gke, compute = apis(account)
-    return GkePools(gke, compute, cluster, account.names, account.clock, account.reserved)
+    return GkePools(gke, compute, cluster, account.names, account.clock, account.reserved, account.api)
 
 
 def cluster_at(where: str) -> str:

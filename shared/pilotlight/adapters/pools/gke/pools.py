@@ -3,13 +3,14 @@
 ``createInstances`` is idempotent twice: by a UUID of the step, and by names that are hashes of it. It is DONE when it
 was taken on. A MIG tries for ever to make what it could not: ``describe`` names such instances as refused, and a
 release of them, which is a step as any other, calls them off. A size is never set: the MIG would choose a victim.
+Nodes of a pool of queued provisioning come by GKE's queue alone (``queue``): all of a step, or none.
 """
 
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -22,12 +23,15 @@ from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import Cluster, Group, Managed, NodePool, Seen, groups_of, look
 from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
-from pilotlight.errors import BadRequest, Busy, Forbidden, Retry
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
-from pilotlight.ports.clouds import CALL_S, OPEN, Gate
+from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds, count_of
+
+if TYPE_CHECKING:
+    from pilotlight.adapters.pools.gke.queue import Queue
 
 WRITE_S: Seconds = CALL_S
 LOOKS = 5
@@ -45,9 +49,17 @@ class _Operation(msgspec.Struct, frozen=True):
     error: Problems = Problems()
 
 
+class _Look(NamedTuple):
+    """A pool as it is: its queue where it has one, why that cannot be asked, and its groups."""
+
+    queue: "Queue | None"
+    unasked: str
+    every: Sequence[Seen]
+
+
 class GkePools:
     """The Pools port of one cluster. ``names`` are the node pools by the policy's names, ``reserved`` those of the
-    policy whose capacity is paid for."""
+    policy whose capacity is paid for, ``api`` is its API server, where there is one to ask."""
 
     cloud = "gcp"
 
@@ -59,8 +71,9 @@ class GkePools:
         names: Mapping[str, str],
         clock: Clock,
         reserved: Collection[str] = (),
+        api: KubernetesApi | None = None,
     ) -> None:
-        self._gke, self._compute, self._clock, self._reserved = gke, compute, clock, reserved
+        self._gke, self._compute, self._clock, self._reserved, self._api = gke, compute, clock, reserved, api
         self._cluster, self._names = cluster, dict(names)
         self._lock = Lock()
 
@@ -73,9 +86,9 @@ class GkePools:
         states = []
         for name, called in self._names.items():
             if called in pools:
-                every = self._look(pools[called])
-                state = self._state(name, cluster, pools[called], every)
-                states.append(replace(state, paid=self._paid(name, pools[called], every, reservations)))
+                seen = self._look(pools[called])
+                state = self._state(name, cluster, pools[called], seen)
+                states.append(replace(state, paid=self._paid(name, pools[called], seen.every, reservations)))
         return states
 
     def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
@@ -90,7 +103,9 @@ class GkePools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
         _, found = self._find(pool)
-        every = self._look(found)
+        queue, _, every = self._look(found)
+        if queue and queue.names(instance):
+            return InstanceState(there=queue.has(instance))
         for seen in every:
             for one in seen.instances:
                 if one.called == instance:
@@ -101,34 +116,41 @@ class GkePools:
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
             cluster, found = self._find(pool)
-            every = self._look(found)
-            size = sum(seen.size for seen in every)
+            look = self._look(found)
+            now = self._state(pool, cluster, found, look)
+            size = now.desired
             if size >= to:
-                return self._state(pool, cluster, found, every)
-            self._see_that_it_may(cluster, found)
-            seen = _of_zone(pool, every, zone)
+                return now
+            self._see_that_it_may(cluster, found, look)
+            if look.queue:
+                look.queue.ask(to - size, f"{token or uuid4()}/{pool}", gate)
+                return PoolState(name=pool, desired=to)
+            seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - size, reservations_of(self._compute))
             step = token or str(uuid4())
             names = _names(seen, f"{step}/{pool}", range(size + 1, to + 1))
             body = {"instances": [{"name": name} for name in names]}
             self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
-            now = self._clock.now()
-            booting = tuple(Booting(instance=name, requested_at=now) for name in names)
+            at = self._clock.now()
+            booting = tuple(Booting(instance=name, requested_at=at) for name in names)
             return PoolState(name=pool, desired=to, booting=booting)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
             cluster, found = self._find(pool)
-            every = self._look(found)
-            for seen in every:
+            look = self._look(found)
+            if look.queue and look.queue.names(instance):
+                look.queue.call_off(instance, gate)
+                return
+            for seen in look.every:
                 if instance in [one.called for one in seen.instances]:
-                    self._see_that_it_may(cluster, found)
+                    self._see_that_it_may(cluster, found, look)
                     # A name may be another's later: each release has an id of its own.
                     named = f"zones/{seen.group.zone}/instances/{instance}"
                     body = {"instances": [named], "skipInstancesOnValidationError": True}
                     self._change(seen.group, "deleteInstances", str(uuid4()), body, gate)
                     return
-            _see_that_all_are_listed(every)
+            _see_that_all_are_listed(look.every)
 
     def _read(self) -> Cluster:
         return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
@@ -140,11 +162,26 @@ class GkePools:
             raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
         return cluster, found
 
-    def _look(self, pool: NodePool) -> list[Seen]:
-        return [look(self._compute, group) for group in groups_of(pool)]
+    def _look(self, pool: NodePool) -> "_Look":
+        """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
+        queue, why = self._queue(pool)
+        return _Look(queue, why, [look(self._compute, group) for group in groups_of(pool)])
 
-    def _see_that_it_may(self, cluster: Cluster, pool: NodePool) -> None:
-        no = why_closed(cluster, pool, self._where, self._clock.now())
+    def _queue(self, pool: NodePool) -> "tuple[Queue | None, str]":
+        """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
+        if not pool.queued_provisioning.enabled:
+            return None, ""
+        if self._api is None:
+            return None, "no API server is there to ask"
+        from pilotlight.adapters.pools.gke.queue import read_queue
+
+        try:
+            return read_queue(self._api, pool), ""
+        except Denied as no:
+            return None, str(no)
+
+    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: "_Look") -> None:
+        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
         if no is not None:
             raise (Busy if no.passes else BadRequest)(no.why)
 
@@ -170,14 +207,14 @@ class GkePools:
         if done.error.errors:
             raise error_of(f"{verb} of {group.name} in {group.zone}", done.error)
 
-    def _state(self, name: str, cluster: Cluster, pool: NodePool, every: Sequence[Seen]) -> PoolState:
-        now = self._clock.now()
+    def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: "_Look") -> PoolState:
+        now, (queue, unasked, every) = self._clock.now(), seen_now
         live = [(seen, one) for seen in every for one in seen.instances if one.called not in seen.refused]
         refused = [(seen, called) for seen in every for called in seen.refused]
         ours = tuple(called for seen, called in refused if _is_ours(seen, called))
-        no = why_closed(cluster, pool, self._where, now)
+        no = why_closed(cluster, pool, self._where, now, unasked=unasked)
         zones = tuple(dict.fromkeys(seen.group.zone for seen in every))
-        return PoolState(
+        state = PoolState(
             name=name,
             desired=sum(seen.size for seen in every),
             booting=tuple(
@@ -190,9 +227,11 @@ class GkePools:
                 group=pool.name,
                 zones=zones,
                 closed=no.why if no else "",
-                names_zone=len(zones) > 1,
+                names_zone=len(zones) > 1 and queue is None,
+                queues=queue is not None,
             ),
         )
+        return queue.join_to(state) if queue else state
 
 
 def _see_that_all_are_listed(every: Sequence[Seen]) -> None:

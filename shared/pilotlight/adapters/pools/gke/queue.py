@@ -1,0 +1,123 @@
+"""GKE's queue for node pools of queued provisioning: all nodes of a step by one ProvisioningRequest, or none.
+
+A request is named by its step, so that what is sent twice asks once. Each of its nodes has a name here, ``REQUEST.N``:
+to give back one that waits, or that failed, is to delete the request, for its nodes come together or not at all.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from pilotlight.adapters.pools.gke.groups import NodePool
+from pilotlight.adapters.pools.gke.refusals import SHORT
+from pilotlight.codec.kubernetes.pages import Listing, listing
+from pilotlight.codec.kubernetes.provisioning_requests import ProvisioningRequest, pod_template, provisioning_request
+from pilotlight.errors import BadRequest, Busy, Unavailable
+from pilotlight.facts.labels import POOL
+from pilotlight.facts.nodes.pool_state import Booting, LateRefusal, PoolState
+from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
+
+NAMESPACE = "pilotlight"
+REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{NAMESPACE}/provisioningrequests"
+TEMPLATES = f"/api/v1/namespaces/{NAMESPACE}/podtemplates"
+LONGEST_NAME, HASH = 63, 8
+SHORTAGES = frozenset(
+    ("ResourcePoolExhausted", "QueuingInfeasibleNoCapacity", "WaitTimeExceeded", "IPSpaceExhausted", "ZoneNotSupported")
+)
+QUOTAS = frozenset(("QuotaExceeded", "LimitExceeded"))
+_REQUESTS: Listing[ProvisioningRequest] = listing(ProvisioningRequest)
+
+
+def read_queue(api: KubernetesApi, pool: NodePool) -> "Queue":
+    """A node pool's queue as it is now."""
+    return Queue(api, pool, _look(api, pool))
+
+
+class Queue(NamedTuple):
+    """Requests for nodes of one node pool, as they were read."""
+
+    api: KubernetesApi
+    pool: NodePool
+    requests: Sequence[ProvisioningRequest]
+
+    def names(self, instance: str) -> bool:
+        """True for a name of the queue's: an instance of Compute Engine has no dot in its name."""
+        return "." in instance
+
+    def has(self, instance: str) -> bool:
+        """True while a node waits, or its request failed and is there still."""
+        return any(instance in _nodes(one) for one in self.requests if not one.over)
+
+    def join_to(self, state: PoolState) -> PoolState:
+        """The pool with what its queue holds: nodes that wait, and those that failed and are called off."""
+        asked = [one for one in self.requests if not one.over]
+        waits = [one for one in asked if not one.failed]
+        failed = [one for one in asked if one.failed]
+        return replace(
+            state,
+            desired=state.desired + sum(one.nodes for one in asked),
+            queued=tuple(
+                Booting(instance=name, requested_at=one.metadata.created_at) for one in waits for name in _nodes(one)
+            ),
+            refused=(*state.refused, *(name for one in failed for name in _nodes(one))),
+            refusal=_refusal(failed[0]) if failed else state.refusal,
+        )
+
+    def ask(self, nodes: int, step: str, gate: Gate) -> None:
+        """Ask for nodes. What is there by that name was asked for by this very step.
+
+        The template asks for nothing by itself, and costs nothing: it is there before the gate is asked.
+        """
+        called = self.pool.name
+        gpus = sum(int(one.accelerator_count) for one in self.pool.config.accelerators)
+        if not gpus:
+            raise BadRequest(f"GKE names no accelerators of node pool {called}: its queue cannot be asked for GPUs")
+        template = f"{_stem(called)}-{gpus}-gpus"
+        self.api.change("POST", TEMPLATES, pod_template(template, called, gpus), OPEN)
+        name = f"{_stem(called)}-{hashlib.sha256(step.encode()).hexdigest()[:HASH]}"
+        self.api.change("POST", REQUESTS, provisioning_request(name, called, template, nodes), gate)
+
+    def call_off(self, instance: str, gate: Gate) -> None:
+        """Delete the request of a node. One that got its nodes meanwhile stays: they are its group's."""
+        found = next((one for one in self.requests if instance in _nodes(one)), None)
+        if found is None or found.over:
+            return
+        meta = found.metadata
+        read = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": read}
+        if self.api.change("DELETE", f"{REQUESTS}/{quote(meta.name)}", body, gate):
+            return
+        if any(one.metadata.uid == meta.uid for one in _look(self.api, self.pool)):
+            raise Busy(f"ProvisioningRequest {meta.name} has changed since it was read: look again")
+
+
+def _look(api: KubernetesApi, pool: NodePool) -> Sequence[ProvisioningRequest]:
+    """Requests of ours. One that cannot be read is in no count: nothing goes by it."""
+    page = api.get(REQUESTS, _REQUESTS, labelSelector=f"{POOL}={pool.name}")
+    for odd in page.unread:
+        raise Unavailable(f"ProvisioningRequest {odd.subject} cannot be read: {odd.message}")
+    return [one for one in page.items or () if one.metadata.deletion_timestamp is None]
+
+
+def _nodes(request: ProvisioningRequest) -> list[str]:
+    """Names of its nodes, while they are none."""
+    return [f"{request.metadata.name}.{n}" for n in range(request.nodes)]
+
+
+def _refusal(request: ProvisioningRequest) -> LateRefusal:
+    name, (code, message) = request.metadata.name, request.failed or ("", "")
+    said = f"ProvisioningRequest {name}: {code}: {message}"[:240]
+    return LateRefusal(identity=f"{name}/{request.metadata.uid}", reason=_reason(code, message), message=said)
+
+
+def _reason(code: str, message: str) -> Literal["no-capacity", "quota", "other"]:
+    if code in QUOTAS:
+        return "quota"
+    return "no-capacity" if code in SHORTAGES or any(short in message for short in SHORT) else "other"
+
+
+def _stem(called: str) -> str:
+    return called[: LONGEST_NAME - HASH - 1].rstrip("-")

@@ -1,0 +1,217 @@
+"""Node pools of queued provisioning: what is asked of GKE's queue, and what each condition of a request means."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+from gke_queue import QUEUED, QueueSite, queue_site
+from small_cloud import world
+
+from pilotlight.adapters.pools.gke import google_rest
+from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable
+from pilotlight.facts.nodes.pool_state import InstanceState
+from pilotlight.ports.clouds import Gate
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueSite]:
+    """A project with a queue, whose client is not patient."""
+    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
+    with queue_site(world()) as made:
+        yield made
+
+
+def asked(here: QueueSite, nodes: int = 2, token: str = "step-1") -> str:
+    """The name of a request for so many nodes."""
+    here.pools.grow("one", nodes, token=token)
+    return str(here.requests()[-1]["metadata"]["name"])
+
+
+def test_all_nodes_of_a_step_are_one_request_by_its_name(here: QueueSite) -> None:
+    """One ProvisioningRequest of two pods, each as large as a node; no instance is made at Compute Engine."""
+    name = asked(here)
+    (one,), (template,) = here.requests(), here.posted("podtemplates")
+    assert name.startswith("one-pool-")
+    assert one["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
+    assert one["spec"]["podSets"] == [{"count": 2, "podTemplateRef": {"name": template["metadata"]["name"]}}]
+    spec = template["template"]["spec"]
+    assert spec["nodeSelector"] == {"cloud.google.com/gke-nodepool": "one-pool"}
+    assert spec["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
+    assert (here.gke.changes(), here.gke.world.launches) == ([], 0)
+
+
+def test_what_is_posted_is_by_the_crd_and_the_api_of_pods(here: QueueSite, shelf: Path) -> None:
+    """The request by the schema of autoscaling.x-k8s.io/v1, the template by that of its built-in kind."""
+    asked(here)
+    crd = shelf / "contracts/crds/autoscaler/autoscaling.x-k8s.io_provisioningrequests.yaml"
+    versions = next(yaml.safe_load_all(crd.read_text()))["spec"]["versions"]
+    (schema,) = [each["schema"]["openAPIV3Schema"] for each in versions if each["name"] == "v1"]
+    (request,), (template,) = here.posted("provisioningrequests"), here.posted("podtemplates")
+    jsonschema.validate(request, schema)
+    kubernetes_validate.validate(template, "1.34", strict=True)
+
+
+def test_a_step_that_arrives_twice_asks_once(here: QueueSite) -> None:
+    """While its nodes wait they count, so nothing more is asked; and a request of that name was made by the step."""
+    name = asked(here)
+    here.pools.grow("one", 2, token="step-1")
+    assert len(here.posted("provisioningrequests")) == 1
+    here.server.fail("reset", on="POST .*/provisioningrequests")
+    with pytest.raises(PilotlightError):
+        here.pools.grow("one", 3, token="step-2")
+    here.pools.grow("one", 3, token="step-2")
+    names = {one["metadata"]["name"] for one in here.requests()}
+    assert (len(names), name in names, here.pool().desired) == (2, True, 3)
+
+
+def test_the_gate_stands_before_the_request(here: QueueSite) -> None:
+    """What it raises passes, and nothing is asked for."""
+
+    def shut() -> None:
+        raise Busy("not now")
+
+    gate: Gate = shut
+    with pytest.raises(Busy, match="not now"):
+        here.pools.grow("one", 2, gate=gate, token="step-1")
+    assert here.requests() == []
+
+
+CONDITIONS: dict[str, tuple[tuple[str, ...], int, int]] = {
+    "nothing is said yet": ((), 2, 2),
+    "it is in the queue": (("Accepted",), 2, 2),
+    "its nodes are its group's": (("Accepted", "Provisioned"), 0, 0),
+    "its booking is over": (("Accepted", "Provisioned", "BookingExpired"), 0, 0),
+    "its nodes went": (("Accepted", "Provisioned", "BookingExpired", "CapacityRevoked"), 0, 0),
+}
+
+
+@pytest.mark.parametrize(("said", "desired", "waits"), CONDITIONS.values(), ids=CONDITIONS)
+def test_a_request_counts_until_it_got_its_nodes(
+    here: QueueSite, said: tuple[str, ...], desired: int, waits: int
+) -> None:
+    """Then its group counts them, while they are there. What waits is on no list of instances: it costs nothing."""
+    name = asked(here)
+    here.says(name, *said)
+    pool = here.pool()
+    assert (pool.desired, len(pool.queued), pool.booting, pool.refused) == (desired, waits, (), ())
+
+
+def test_nodes_that_come_are_counted_once(here: QueueSite) -> None:
+    """All at once, by names of their group's; they are released as any other instance is."""
+    here.provision(asked(here))
+    pool = here.pool()
+    assert (pool.desired, len(pool.booting), pool.queued) == (2, 2, ())
+    here.pools.release("one", pool.booting[0].instance)
+    assert here.pool().desired == 1
+
+
+REASONS = {
+    "QuotaExceeded": "quota",
+    "ResourcePoolExhausted": "no-capacity",
+    "QueuingInfeasibleNoCapacity": "no-capacity",
+    "WaitTimeExceeded": "no-capacity",
+    "PermissionDenied": "other",
+}
+
+
+@pytest.mark.parametrize(("code", "reason"), REASONS.items())
+def test_a_request_that_failed_is_a_refusal_and_is_called_off(here: QueueSite, code: str, reason: str) -> None:
+    """By its code. Each of its nodes is refused by a name, and to release one is to delete the request."""
+    name = asked(here)
+    here.says(name, "Accepted", "Failed", reason=code, message="no more")
+    pool = here.pool()
+    assert pool.refusal is not None
+    assert (pool.refusal.reason, pool.refusal.message) == (reason, f"ProvisioningRequest {name}: {code}: no more")
+    assert (pool.refused, pool.queued, pool.desired) == ((f"{name}.0", f"{name}.1"), (), 2)
+    for one in pool.refused:
+        here.pools.release("one", one)
+    assert (here.requests(), here.pool().desired, here.pool().refusal) == ([], 0, None)
+    assert len(here.server.lines("DELETE .*/provisioningrequests/")) == 1
+
+
+def test_what_waits_is_called_off_by_the_name_of_any_of_its_nodes(here: QueueSite) -> None:
+    """They come together or not at all; one that got its nodes meanwhile stays, and so does one that was changed."""
+    name = asked(here)
+    there = InstanceState(there=True)
+    assert here.pools.instance("one", f"{name}.1") == there
+    here.server.before("DELETE .*/provisioningrequests/", lambda: here.provision(name))
+    with pytest.raises(Busy, match="changed since it was read"):
+        here.pools.release("one", f"{name}.1")
+    here.pools.release("one", f"{name}.1")
+    assert (len(here.requests()), here.pool().desired) == (1, 2)
+    second = asked(here, 3, "step-2")
+    here.pools.release("one", f"{second}.0")
+    assert here.pools.instance("one", f"{second}.0") == InstanceState(there=False)
+
+
+def test_a_request_that_is_provisioned_between_two_reads_is_counted_twice_and_never_not_at_all(
+    here: QueueSite,
+) -> None:
+    """The queue is read first: what nobody counted would be bought again."""
+    name = asked(here)
+    answer = here.gke.answer
+    read: list[Any] = []
+
+    def late(call: Any, body: Any) -> Any:
+        if call.method.endswith("instanceGroupManagers.get") and not read:
+            read.append(call)
+            here.provision(name)
+        return answer(call, body)
+
+    setattr(here.gke, "answer", late)  # noqa: B010  # The stand-in's own, for this one test.
+    assert here.pool().desired == 4
+    assert here.pool().desired == 2
+
+
+SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "its autoscaling is off": ({"autoscaling": {"enabled": False}}, "needs its autoscaling: gcloud .* --enable-autosc"),
+    "flex-start alone": ({"queuedProvisioning": {"enabled": False}}, "no static size: create one with --enable-queued"),
+}
+
+
+@pytest.mark.parametrize(("changed", "why"), SETTINGS.values(), ids=SETTINGS)
+def test_a_pool_that_the_queue_does_not_serve_is_left_alone(here: QueueSite, changed: dict[str, Any], why: str) -> None:
+    """With the way out, and nothing is asked of it."""
+    here.gke.extra["one"] = QUEUED | changed
+    with pytest.raises(BadRequest, match=why):
+        here.pools.grow("one", 1)
+    assert here.requests() == []
+
+
+@pytest.mark.parametrize("status", [403, 404], ids=["without the right", "without the CRD"])
+def test_a_queue_that_cannot_be_read_closes_its_pool_alone(here: QueueSite, status: int) -> None:
+    """The other pools are bought in."""
+    here.server.fail(status, on="GET .*/provisioningrequests", times=9)
+    one, eight = here.pool(), here.pool("eight")
+    assert one.rules is not None
+    assert eight.rules is not None
+    assert "which cannot be asked for" in one.rules.closed
+    assert eight.rules.closed == ""
+    with pytest.raises(BadRequest, match="cannot be asked for"):
+        here.pools.grow("one", 1)
+
+
+def test_a_silent_api_server_is_waited_for(here: QueueSite) -> None:
+    """Nothing is known of what waits, so nothing is told of any pool."""
+    here.server.fail(503, on="GET .*/provisioningrequests", times=9)
+    with pytest.raises(Unavailable):
+        here.pools.describe()
+
+
+def test_a_pool_that_names_no_accelerators_is_asked_for_nothing(here: QueueSite) -> None:
+    """How many GPUs a node has is said by its node pool alone."""
+    here.gke.extra["one"] = QUEUED | {"config": {"machineType": "one"}}
+    with pytest.raises(BadRequest, match="names no accelerators"):
+        here.pools.grow("one", 1)
+
+
+def test_without_the_right_to_ask_nothing_is_asked(here: QueueSite) -> None:
+    """The refusal is the API server's, in its words."""
+    here.server.fail(403, on="POST .*/provisioningrequests", times=9)
+    with pytest.raises(Forbidden):
+        here.pools.grow("one", 1)
+    assert here.requests() == []
