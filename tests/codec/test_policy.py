@@ -127,6 +127,14 @@ WRONG = {
         f"pools: {{a: {{{POOL}, cluster_pool: x}}, b: {{{POOL}, cluster_pool: x}}}}",
         "pools.b.cluster_pool: is that of pool a too",
     ),
+    "flex-start that is kept lit": (
+        "pools: {q: {cloud: gke, instance_type: a3, capacity_type: flex-start, min: 1}}",
+        "pools.q.min: flex-start has no static count: write 0",
+    ),
+    "flex-start of another cloud": (
+        "pools: {q: {cloud: eks, instance_type: p5, capacity_type: flex-start}}",
+        "pools.q.capacity_type: flex-start is Google's: write cloud: gke",
+    ),
     "what Karpenter is not asked for": (
         f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:gpu', min: 1}}}}",
         "pools.a.min: is nothing that Karpenter is asked for: it buys the nodes of this pool",

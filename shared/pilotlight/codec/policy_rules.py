@@ -3,10 +3,12 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
+from typing import get_args
 
 from pilotlight.codec.policy_alerts import alert_problems, known_zone, window_problems
 from pilotlight.codec.policy_claims import claim_problems
 from pilotlight.codec.policy_values import amount_problem, quote_text, suggestion
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.rule_policy import RuleSet, RuleWhen
 from pilotlight.facts.money.gates import GATE
@@ -21,7 +23,7 @@ _COUNTED = ("cpu", "memory", "ephemeral-storage", "pods", *WHOLE_DEVICES)
 QUEUE_SOURCES = ("prometheus", "pubsub", "rabbitmq", "sqs")
 SHORTEST_IDLE_S = 120
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-CAPACITY_TYPES = ("on-demand", "spot", "reserved")
+CAPACITY_TYPES = get_args(CapacityType)
 _QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LETTERS = "write letters, digits, dots, dashes or underscores, at most 63"
@@ -75,6 +77,8 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
             yield f"{path}.daemonsets.{key}", f"is in no count of a node: list it in {path}.slices, or take it out"
     if pool.paid is not None and pool.capacity_type != "reserved":
         yield f"{path}.paid", "is for capacity_type: reserved; nodes that are paid for want a pool of their own"
+    if pool.capacity_type == "flex-start":
+        yield from _flex_start(path, pool)
     if pool.renew.max_age is not None and pool.renew.max_age <= 0:
         yield f"{path}.renew.max_age", "must be more than 0"
     if pool.cluster_pool.startswith(GATE):
@@ -120,6 +124,16 @@ def _shared_cluster_pools(policy: Policy) -> Iterator[Problem]:
         first = owner.setdefault((pool.cloud, pool.cluster_pool or name), name)
         if first != name:
             yield f"pools.{name}.cluster_pool", f"is that of pool {first} too: one node pool has one owner"
+
+
+def _flex_start(path: str, pool: PoolPolicy) -> Iterator[Problem]:
+    """Google's flex-start has no static count: nothing of it is kept."""
+    if pool.cloud not in ("gke", "world"):
+        yield f"{path}.capacity_type", "flex-start is Google's: write cloud: gke, or another capacity type"
+    kept = {"min": pool.min, "spares.warm": pool.spares.warm, "spares.stopped": pool.spares.stopped}
+    for key, nodes in kept.items():
+        if nodes not in (0, "auto"):
+            yield f"{path}.{key}", "flex-start has no static count: write 0"
 
 
 def _class(path: str, name: str, rules: ClassPolicy) -> Iterator[Problem]:

@@ -126,4 +126,5 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 def _price(pool: WorldPool, kind: InstanceType) -> UsdPerHour:
     if pool.capacity_type == "reserved":
         return kind.extra_usd_per_hour
-    return kind.prices[pool.capacity_type].usd_per_hour + kind.extra_usd_per_hour
+    price = kind.prices.get(pool.capacity_type) or kind.prices["on-demand"]  # Flex-start may have none of its own.
+    return price.usd_per_hour + kind.extra_usd_per_hour

@@ -184,6 +184,7 @@ def test_pool_of_a_node(labels: dict[str, Any], pool: str) -> None:
 CAPACITY = {
     "Karpenter": ({"karpenter.sh/capacity-type": "spot"}, "spot"),
     "GKE": ({"cloud.google.com/gke-spot": "true"}, "spot"),
+    "GKE's flex-start": ({"cloud.google.com/gke-flex-start": "true"}, "flex-start"),
     "EKS": ({"eks.amazonaws.com/capacityType": "SPOT"}, "spot"),
     "EKS capacity blocks": ({"eks.amazonaws.com/capacityType": "CAPACITY_BLOCK"}, "reserved"),
     "the policy's word where no label says": ({"pilotlight.dev/pool": "spotty"}, "spot"),

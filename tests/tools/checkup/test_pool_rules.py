@@ -63,6 +63,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "fault",
         "name some in pools.gpu.zones",
     ),
+    "is of flex-start": (
+        {"flex_start": True},
+        "pool-flex-start",
+        "warning",
+        "write pools.gpu.capacity_type: flex-start",
+    ),
     "launches anywhere": (
         {"zones": ("a", "b")},
         "pool-zones",

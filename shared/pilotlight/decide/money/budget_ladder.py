@@ -77,7 +77,9 @@ def barring_step(
     if workload_class == "serving":
         return ""
     for step in steps:
-        forbids = step.do == "no-new-buys" or (step.do == "spot-only" and offering.capacity_type == "on-demand")
+        forbids = step.do == "no-new-buys" or (
+            step.do == "spot-only" and offering.capacity_type in ("on-demand", "flex-start")
+        )
         if forbids and now < step.until and in_scope(step.scope, offering.pool, workload_class, team):
             return step.why
     return ""

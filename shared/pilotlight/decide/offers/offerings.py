@@ -68,13 +68,16 @@ def _priced_in(machine: InstanceType, where: str) -> InstanceType:
 def price_of(policy: Policy, name: str, machine: InstanceType, capacity_type: CapacityType) -> UsdPerHour | None:
     """Dollars an hour for one node with its disks and address: the policy's override, else the catalogue's.
 
-    What is reserved is paid for whether it runs or not: a node of it costs its disks and address alone.
+    What is reserved is paid for whether it runs or not: a node of it costs its disks and address alone. Flex-start
+    without a price of its own costs no more than on demand.
     """
     override = policy.prices.overrides.get(f"{name}/{capacity_type}")
     if override is not None:
         return override + machine.extra_usd_per_hour
     if capacity_type == "reserved":
         return machine.extra_usd_per_hour
+    if capacity_type == "flex-start" and capacity_type not in machine.prices:
+        return price_of(policy, name, machine, "on-demand")
     price = machine.prices.get(capacity_type)
     return None if price is None else price.usd_per_hour + machine.extra_usd_per_hour
 
@@ -194,9 +197,10 @@ def _offering(
 
 
 def _priced_at(policy: Policy, pool: PoolPolicy, machine: InstanceType) -> datetime | None:
-    if pool.capacity_type == "reserved" or f"{pool.instance_type}/{pool.capacity_type}" in policy.prices.overrides:
+    kinds = [pool.capacity_type] if pool.capacity_type in machine.prices else [pool.capacity_type, "on-demand"]
+    if pool.capacity_type == "reserved" or any(f"{pool.instance_type}/{k}" in policy.prices.overrides for k in kinds):
         return None
-    return datetime.fromisoformat(machine.prices[pool.capacity_type].date).replace(tzinfo=UTC)
+    return datetime.fromisoformat(machine.prices[kinds[-1]].date).replace(tzinfo=UTC)
 
 
 def _labels(name: str, pool: PoolPolicy, machine: InstanceType, zone: str) -> dict[str, str]:

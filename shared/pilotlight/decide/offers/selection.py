@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
 from pilotlight.decide.money.budget_ladder import barring_step
 from pilotlight.decide.money.economics import TYPICAL_RUN_S, usd_per_useful_hour
+from pilotlight.decide.offers.flex_start import beyond_flex_start
 from pilotlight.decide.offers.no_pool import beyond_reach, missing, no_pool, other_gpus, say_which_gpu
 from pilotlight.decide.offers.offerings import renewal, too_old
 from pilotlight.decide.offers.spot_economics import spot_refusal, without_dear_spot
@@ -228,10 +229,10 @@ def _against_class(shape: PodShape, offering: Offering, rules: ClassPolicy) -> t
     if kind == "spot" and shape.workload_class == "serving":
         return "class", "serving never runs on spot"
     if not allows(rules, kind) and not (rules.fallback == "allow" and kind == "on-demand"):
-        return (
-            "class",
-            f"class {shape.workload_class} may not use {kind} (classes.{shape.workload_class}.capacity_types)",
-        )
+        where = f"classes.{shape.workload_class}.capacity_types"
+        return "class", f"class {shape.workload_class} may not use {kind} ({where})"
+    if kind == "flex-start" and (late := beyond_flex_start(shape, rules)):
+        return "class", late
     if kind == "spot" and (unsafe := spot_refusal(shape, offering, rules)):
         return "spot", unsafe
     if not shape.gpu_models and isinstance(rules.gpu_models, tuple) and offering.gpu_model not in rules.gpu_models:

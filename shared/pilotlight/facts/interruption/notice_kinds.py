@@ -5,7 +5,7 @@ Whatever is not in the table is no word of that cloud's about such an instance: 
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.messages import NoticeKind
@@ -19,7 +19,7 @@ OF_NODE: Literal["node"] = "node"
 WORLD: Literal["world"] = "world"
 """A world stands for any cloud, where it is the cluster's cloud; elsewhere it says nothing."""
 
-_ANY: frozenset[CapacityType] = frozenset(("on-demand", "spot", "reserved"))
+_ANY: frozenset[CapacityType] = frozenset(get_args(CapacityType))
 _BOUGHT: frozenset[CapacityType] = frozenset(("on-demand", "reserved"))
 _SPOT: frozenset[CapacityType] = frozenset(("spot",))
 

@@ -43,6 +43,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
     closed: str = ""  # Why nothing may be asked of it now, with the way out; empty where it may.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
+    flex_start: bool = False  # Its nodes are of flex-start.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
 
 

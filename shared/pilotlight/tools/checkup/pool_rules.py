@@ -29,6 +29,10 @@ def rule_checks(
         if state.paid and pool.capacity_type != "reserved":
             what = f"takes reservations alone ({state.paid[0].name}): dollars are held for what is paid for already"
             found.append(_check("pool-paid", name, "warning", what, f"write pools.{name}.capacity_type: reserved"))
+        if state.rules.flex_start != (pool.capacity_type == "flex-start"):
+            what, kind = ("is", "flex-start") if state.rules.flex_start else ("is not", "on-demand")
+            fix = f"write pools.{name}.capacity_type: {kind}"
+            found.append(_check("pool-flex-start", name, "warning", f"{what} of flex-start at its cloud", fix))
         asked = 0 if pool.spares.stopped == "auto" else pool.spares.stopped
         if state.standby > asked:
             beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"

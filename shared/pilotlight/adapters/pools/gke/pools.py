@@ -228,6 +228,7 @@ class GkePools:
                 zones=zones,
                 closed=no.why if no else "",
                 names_zone=len(zones) > 1 and queue is None,
+                flex_start=pool.config.flex_start,
                 queues=queue is not None,
             ),
         )

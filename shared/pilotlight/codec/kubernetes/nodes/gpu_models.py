@@ -22,6 +22,8 @@ _CAPACITY: Mapping[tuple[str, str], CapacityType] = {
     (labels.CAPACITY_TYPE, "on-demand"): "on-demand",
     (labels.CAPACITY_TYPE, "spot"): "spot",
     (labels.CAPACITY_TYPE, "reserved"): "reserved",
+    (labels.CAPACITY_TYPE, "flex-start"): "flex-start",
+    ("cloud.google.com/gke-flex-start", "true"): "flex-start",
     ("cloud.google.com/gke-spot", "true"): "spot",
     ("cloud.google.com/gke-preemptible", "true"): "spot",
     ("eks.amazonaws.com/capacityType", "ON_DEMAND"): "on-demand",
@@ -39,7 +41,7 @@ def pool_label(node_labels: Mapping[str, str]) -> str:
 
 
 def capacity_type(node_labels: Mapping[str, str]) -> CapacityType | None:
-    """On-demand, spot or reserved, or None where no label says."""
+    """How a node is paid for, or None where no label says."""
     return next((kind for (name, value), kind in _CAPACITY.items() if node_labels.get(name) == value), None)
 
 
