@@ -61,15 +61,17 @@ class Sandbox:
         return gate
 
     def _sweep(self, pool: str) -> dict[str, str]:
-        """Give back whatever is new in a pool, what is still to come, what stands by; what cannot be is named."""
+        """Give back whatever is new in a pool, what is still to come or was refused, what stands by; what cannot be is
+        named."""
         left: dict[str, str] = {}
         before = self.befores[pool]
         try:
             self._until(
-                lambda: bool(self._new(pool)) or self.state(pool).desired <= before.desired,
+                lambda: bool(self._new(pool) or self._refused(pool)) or self.state(pool).desired <= before.desired,
                 f"the size of {pool} is above {before.desired} and no instance of it is told: lower it by hand",
             )
-            new = [*self._new(pool), *(one for one in self.state(pool).stopped if one not in before.stopped)]
+            new = [*self._new(pool), *self._refused(pool)]
+            new += [one for one in self.state(pool).stopped if one not in before.stopped]
         except PilotlightError as error:
             return {"unknown": f"{error}; look at the cloud's console"}
         for instance in new:
@@ -95,6 +97,10 @@ class Sandbox:
         found = [one.instance for one in self.state(pool).booting if one.instance not in known]
         self.mine += [one for one in found if one not in self.mine]
         return found
+
+    def _refused(self, pool: str) -> list[str]:
+        """What its cloud could not launch, and would go on trying: it is called off by its name."""
+        return [one for one in self.state(pool).refused if one not in self.befores[pool].refused]
 
     def _same(self) -> str:
         return self._sized(self.size)

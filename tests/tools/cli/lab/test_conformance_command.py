@@ -1,4 +1,4 @@
-"""``pilotlight conformance`` over the stand-ins of AWS, Civo and GKE."""
+"""``pilotlight conformance`` over the stand-ins of AWS, Civo, GKE and Karpenter."""
 
 import hashlib
 import json
@@ -20,6 +20,7 @@ from civo_server import serving as civo_serving
 from gke_answers import WHERE
 from gke_server import Gke
 from gke_site import serving as gke_serving
+from karpenter_claims import KarpenterWorld, on_claims
 from small_cloud import pod, world
 from test_standby_world import STOPS
 from typer.testing import CliRunner
@@ -30,6 +31,7 @@ from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.conformance import conformance_run, sandbox
 from pilotlight.wiring import app
+from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
 
 POLICY = """
@@ -86,6 +88,74 @@ def deployed(cloud: str, home: Path, monkeypatch: pytest.MonkeyPatch, **options:
                 yield from _set(monkeypatch, {**own, "CIVO_API_URL": url, "CIVO_TOKEN": TOKEN,
                                               "PILOTLIGHT_WORLD": outside.url,
                                               "PILOTLIGHT_POOLS": f"civo:{REGION}/{CLUSTER}"}, here, civo)  # fmt: skip
+
+
+@contextmanager
+def claimed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KarpenterWorld]:
+    """A sandbox cluster whose pool is a NodePool of Karpenter's, which buys nothing by itself."""
+    with on_claims() as (server, _):
+        (home / "policy.yaml").write_text(POLICY.replace("CALLED", "one").replace("CLOUD", "eks"))
+        (home / "catalog.yaml").write_text(CATALOG)
+        environ = {
+            "PILOTLIGHT_HOME": str(home),
+            "PILOTLIGHT_POLICY": str(home / "policy.yaml"),
+            "PILOTLIGHT_CATALOG": str(home / "catalog.yaml"),
+            "PILOTLIGHT_API": "kubeconfig-env:TEST_KUBECONFIG",
+            "TEST_KUBECONFIG": server.kubeconfig(),
+            "PILOTLIGHT_POOLS": "karpenter",
+        }
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def _now() -> str:
+    """Now, as objects write it: the command's clock is this machine's."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_claims_of_karpenter_keep_every_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One claim for one node, once; doubled it is none more, and its release ends both."""
+    with claimed(tmp_path, monkeypatch) as server:
+        monkeypatch.setattr(server, "stamp", _now)
+        report = json.loads(run("--karpenter", "--for-real", *AT_ONCE, "--json"))
+        assert [result["promise"] for result in report["results"] if not result["kept"]] == []
+        assert (report["cloud"], len(report["bought"]), report["left"]) == ("karpenter", 1, {})
+        assert (server.world.launches, server.world.nodes, server.claims()) == (1, {}, [])
+
+
+def test_karpenter_is_tried_for_real_only_where_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a word it says what it would do and cost, and nothing is written to the cluster."""
+    with claimed(tmp_path, monkeypatch) as server:
+        assert "would buy 1 node of one" in run("--karpenter", *AT_ONCE)
+        assert (server.world.launches, server.lines("(POST|PATCH|DELETE) .*/nodeclaims")) == (0, [])
+
+
+def test_a_claim_that_its_provider_keeps_waiting_is_called_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was asked for too long ago by the clock here: the run fails, and nothing goes on trying."""
+    with claimed(tmp_path, monkeypatch) as server:
+        server.slow = True
+        with pytest.raises(Failed, match="a promise was not kept"):
+            run("--karpenter", "--for-real", *AT_ONCE)
+        assert (server.world.launches, server.claims()) == (0, [])
+
+
+def test_what_gke_goes_on_trying_is_called_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stock-out: the run fails, and its group tries no more."""
+    with deployed("gke", tmp_path, monkeypatch) as (here, gke):
+        here.set_faults(Faults(shortage=1.0))
+        with pytest.raises(Failed, match="a promise was not kept"):
+            run("--cloud", "gke", "--for-real", *AT_ONCE)
+        assert (here.launches, gke.tried, here.fleet.desired["one"]) == (0, {}, 0)
+
+
+def test_a_shortage_is_a_promise_not_kept_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Karpenter deletes a claim that no machine is left for: the run fails and says so."""
+    with claimed(tmp_path, monkeypatch) as server:
+        server.world.set_faults(Faults(shortage=1.0))
+        with pytest.raises(Failed, match="a promise was not kept"):
+            run("--karpenter", "--for-real", *AT_ONCE)
+        assert (server.world.launches, server.claims()) == (0, [])
 
 
 def _set(

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from pilotlight.tools.conformance.conformance_run import Tried
     from pilotlight.wiring import App
 
-CLOUDS = {"aws": "asg", "civo": "civo", "gke": "gke"}
+CLOUDS = {"aws": "asg", "civo": "civo", "gke": "gke", "karpenter": "karpenter"}
 """What the addresses in PILOTLIGHT_POOLS begin with."""
+SAYS_FIRST = ("gke", "karpenter")
+"""Without --for-real they are asked for nothing."""
 MOST_S = 2 * 600.0
 """The node is lit so long at most: until it is told, and until it is gone."""
 
@@ -29,15 +31,22 @@ def register(app: typer.Typer) -> None:
 
 
 def conformance(
-    cloud: Annotated[Literal["aws", "civo", "gke"], typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")],
     pool: Annotated[str, typer.Option(help="A pool of the policy without work on it: a sandbox's.")],
     max_usd: Annotated[float, typer.Option(help="Dollars that it may cost at most.")],
+    cloud: Annotated[
+        Literal["aws", "civo", "gke"] | None, typer.Option(help="The cloud that PILOTLIGHT_POOLS names.")
+    ] = None,
+    karpenter: Annotated[
+        bool, typer.Option("--karpenter", help="Instead of --cloud: nodes by claims of the cluster's Karpenter.")
+    ] = False,
     quota_pool: Annotated[
         str, typer.Option(help="A pool that the account's quota has no room for: a purchase there must be refused.")
     ] = "",
     dry_run: Annotated[
         bool | None,
-        typer.Option("--dry-run/--for-real", help="Say what it would cost; without --for-real all that gke does."),
+        typer.Option(
+            "--dry-run/--for-real", help="Say what it would cost; without --for-real all that gke and --karpenter do."
+        ),
     ] = None,
     out: Annotated[str, typer.Option(help="Write the report as JSON to this file too.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
@@ -53,24 +62,27 @@ def conformance(
     """
     from pilotlight.wiring import App
 
+    if karpenter == (cloud is not None):
+        raise BadInput("conformance tries one cloud: name --cloud aws, civo or gke, or say --karpenter")
+    name = cloud or "karpenter"
     site = App(deployed_settings())
-    offering = _offering(site, cloud, pool)
+    offering = _offering(site, name, pool)
     # What ought to be refused costs as much where it is granted after all.
-    most = _most(site, offering) + (_most(site, _offering(site, cloud, quota_pool)) if quota_pool else 0)
+    most = _most(site, offering) + (_most(site, _offering(site, name, quota_pool)) if quota_pool else 0)
     if quota_pool == pool:
         raise BadInput(f"--quota-pool and --pool are both {pool}: what is bought and what is refused need a pool each")
     if most > Decimal(str(max_usd)):
         raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
-    if dry_run or (dry_run is None and cloud == "gke"):
+    if dry_run or (dry_run is None and name in SAYS_FIRST):
         also = f", ask for 1 of {quota_pool} that must be refused" if quota_pool else ""
         typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back{also}: {cents(most)} at most")
         return
-    for name in filter(None, (pool, quota_pool)):
-        _see_that_it_may(site, name)
+    for each in filter(None, (pool, quota_pool)):
+        _see_that_it_may(site, each)
     from pilotlight.tools.conformance.conformance_run import Run
 
     tried = Run(site, pool, environment(), quota_pool).go()
-    report = _report(tried, cloud, offering)
+    report = _report(tried, name, offering)
     text = msgspec.json.format(msgspec.json.encode(report)).decode()
     typer.echo(text) if as_json else _show(report)
     if out:
@@ -91,7 +103,8 @@ def _offering(site: "App", cloud: str, pool: str) -> "Offering":
     if site.settings.clusters:
         raise BadInput(f"there are many clusters: set PILOTLIGHT_CLUSTER to one of {', '.join(site.clusters)}")
     if site.settings.pools.partition(":")[0] != CLOUDS[cloud]:
-        raise BadInput(f"PILOTLIGHT_POOLS is {site.settings.pools!r}, and --cloud {cloud}: name the cloud in both")
+        said = "--karpenter" if cloud == "karpenter" else f"--cloud {cloud}"
+        raise BadInput(f"PILOTLIGHT_POOLS is {site.settings.pools!r}, and {said}: name the cloud in both")
     if pool not in site.policy.pools:
         raise BadInput(f"the policy has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
     found = next((offering for offering in site.deps.offerings if offering.pool == pool), None)
