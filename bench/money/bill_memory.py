@@ -1,7 +1,7 @@
 """Peak memory of reading a large FOCUS export: Parquet, CSV.gz, each written again beside the old one, and apart.
 
 One row is an hour of one of 4,167 nodes; each node is one team's, pool's and account's. ``apart``: each row has a
-machine and a team of its own, so that no two of them are alike.
+machine and a team of its own, so that no two of them are alike; in one file and in 15.
 
 Usage: python bench/money/bill_memory.py [ROWS] (3,000,000). Each reading is a process of its own, whose peak resident
 memory (``ru_maxrss``, in MB) and seconds are printed with its dollars. Exit 1 where one is above 512 MB, or its dollars
@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 MOST_MB = 512
+FILES = 15
 FORMATS = {"parquet": "FORMAT PARQUET", "csv.gz": "FORMAT CSV, HEADER, COMPRESSION GZIP"}
 READ = """
 import resource, time
@@ -49,7 +50,7 @@ APART = (
 
 
 def main() -> None:
-    """Write, read and judge all five."""
+    """Write, read and judge all six."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000_000
     bad = 0
     for name in FORMATS:
@@ -63,25 +64,39 @@ def main() -> None:
                 print(
                     f"{what:<24} {rows * (1 + again):>10,} rows  {peak:6.0f} MB  {seconds:6.1f} s  ${usd}", flush=True
                 )
-    with tempfile.TemporaryDirectory() as folder:
-        whole = _write(Path(folder) / "bill.parquet", "parquet", rows, 0, apart=True)
-        peak, seconds, usd = _read(f"{folder}/*.parquet", apart=True)
-        bad += not (peak <= MOST_MB and Decimal(usd) == whole)
-        print(f"{'parquet, apart':<24} {rows:>10,} rows  {peak:6.0f} MB  {seconds:6.1f} s  ${usd}", flush=True)
+    for files in (1, FILES):
+        with tempfile.TemporaryDirectory() as folder:
+            whole = _write(Path(folder), "parquet", rows, 0, files=files)
+            peak, seconds, usd = _read(f"{folder}/*.parquet", apart=True)
+            bad += not (peak <= MOST_MB and Decimal(usd) == whole)
+            what = f"parquet, apart in {files}"
+            print(f"{what:<24} {rows:>10,} rows  {peak:6.0f} MB  {seconds:6.1f} s  ${usd}", flush=True)
     print(f"at most {MOST_MB} MB and equal dollars: {'no' if bad else 'yes'}")
     sys.exit(bad > 0)
 
 
-def _write(file: Path, name: str, rows: int, more: int, *, apart: bool = False) -> Decimal:
-    """Write an export, whose lines are ``more`` cents dearer, and sum its dollars, in a process of its own."""
+def _write(file: Path, name: str, rows: int, more: int, *, files: int = 0) -> Decimal:
+    """Write an export, whose lines are ``more`` cents dearer, and sum its dollars, in a process of its own.
+
+    With ``files`` its rows are apart, and lie in so many files of a folder.
+    """
     made = ROWS.format(more=more, tags=TAGS[name], rows=rows)
-    for was, now in APART if apart else ():
+    for was, now in APART if files else ():
         made = made.replace(was, now)
+    each, whole = rows // max(1, files), f"range({rows})"
+    parts = {str(file): made}
+    if files:
+        parts = {
+            f"{file}/bill-{n}.{name}": made.replace(whole, f"range({n * each}, {(n + 1) * each})") for n in range(files)
+        }
     code = f"""
 import duckdb
 duckdb.sql("SET memory_limit='1GB'; SET enable_progress_bar=false")
-duckdb.sql({f"COPY ({made}) TO '{file}' ({FORMATS[name]})"!r})
-print(duckdb.sql({f"SELECT sum(BilledCost) FROM ({made})"!r}).fetchone()[0])
+usd = 0
+for file, made in {parts!r}.items():
+    duckdb.sql(f"COPY ({{made}}) TO '{{file}}' ({FORMATS[name]})")
+    usd += duckdb.sql(f"SELECT sum(BilledCost) FROM ({{made}})").fetchone()[0]
+print(usd)
 """
     return Decimal(_out(code)[0])
 

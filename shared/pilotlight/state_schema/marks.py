@@ -1,5 +1,7 @@
 """Families whose records only have to be there: ``Mark``, with a note for people."""
 
+from datetime import datetime
+
 import msgspec
 
 from pilotlight.state_schema.table import Format, Table
@@ -7,9 +9,11 @@ from pilotlight.units import HOUR
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A record whose being there is what it says. ``note`` is for people who look."""
+    """A record whose being there is what it says. ``note`` is for people who look; ``at`` is when it was made, where
+    somebody asks."""
 
     note: str = ""
+    at: datetime | None = None
 
 
 MARK = Format(Mark, 2)

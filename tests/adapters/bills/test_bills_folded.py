@@ -14,6 +14,7 @@ from pilotlight.adapters.bills import focus, focus_query
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
+from pilotlight.facts.money.bill_files import BillFile
 from pilotlight.facts.money.money_policy import BillScope
 
 pytest.importorskip("duckdb")
@@ -51,8 +52,8 @@ def _sums(bill: Bill) -> tuple[Decimal, Decimal]:
     return sum((row.usd for row in bill.days), zero), sum((row.effective_usd or zero for row in bill.days), zero)
 
 
-def _of(rows: list[dict[str, str]], accounts: set[str], cluster: str) -> tuple[Decimal, Decimal]:
-    own = [row for row in rows if row["SubAccountId"] in accounts and json.loads(row["Tags"])["cluster"] == cluster]
+def _of(rows: list[dict[str, str]], accounts: set[str], *clusters: str) -> tuple[Decimal, Decimal]:
+    own = [row for row in rows if row["SubAccountId"] in accounts and json.loads(row["Tags"])["cluster"] in clusters]
     zero = Decimal(0)
     return sum((Decimal(row["BilledCost"]) for row in own), zero), sum(
         (Decimal(row["EffectiveCost"]) for row in own), zero
@@ -66,6 +67,7 @@ def test_details_are_folded_and_no_dollar_is_lost(
 ) -> None:
     """Whose a line is stays as it was: by account and tag, whatever names became one."""
     monkeypatch.setattr(focus, "MOST_LINES", most)
+    monkeypatch.setattr(focus, "FEW_LINES", 1)
     monkeypatch.setattr(focus_query, "MOST_NAMES", 3)
     rows = _rows(seed)
     _write(tmp_path / "bill.csv", rows)
@@ -74,14 +76,31 @@ def test_details_are_folded_and_no_dollar_is_lost(
     for cluster in "ab":
         bill = FocusBills(str(tmp_path / "*.csv"), Rules(cluster=cluster, scope=scope)).read(START, END)
         assert _sums(bill) == _of(rows, accounts, cluster)
-        assert [one.message.startswith(f"a file has more than {most:,} groups") for one in bill.findings] == (
+        assert [one.message.startswith(f"the bill has more than {most:,} groups") for one in bill.findings] == (
             [True] if most < len(rows) else []
         )
+
+
+def test_many_files_keep_no_more_details_than_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What memory holds is of all files together: the first are told whole, the others' names are folded."""
+    monkeypatch.setattr(focus, "MOST_LINES", 100)
+    monkeypatch.setattr(focus, "FEW_LINES", 5)
+    monkeypatch.setattr(focus_query, "MOST_NAMES", 1)
+    rows = _rows(5)
+    for number in range(30):
+        _write(tmp_path / f"bill-{number}.csv", rows[10 * number : 10 * number + 10])
+    bills = FocusBills(str(tmp_path / "*.csv"), Rules())
+    listing, read = bills.files(), list[BillFile]()
+    for group in listing.groups:
+        read.append(bills.read_file(listing, group, read, START, END))
+    assert [bool(file.folded) for file in read] == [False] * 10 + [True] * 20
+    assert _sums(bills.join(listing, read, END)) == _of(rows, {f"account-{n}" for n in range(50)}, "a", "b")
 
 
 def test_the_team_of_most_lines_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its dollars are its own to the cent; the others' are told in one sum."""
     monkeypatch.setattr(focus, "MOST_LINES", 50)
+    monkeypatch.setattr(focus, "FEW_LINES", 50)
     monkeypatch.setattr(focus_query, "MOST_NAMES", 1)
     rows = _rows(7)
     _write(tmp_path / "bill.csv", rows)

@@ -3,10 +3,10 @@
 import csv
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ import pytest
 from stage import START, Stage
 
 from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bill_scope import Rules
 from pilotlight.facts.messages import BillExported, Tick
 from pilotlight.facts.money.bill_files import BillFile, BillListing
 from pilotlight.flow.billing import billed_days
 from pilotlight.flow.billing.billing_import import AT_ONCE_S, billing_import
 from pilotlight.flow.deps import Answer
+from pilotlight.ports.state import Clock
 from pilotlight.state_schema.billing_records import BILL_FILE, BILL_TRIED
 
 pytest.importorskip("duckdb")
@@ -55,6 +57,23 @@ class CutBills(FocusBills):
         if self.on is not None:
             self.on.wait(self.lasts_s)
         return super().read_file(listing, group, *more, **named)
+
+
+class SetClock:
+    """A clock that somebody sets."""
+
+    off_s = 0.0
+
+    def __init__(self, true: Clock) -> None:
+        self._true = true
+
+    def now(self) -> datetime:
+        """What it shows."""
+        return self._true.now() + timedelta(seconds=self.off_s)
+
+    def stopwatch(self) -> Callable[[], float]:
+        """Time that passes is the same."""
+        return self._true.stopwatch()
 
 
 def write(folder: Path, number: int, cents: Sequence[int], *, age: int = 0) -> None:
@@ -228,6 +247,25 @@ def test_random_kills_and_changes_come_to_the_sums_of_the_files(tmp_path: Path, 
     for _ in range(3):
         bills.left = 100
         tick(on, 4000)
+    assert billed(on) == summed(tmp_path)
+
+
+@pytest.mark.parametrize("hours", [-2, -30, -24 * 20, -24 * 90, 24 * 20, 24 * 90])
+@pytest.mark.parametrize("at", range(0, 2 * FILES, 3))
+def test_a_clock_that_is_set_and_set_right_again_costs_no_line(
+    bills: CutBills, tmp_path: Path, hours: int, at: int
+) -> None:
+    """A read by a clock that is wrong, or wrong for some of its files, is made good by the first by a right one."""
+    on = stage(bills)
+    clock = SetClock(on.deps.clock)
+    on.deps = replace(on.deps, clock=clock, state=MemoryState(clock))
+    for turn in range(2 * FILES):
+        bills.left = 1
+        clock.off_s = hours * 3600.0 if at <= turn < at + 3 else 0.0
+        tick(on)
+    clock.off_s, bills.left = 0.0, 100
+    for _ in range(8):
+        tick(on)
     assert billed(on) == summed(tmp_path)
 
 

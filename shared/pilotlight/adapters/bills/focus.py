@@ -19,6 +19,7 @@ import msgspec
 from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
+    FEW_LINES,
     MOST_KEYS,
     MOST_LINES,
     MOST_NAMES,
@@ -101,7 +102,8 @@ class FocusBills:
                 columns = _open(db, [list(own.values())])
                 missing = tuple(column for column in NEEDED if column not in columns)
                 columns = _with_missing(db, columns, missing)
-                lines, folded = _lines(db, columns, self._rules, period)
+                room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
+                lines, folded = _lines(db, columns, self._rules, period, room)
                 keys = _keys(db, columns, start) if listing.several else {}
             except duckdb.Error as error:
                 return msgspec.structs.replace(found, unread=_why_unread(error, files[0]))
@@ -114,7 +116,7 @@ class FocusBills:
         own = [file for file in files if file.digests]
         if missing := [name for name in NEEDED if all(name in file.missing for file in own)]:
             return _unread(f"columns are missing: {', '.join(missing)}")
-        lines, told = join_files(listing, files)
+        lines, told = join_files(listing, files, end.astimezone(UTC).date())
         bill = scope_bill(SOURCE, lines, self._rules, end, dropped=listing.replaced)
         return msgspec.structs.replace(bill, findings=(*bill.findings, *told))
 
@@ -162,7 +164,7 @@ class FocusBills:
 
 
 def _lines(
-    db: "duckdb.DuckDBPyConnection", columns: dict[str, str], rules: Rules, period: dict[str, Any]
+    db: "duckdb.DuckDBPyConnection", columns: dict[str, str], rules: Rules, period: dict[str, Any], room: int
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """The sums of a file, with as much detail as there is room for, and a sentence on what was folded."""
     import duckdb
@@ -178,13 +180,13 @@ def _lines(
                 raise
             continue
         count = db.execute("SELECT count(*) FROM sums").fetchone()
-        if count is None or count[0] <= MOST_LINES:
+        if count is None or count[0] <= room:
             break
     folded: tuple[str, ...] = ()
     if detail != "all":
         usd = db.execute(f"SELECT sum(usd) FROM sums WHERE team = '{OTHERS}'").fetchone()
         folded = (
-            f"a file has more than {MOST_LINES:,} groups of lines: {MOST_NAMES:,} teams, services and accounts keep "
+            f"the bill has more than {MOST_LINES:,} groups of lines: {MOST_NAMES:,} teams, services and accounts keep "
             f"their names, the others are {OTHERS}; {cents((usd and usd[0]) or Decimal(0))} is of no team by name",
         )
     found = (Line(*row) for row in db.execute("FROM sums ORDER BY ALL").fetchall())

@@ -39,10 +39,13 @@ Columns = Mapping[str, str]
 """The export's columns with their types."""
 
 
-MOST_LINES = 200_000
-"""So many sums of a file are kept with every detail."""
+MOST_LINES = 100_000
+"""So many sums of a bill's files are kept with every detail."""
+FEW_LINES = 2_000
+"""Of each file at least so many."""
 MOST_NAMES = 1_000
-"""Of a file with more sums than that, so many teams, services and accounts are kept by name: those of most lines."""
+"""Of a file with more sums than there is room for, so many teams, services and accounts keep their names: those of most
+lines."""
 OTHERS = "(others)"
 _NAMED = ("team", "pool", "service", "account", "payer")
 _LEAST = ("service", "account", "payer")

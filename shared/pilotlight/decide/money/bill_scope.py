@@ -195,15 +195,15 @@ def _finding(message: str) -> Finding:
     return Finding(subject="export", code="bill-uncounted", message=message)
 
 
-def join_files(listing: BillListing, files: Sequence[BillFile]) -> tuple[list[Line], tuple[Finding, ...]]:
-    """Lines of a bill's files as they count, with what is to be told of it."""
+def join_files(listing: BillListing, files: Sequence[BillFile], last: date) -> tuple[list[Line], tuple[Finding, ...]]:
+    """Lines of a bill's files as they count, up to the ``last`` day, with what is to be told of it."""
     versions, gone, told = current_files(listing, files)
     lines = [
         line
         for number, version in enumerate(versions)
         for file in version
         for line in file.lines
-        if (number, line.day) not in gone
+        if (number, line.day) not in gone and (line.day is None or line.day <= last)
     ]
     effective, listed = (any(getattr(line, name) is not None for line in lines) for name in ("effective", "listed"))
     whole = [_with_bases(line, effective=effective, listed=listed) for line in lines]

@@ -7,7 +7,7 @@ The mark that a read is on its way is written before it, and ends by itself wher
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from pilotlight.facts.money.bill_files import BillFile, BillListing
 from pilotlight.flow.alerts.decision_messages import tell_once
 from pilotlight.flow.billing import billed_days, node_costs, pool_readings
 from pilotlight.flow.billing.bill_alerts import DAILY_S, bill_alert, list_findings
-from pilotlight.flow.billing.billed_days import LOOK_BACK
+from pilotlight.flow.billing.billed_days import DAY, LOOK_BACK
 from pilotlight.flow.deps import Answer, Deps
 from pilotlight.ports.clouds import Bills, FiledBills
 from pilotlight.ports.state import ABSENT
@@ -34,6 +34,7 @@ from pilotlight.state_schema.billing_records import (
     TriedFile,
 )
 from pilotlight.state_schema.marks import BILL_READ, BILL_READING, Mark
+from pilotlight.state_schema.table import Entry
 from pilotlight.units import Seconds, count_of
 
 READ_AGAIN_S: Seconds = 600
@@ -42,6 +43,9 @@ READ_AGAIN_S: Seconds = 600
 AT_ONCE_S: Seconds = 240
 """No further file is begun after so long: the next tick goes on."""
 
+EVER = datetime.max.replace(tzinfo=UTC)
+"""A file is read whole: how far it counts is asked once all are there, for the clock may be set between two of them."""
+
 TOO_OFTEN = 3
 """A file that was begun so often and never came to its end is told of."""
 
@@ -49,17 +53,15 @@ TOO_OFTEN = 3
 def billing_import(deps: Deps, message: Tick | BillExported, *, dry_run: bool = False) -> Answer:
     """Answer one message: a tick, or a bill's export. A dry run only says what there is to read."""
     asked = isinstance(message, BillExported)
-    if not asked and not dry_run and BILL_READ.get(deps.state, deps.name) is not None:
+    if not asked and not dry_run and _holds(BILL_READ.get(deps.state, deps.name), deps.state.now()):
         return Answer(decision="", did=(), why="the bill was looked at lately")
     if deps.bills is None:
         if not dry_run:  # The ticks to come need not open everything for it.
-            BILL_READ.put(deps.state, deps.name, Mark(note="none"), ttl_s=READ_AGAIN_S)
+            BILL_READ.put(deps.state, deps.name, _mark(deps, "none"), ttl_s=READ_AGAIN_S)
         return Answer(decision="", did=(), why="no bill is set up; set PILOTLIGHT_BILLS")
     if dry_run:
         return Answer(decision="", did=(), why=_left(deps, deps.bills))
-    try:
-        BILL_READING.put(deps.state, deps.name, Mark(), if_version=ABSENT)
-    except Conflict:
+    if not _begun(deps):
         return Answer(decision="", did=(), why="the bill is being read")
     try:
         said = _look(deps, deps.bills)
@@ -70,11 +72,32 @@ def billing_import(deps: Deps, message: Tick | BillExported, *, dry_run: bool = 
             raise error from None
         now = deps.state.now()
         tell_once(deps, bill_alert(deps, "bill-unread", "the bill could not be read", str(error), now), DAILY_S)
-        BILL_READ.put(deps.state, deps.name, Mark(note=str(error)), ttl_s=READ_AGAIN_S)
+        BILL_READ.put(deps.state, deps.name, _mark(deps, str(error)), ttl_s=READ_AGAIN_S)
         said = f"the bill could not be read: {error}"
     else:
         BILL_READING.delete(deps.state, deps.name)
     return Answer(decision="", did=(said,), why=said)
+
+
+def _mark(deps: Deps, note: str = "") -> Mark:
+    return Mark(note=note, at=deps.state.now())
+
+
+def _holds(found: Entry[Mark] | None, now: datetime) -> bool:
+    """True where a mark is there and holds: one of later than now was made before a clock was set back."""
+    return found is not None and (found.value.at is None or found.value.at <= now)
+
+
+def _begun(deps: Deps) -> bool:
+    """Mark that a read is on its way; False where one is already."""
+    found = BILL_READING.get(deps.state, deps.name)
+    if _holds(found, deps.state.now()):
+        return False
+    try:
+        BILL_READING.put(deps.state, deps.name, _mark(deps), if_version=found.version if found else ABSENT)
+    except Conflict:
+        return False
+    return True
 
 
 class _Unread(Exception):
@@ -114,7 +137,7 @@ def _look(deps: Deps, bills: Bills) -> str:
         return _take_in(deps, read, since, now)
     work = _work(deps, bills, since)
     if work is None:
-        BILL_READ.put(deps.state, deps.name, Mark())
+        BILL_READ.put(deps.state, deps.name, _mark(deps))
         return "the bill is as it was read"
     took, nodes = deps.clock.stopwatch(), _known_nodes(deps)
     for number, group in work.left:
@@ -123,12 +146,13 @@ def _look(deps: Deps, bills: Bills) -> str:
         _begin(deps, work.listing, group[0], now)
         known = [work.read[one[0]] for one in work.listing.groups if one[0] in work.read]
         with _reading():
-            file = bills.read_file(work.listing, group, known, day_start(work.since), now, nodes)
+            file = bills.read_file(work.listing, group, known, day_start(work.since), EVER, nodes)
         work.read[file.name] = file = msgspec.structs.replace(file, since=work.since)
         BILL_FILE.write(deps.state, f"{deps.name}/{number:05d}", file)
-    found = bills.join(work.listing, [work.read[group[0]] for group in work.listing.groups], now)
-    said = _take_in(deps, found, work.since, now)
-    BILL_SEEN.put(deps.state, deps.name, SeenBill(version=work.listing.word))
+    read = [work.read[group[0]] for group in work.listing.groups]
+    said = _take_in(deps, bills.join(work.listing, read, now), work.since, now)
+    reach = max((line.reach for file in read for line in file.lines if line.reach), default=None)
+    BILL_SEEN.put(deps.state, deps.name, SeenBill(version=work.listing.word, since=work.since, at=now, reach=reach))
     _forget(deps, list(range(len(work.listing.groups))))
     return said
 
@@ -137,13 +161,21 @@ def _work(deps: Deps, bills: FiledBills, since: date) -> _Work | None:
     """What lies there and what is read of it; None where all is as it was read. What is of another listing goes."""
     with _reading():
         listing = bills.files()
-    seen = BILL_SEEN.get(deps.state, deps.name)
-    if seen is not None and seen.value.version == listing.word:
+    if _as_seen(deps, listing, since):
         return None
     there = [(int(entry.name.rpartition("/")[2]), entry.value) for entry in BILL_FILE.scan(deps.state, f"{deps.name}/")]
-    own = [file for _, file in there if file.word == listing.word]
-    _forget(deps, [number for number, file in there if file.word != listing.word])
+    own = [file for _, file in there if file.word == listing.word and file.since <= since]
+    _forget(deps, [number for number, file in there if file not in own])
     return _Work(listing, {file.name: file for file in own}, min((file.since for file in own), default=since))
+
+
+def _as_seen(deps: Deps, listing: BillListing, since: date) -> bool:
+    """True where the bill is as it was read, and the clock that it was read by was not set since."""
+    found = BILL_SEEN.get(deps.state, deps.name)
+    if found is None or found.value.version != listing.word or found.value.since > since:
+        return False
+    at, reach = found.value.at, found.value.reach
+    return reach is None or reach <= at + DAY or deps.state.now() <= at + DAY
 
 
 def _forget(deps: Deps, numbers: Sequence[int]) -> None:
@@ -172,8 +204,8 @@ def _read_of(work: _Work) -> str:
 def _left(deps: Deps, bills: Bills) -> str:
     if not isinstance(bills, FiledBills):
         return "the bill would be read"
-    listing, seen = bills.files(), BILL_SEEN.get(deps.state, deps.name)
-    if seen is not None and seen.value.version == listing.word:
+    listing = bills.files()
+    if _as_seen(deps, listing, (deps.state.now() - LOOK_BACK).date()):
         return "the bill is as it was read"
     return f"{count_of(len(listing.names), 'file')} of the bill would be read"
 
@@ -194,5 +226,5 @@ def _take_in(deps: Deps, read: Bill, since: date, now: datetime) -> str:
         tell_once(deps, bill_alert(deps, "bill-finding", what, list_findings(read.findings), now), DAILY_S)
     node_costs.file_billed(deps, read, now)
     pool_readings.keep_committed(deps, billed_days.count_days(deps, now))
-    BILL_READ.put(deps.state, deps.name, Mark(note=read.source))
+    BILL_READ.put(deps.state, deps.name, _mark(deps, read.source))
     return "; ".join([f"read {count_of(covered, 'whole day')} of {read.source}", *read.notes])
