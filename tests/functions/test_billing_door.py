@@ -1,18 +1,22 @@
 """billing_tick through its front door, on the embedded world: ticks and a cloud's budget as they really arrive."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
 from pilotlight.codec.policy_file import read_policy
+from pilotlight.errors import Failed
 from pilotlight.facts.messages import Tick
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import tick_schedule
 from pilotlight.wiring import App
-from pilotlight.world.world_clock import WallClock
+from pilotlight.world.world_clock import VirtualClock, WallClock
 
 SAMPLES = Path(__file__).resolve().parents[2] / "events" / "samples"
 POLICY = b"""
@@ -57,6 +61,28 @@ def test_googles_budget_notification_is_told_once_a_threshold() -> None:
     assert first == [f"{name} has passed 80 %", f"{name} is forecast to pass 100 %"]
     assert again == [["people were told of it already"] * 2] * 2
     assert [message.topic for message in sent.sent] == ["alerts", "alerts"]
+
+
+def test_the_bill_is_read_without_any_credential_of_the_cluster(tmp_path: Path) -> None:
+    """Its kubeconfig and its cloud's token are nowhere, the bill is counted; billing_tick cannot do without."""
+    (tmp_path / "focus.csv").write_text(
+        "BilledCost,ChargePeriodStart,ChargePeriodEnd,Tags\n"
+        '12.34,2026-11-20T00:00:00Z,2026-11-21T00:00:00Z,"{""cluster"": ""c""}"\n'
+    )
+    (tmp_path / "policy.yaml").write_bytes(POLICY + b"bill: {tags: {cluster: c}}\n")
+    clusters = {"c": {"api": "kubeconfig-env:KUBECONFIG_C", "pools": "civo:LON1/1", "token_env": "CIVO_TOKEN_C"}}
+    environ = {
+        "PILOTLIGHT_POLICY": str(tmp_path / "policy.yaml"),
+        "PILOTLIGHT_CLUSTERS": json.dumps(clusters),
+        "PILOTLIGHT_BILLS": f"focus:{tmp_path / 'focus.csv'}",
+        "PILOTLIGHT_OUTBOX": "memory:",
+    }
+    clock = VirtualClock(datetime(2026, 11, 22, tzinfo=UTC))
+    deployed = App(Settings.from_environ(environ), state=MemoryState(clock), outbox=MemoryOutbox(), clock=clock)
+    answer = deployed.receive("billing_import", encode(Tick(cluster="c", what="bills"), id="bills"), {})
+    assert answer.body["why"] == "read 1 whole day of focus"
+    with pytest.raises(Failed, match="put a kubeconfig in KUBECONFIG_C"):
+        deployed.receive("billing_tick", encode(Tick(cluster="c", what="billing"), id="billing"), {})
 
 
 def test_serve_ticks_billing_once_an_interval() -> None:

@@ -87,7 +87,7 @@ resource "aws_lambda_event_source_mapping" "this" {
 resource "aws_eks_access_entry" "this" {
   for_each = merge([
     for name, cluster in local.eks : {
-      for function, route in local.routes : "${name}-${function}" => { cluster = cluster, function = function } if route.role != "none"
+      for function, route in local.routes : "${name}-${function}" => { cluster = cluster, function = function } if contains(["act", "read"], route.role)
     }
   ]...)
 

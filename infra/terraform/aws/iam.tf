@@ -37,8 +37,9 @@ locals {
     "autoscaling:SetDesiredCapacity", "autoscaling:SetInstanceProtection", "autoscaling:TerminateInstanceInAutoScalingGroup",
   ]
   cloud_rights = {
-    none = []
-    read = [for what in [local.looks] : { Sid = "Look", Effect = "Allow", Action = what, Resource = "*" } if length(local.eks) > 0]
+    none  = []
+    bills = []
+    read  = [for what in [local.looks] : { Sid = "Look", Effect = "Allow", Action = what, Resource = "*" } if length(local.eks) > 0]
     act = concat(
       [for what in [local.looks] : { Sid = "Look", Effect = "Allow", Action = what, Resource = "*" } if length(local.eks) > 0],
       [for what in [local.grows] : {

@@ -69,7 +69,7 @@ output "connect" {
       ["pilotlight connect --context ${name} --act${local.settings.clusters[name].kueue ? " --kueue" : ""} --policy ${local.settings.policy_file}"],
       [
         for function, route in local.routes :
-        "${route.role == "act" ? "--actor" : "--reader"} ${local.prefix}-${replace(function, "_", "-")}" if route.role != "none"
+        "${route.role == "act" ? "--actor" : "--reader"} ${local.prefix}-${replace(function, "_", "-")}" if contains(["act", "read"], route.role)
       ],
     ))
   }

@@ -19,13 +19,13 @@ locals {
   partition = data.aws_partition.this.partition
   region    = data.aws_region.this.region
 
-  # Per function: what it may do in clusters and at clouds (act, read, nothing), and the layer with what it imports.
+  # Per function: what it may do in clusters and at clouds (act, read, bills: reads the bill alone, nothing), and the layer with what it imports.
   every_route = {
     pod_pending        = { role = "act", layer = "base" }
     kueue_admission    = { role = "act", layer = "base" }
     capacity_reconcile = { role = "act", layer = "base" }
     billing_tick       = { role = "read", layer = "base" }
-    billing_import     = { role = "read", layer = "bills" }
+    billing_import     = { role = "bills", layer = "bills" }
     spot_interruption  = { role = "act", layer = "base" }
     alert_fanout       = { role = "none", layer = "alerts" }
   }
@@ -82,7 +82,7 @@ locals {
     }
   }
   secrets = {
-    for function, route in local.routes : function => route.role == "none" ? local.settings.alerts.secrets : local.cluster_secrets[route.role]
+    for function, route in local.routes : function => route.role == "none" ? local.settings.alerts.secrets : lookup(local.cluster_secrets, route.role, {})
   }
 
   # What functions read. What they also know, and does not come from here, says why (a test compares both with settings.py).

@@ -56,7 +56,7 @@ output "connect" {
       flatten([
         for function, made in module.function : [
           for name in [made.runtime, made.runtime_id] : "${module.plan.roles[function] == "act" ? "--actor" : "--reader"} ${name}"
-        ] if module.plan.roles[function] != "none"
+        ] if contains(["act", "read"], module.plan.roles[function])
       ]),
     ))
   }

@@ -259,6 +259,21 @@ def the_bill_reaches_who_counts(state: State) -> Iterator[str]:
             yield f"{made.address} {'knows' if knows else 'does not know'} the bill"
 
 
+def who_reads_the_bill_reaches_no_cluster(state: State) -> Iterator[str]:
+    """billing_import holds no kubeconfig, no token of a cloud that does not bill, and is let into no cluster of GKE."""
+    accounts = set()
+    for made in of_type(state, "google_cloudfunctions2_function"):
+        config = made.values["service_config"][0]
+        if "billing_import" in made.address:
+            accounts.add(f"serviceAccount:{config['service_account_email']}")
+            for secret in config["secret_environment_variables"]:
+                yield f"{made.address} holds {secret['secret']}"
+    for made in of_type(state, "google_project_iam_member"):
+        place = made.address.partition("[")[0].rpartition(".")[2]
+        if made.values["member"] in accounts and place in ("gke", "reads_pools", "changes_pools"):
+            yield f"{made.address}: billing_import reaches clusters, and has nothing to do there"
+
+
 def modules_leave_providers_to_their_callers(tree: Path) -> Iterator[str]:
     """No provider is configured inside what others may use as a module."""
     for path in sorted([*(tree / "google").glob("*.tf"), *(tree / "modules").glob("*/*.tf")]):
@@ -371,6 +386,7 @@ STATE: Sequence[Callable[[State], Iterator[str]]] = (
     each_reads_the_secrets_it_names,
     what_faces_outward_writes_no_books,
     the_bill_reaches_who_counts,
+    who_reads_the_bill_reaches_no_cluster,
     pushes_come_with_tokens,
     all_is_kept_under_the_key,
     who_exports_the_audit_only_adds,

@@ -68,14 +68,23 @@ def roles_may_what_is_called(state: State) -> Iterator[str]:
     """No call lacks its right, and no right is without a call."""
     cloud = sent_to_the_cloud()
     for function, statements in _statements(state).items():
-        role = "act" if function in CONTROLS else "read" if function in COUNTS else "none"
+        role = "act" if function in CONTROLS else "read" if function == "billing_tick" else "none"
         expected = (
             CALLED_BY_LAMBDA | IN_A_NETWORK | OURS | BY_THE_KEY | STORE | cloud[role] | COUNTS.get(function, set())
-        )
+        ) - ({"secretsmanager:GetSecretValue"} if function == "billing_import" else set())
         for action in sorted(_actions(statements) - expected):
             yield f"{function} may {action}, and calls it nowhere"
         for action in sorted(expected - _actions(statements)):
             yield f"{function} calls {action}, and may not"
+
+
+def who_reads_the_bill_reaches_no_cluster(state: State) -> Iterator[str]:
+    """EKS lets in whoever looks or acts, and neither billing_import nor alert_fanout."""
+    let_in = {_key(made).rpartition("-")[2] for made in of_type(state, "aws_eks_access_entry")}
+    for function in sorted({*CONTROLS, "billing_tick"} - let_in):
+        yield f"{function} is let in nowhere"
+    for function in sorted(let_in - {*CONTROLS, "billing_tick"}):
+        yield f"{function} reaches clusters, and has nothing to do there"
 
 
 def what_changes_is_held_to_its_own(state: State) -> Iterator[str]:
@@ -329,6 +338,7 @@ def the_module_leaves_providers_to_its_callers(tree: Path) -> Iterator[str]:
 
 STATE = (
     roles_may_what_is_called,
+    who_reads_the_bill_reaches_no_cluster,
     what_changes_is_held_to_its_own,
     each_reads_the_secrets_it_names,
     what_faces_outward_writes_no_books,

@@ -147,6 +147,12 @@ FAULTS: list[Any] = [
         id="a warning that could be read never comes",
     ),
     pytest.param(
+        rules.who_reads_the_bill_reaches_no_cluster,
+        ("plan.tf", 'billing_import     = { role = "bills"', 'billing_import     = { role = "read"'),
+        "billing_import reaches clusters",
+        id="who reads the bill looks at clusters",
+    ),
+    pytest.param(
         rules.the_bill_reaches_who_counts,
         ("plan.tf", 'PILOTLIGHT_BILLS = "billing_import"', 'PILOTLIGHT_BILLS = "billing_tick"'),
         "billing_import does not know the bill",

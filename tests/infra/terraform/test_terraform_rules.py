@@ -188,6 +188,12 @@ FAULTS = [
         id="what faces outward may rewrite holds",
     ),
     pytest.param(
+        rules.who_reads_the_bill_reaches_no_cluster,
+        ("modules/plan/main.tf", 'slug = "bills", role = "bills"', 'slug = "bills", role = "read"'),
+        "reaches clusters",
+        id="who reads the bill looks at clusters",
+    ),
+    pytest.param(
         rules.the_bill_reaches_who_counts,
         ("modules/plan/main.tf", 'PILOTLIGHT_BILLS = "billing_import"', 'PILOTLIGHT_BILLS = "billing_tick"'),
         "does not know the bill",

@@ -36,7 +36,7 @@ locals {
   topics = { for name, topic in local.every_topic : name => topic if !contains(local.left, name) }
 
   # Which function takes what, and for how long an event is worth trying. `slug` keeps accounts within 30 letters; `role`
-  # is what it may do in clusters and at clouds: act, read, or nothing.
+  # is what it may do in clusters and at clouds: act, read, read the bill alone, or nothing.
   # A tick that is late is worth nothing, for the next one comes; an interruption is over in minutes.
   every_route = {
     pod_pending = {
@@ -62,7 +62,7 @@ locals {
       }
     }
     billing_import = {
-      slug = "bills", role = "read"
+      slug = "bills", role = "bills"
       listens = {
         ticks = { filter = "attributes.tick = \"bills\"", tries_for_s = 300 }
         bills = { filter = "", tries_for_s = 21600 }
@@ -120,13 +120,15 @@ locals {
     )
   }
 
+  civo_bills = startswith(coalesce(local.settings.bills, "none"), "civo:")
+
   # The clusters' secrets by role: the variable that holds one, to the secret's name. What only reads holds credentials
-  # that can only read.
+  # that can only read; who reads the bill reaches no cluster, and has a cloud's token where that cloud tells its charges.
   cluster_secrets = {
-    for role, suffix in { act = "", read = "-read" } : role => merge([
+    for role, suffix in { act = "", read = "-read", bills = "-read" } : role => merge([
       for name, c in local.settings.clusters : merge(
-        c.gke != null ? {} : { "KUBECONFIG_${local.upper[name]}" = "${local.prefix}-${name}-kubeconfig${suffix}" },
-        c.civo == null ? {} : { "CIVO_TOKEN_${local.upper[name]}" = "${local.prefix}-${name}-civo-token${suffix}" },
+        c.gke != null || role == "bills" ? {} : { "KUBECONFIG_${local.upper[name]}" = "${local.prefix}-${name}-kubeconfig${suffix}" },
+        c.civo == null || (role == "bills" && !local.civo_bills) ? {} : { "CIVO_TOKEN_${local.upper[name]}" = "${local.prefix}-${name}-civo-token${suffix}" },
       )
     ]...)
   }
@@ -251,7 +253,7 @@ locals {
   reaches_gke = merge([
     for function, route in local.routes : {
       for project in distinct(values(local.gke_project)) : "${function}-${project}" => { function = function, project = project }
-    } if route.role != "none"
+    } if contains(["act", "read"], route.role)
   ]...)
 
   # Who reads the groups of a GKE cluster's node pools, and who changes them. GKE calls them by the cluster's name, of which
@@ -264,6 +266,6 @@ locals {
         acts     = route.role == "act"
         groups   = length(c.cluster) > 15 ? "gke-${substr(c.cluster, 0, 15)}" : "gke-${c.cluster}-"
       } if c.buys
-    } if route.role != "none"
+    } if contains(["act", "read"], route.role)
   ]...)
 }

@@ -23,9 +23,9 @@ from pilotlight.flow.records import ledger
 from pilotlight.ports.delivery import Outbox
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
-from pilotlight.state_schema.billing_records import HOLD, METERED
+from pilotlight.state_schema.billing_records import BILL_SEEN, HOLD, METERED
 from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
-from pilotlight.state_schema.marks import PRICES_READ
+from pilotlight.state_schema.marks import BILL_READ, PRICES_READ
 from pilotlight.tools.glance.action_items import action_lines
 from pilotlight.tools.glance.glance import (
     BudgetLeft,
@@ -164,6 +164,7 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
     last = {
         "capacity_reconcile": looked.value.at if looked else None,
         "billing_tick": counted.value.seen if counted else None,
+        "billing_import": _bill_looked_at(deps),
         "pod_pending": filed.get(BUYS),
         "kueue_admission": filed.get(ADMITS),
         "spot_interruption": max(rescued, default=None),
@@ -172,6 +173,14 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
     for function, at in last.items():
         age_s = max(0.0, (now - at).total_seconds()) if at else None
         yield Ticked(function=function, at=at, age_s=age_s, scheduled=function in SCHEDULED)
+
+
+def _bill_looked_at(deps: Deps) -> datetime | None:
+    """When the bill was last looked at, or else last read; None where none is set up."""
+    looked, seen = BILL_READ.get(deps.state, deps.name), BILL_SEEN.get(deps.state, deps.name)
+    if deps.bills is None:
+        return None
+    return max((at for at in (looked and looked.value.at, seen and seen.value.at) if at), default=None)
 
 
 def _waiting(plan: Plan) -> Iterator[Waiting]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,9 @@ from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
+from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, Caps
+from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, ledger
@@ -49,6 +52,14 @@ from pilotlight.tools.cli.entry import run
 run()
 """
 """The command line with less time between looks."""
+
+
+class Unasked:
+    """A bill that nobody can read."""
+
+    def read(self, start: datetime, end: datetime) -> Bill:
+        """No."""
+        raise Unavailable("no bill yet")
 
 
 class Site(NamedTuple):
@@ -106,6 +117,16 @@ def test_a_cluster_at_work_needs_nobody() -> None:
         assert said in text
 
 
+def test_the_bills_function_says_when_it_last_looked() -> None:
+    """Read, unread, or as it was: a minute ago. Without a bill it has nothing to do."""
+    for bills, age_s in ((Unasked(), 60.0), (None, None)):
+        on = Stage()
+        on.deps = replace(on.deps, bills=bills)
+        billing_import(on.deps, Tick(cluster="c", what="bills"))
+        on.wait(60)
+        assert {tick.age_s for tick in seen(on).ticks if tick.function == "billing_import"} == {age_s}
+
+
 def test_each_function_says_when_it_last_worked() -> None:
     """By what it left behind; of those that only work when something comes nobody is asked for."""
     on = Stage()
@@ -114,6 +135,7 @@ def test_each_function_says_when_it_last_worked() -> None:
     assert before == {
         "capacity_reconcile": 30.0,
         "billing_tick": 30.0,
+        "billing_import": None,
         "pod_pending": None,
         "kueue_admission": None,
         "spot_interruption": None,
@@ -129,6 +151,7 @@ def test_each_function_says_when_it_last_worked() -> None:
     on.wait(60)
     ticked(on, ago_s=0)
     assert [(tick.function, tick.age_s) for tick in seen(on).ticks][2:] == [
+        ("billing_import", None),
         ("pod_pending", 60.0),
         ("kueue_admission", None),
         ("spot_interruption", 60.0),

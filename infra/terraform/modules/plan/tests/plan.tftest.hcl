@@ -68,6 +68,17 @@ run "a_gke_cluster_is_bought_from_where_it_says_so" {
   }
 }
 
+run "a_bill_of_civo_needs_its_token_and_no_cluster" {
+  command = plan
+  variables {
+    settings = merge(var.settings, { bills = "civo:LON1" })
+  }
+  assert {
+    condition     = toset(keys(output.functions["billing_import"].secrets)) == toset(["CIVO_TOKEN_ML"]) && alltrue([for secret in values(output.functions["billing_import"].secrets) : endswith(secret, "-read")])
+    error_message = "Civo tells its charges to a token, the one that only reads; no kubeconfig is needed"
+  }
+}
+
 run "each_function_gets_the_secrets_it_uses" {
   command = plan
   assert {
@@ -101,6 +112,10 @@ run "what_faces_outward_has_a_state_of_its_own" {
   assert {
     condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_BILLS")] == ["billing_import"] && output.functions["billing_import"].environment.PILOTLIGHT_BILLS == var.settings.bills
     error_message = "the bill is read by billing_import alone"
+  }
+  assert {
+    condition     = length(output.functions["billing_import"].secrets) == 0 && output.roles["billing_import"] == "bills" && length([for key in keys(output.buys_gke) : key if startswith(key, "billing_import")]) == 0
+    error_message = "who reads the bill reaches no cluster and holds no secret of one"
   }
   assert {
     condition     = [for name, function in output.functions : name if contains(keys(function.environment), "PILOTLIGHT_TELEMETRY")] == ["billing_tick"] && output.functions["billing_tick"].environment.PILOTLIGHT_TELEMETRY == var.settings.telemetry
