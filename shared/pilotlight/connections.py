@@ -269,7 +269,7 @@ def telemetry_at(settings: Settings, policy: "Policy", world: "WorldClient | Non
     return ServedTelemetry(world)
 
 
-def bills_at(settings: Settings, policy: "Policy", policy_at: str, clock: "Clock") -> "Bills | None":
+def bills_at(settings: Settings, policy: "Policy", clock: "Clock") -> "Bills | None":
     """Bills of a cloud, where an address names it. Price files lie beside the policy. Raises ``BadInput``."""
     kind, _, where = settings.bills.partition(":")
     if not kind:
@@ -285,7 +285,7 @@ def bills_at(settings: Settings, policy: "Policy", policy_at: str, clock: "Clock
             from pilotlight.adapters.bills.civo_charges import CivoBills
             from pilotlight.codec.bills.rates import read_rates
 
-            files = [address_beside(policy_at, name) for name in policy.prices.charges]
+            files = [address_beside(settings.policy, name) for name in policy.prices.charges]
             rates = {key: rate for file in files for key, rate in read_rates(read(file), file).items()}
             return CivoBills(_civo(settings, where), rates, clock, policy.bill.services if policy.bill else ())
         case "focus" if where:

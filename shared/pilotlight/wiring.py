@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pilotlight.doorway import Function, Response
     from pilotlight.doorway.web import Answered
     from pilotlight.facts.limits.checks import Token
-    from pilotlight.ports.clouds import Pools
+    from pilotlight.ports.clouds import Bills, Pools
     from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
     from pilotlight.ports.delivery import AlertChannel, Outbox
     from pilotlight.ports.seams import Seams
@@ -115,8 +115,7 @@ class App:
 
     def _price_anew(self) -> None:
         """A process that lives for days goes on at the prices that were told since it began."""
-        told = self._reserves or self._deps.live_prices is not None
-        if not told or self.clock.now() - self._told_at < TOLD_FOR:
+        if not (self._reserves or self._deps.live_prices) or self.clock.now() - self._told_at < TOLD_FOR:
             return
         before = self._told
         if self._read_told() not in (None, before):
@@ -126,19 +125,21 @@ class App:
     def late(self) -> Deps:
         """The same for a request: opened as far as it is used. Raises what is wrong with the state or the outbox."""
         with self._lock:
-            name, clock = self.settings.cluster_name, self.clock
-            late = LateDeps(lambda: self.deps, name=name, state=self.state, outbox=self.outbox, clock=clock)
+            name, clock, outbox = self.settings.cluster_name, self.clock, self.outbox
+            late = LateDeps(lambda: self.deps, self._bills, name=name, state=self.state, outbox=outbox, clock=clock)
             return cast(Deps, late)
+
+    def _bills(self) -> "Bills | None":
+        from pilotlight.connections import bills_at
+
+        return bills_at(self.settings, self.policy, self.clock)
 
     @cached_property
     def _deps(self) -> Deps:
-        from pilotlight.connections import advisory_policy, bills_at, prices_at, spot_prices_at
+        from pilotlight.connections import advisory_policy, prices_at, spot_prices_at
 
-        live_prices = prices_at(self.settings, self.policy)
         self._read_told()
-        offered = self._offered()
         cluster, pools = self._cluster_and_pools()
-        policy_at = self.settings.policy or str(default_file(DEFAULT_POLICY))
         policy, mode, advice = self.policy, self.settings.mode, ""
         if self.settings.pools == ADVISOR:
             if mode in ("act", "scale-up"):
@@ -153,16 +154,16 @@ class App:
             outbox=self.outbox,
             clock=self.clock,
             policy=policy,
-            offerings=offered,
+            offerings=self._offered(),
             throughput=speeds(self.catalog.throughput, self.policy.prices.throughput),
             mode=mode,
             advice=advice,
-            bills=bills_at(self.settings, policy, policy_at, self.clock),
+            bills=self._bills(),
             queues=self._queues,
             alerts=self.alerts,
             credential=self._credential,
             pause=self._pause,
-            live_prices=live_prices,
+            live_prices=prices_at(self.settings, self.policy),
             spot_prices=spot_prices_at(self.settings),
             telemetry=self._telemetry,
         )
@@ -311,10 +312,8 @@ class App:
             return self._seams["channels"]
         from pilotlight.adapters.channels import channel_of
 
-        return {
-            name: channel_of(rules, self.settings.secret, self.clock, self.alerts)
-            for name, rules in self.policy.alerts.channels.items()
-        }
+        named = self.policy.alerts.channels.items()
+        return {name: channel_of(one, self.settings.secret, self.clock, self.alerts) for name, one in named}
 
     @cached_property
     def world(self) -> "World":

@@ -23,7 +23,7 @@ TWO = '{"ml": {"api": "a"}, "web": {"api": "b"}}'
 
 def _read(settings: Settings, policy: str) -> Bill:
     clock = WallClock(END)
-    bills = bills_at(settings, read_policy(f"version: 1\n{policy}", "policy"), "policy.yaml", clock)
+    bills = bills_at(settings, read_policy(f"version: 1\n{policy}", "policy"), clock)
     assert bills is not None
     return bills.read(START, END)
 

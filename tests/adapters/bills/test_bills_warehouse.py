@@ -318,9 +318,7 @@ def test_rows_that_cannot_be_read_are_not_counted_as_nothing(row: list[str | Non
 def test_an_address_that_names_no_table_is_refused(address: str, says: str) -> None:
     """Nothing of it reaches a query."""
     with pytest.raises(BadInput, match=says):
-        bills_at(
-            Settings.from_environ({"PILOTLIGHT_BILLS": address}), read_policy("version: 1\n", "p"), "p", WallClock(END)
-        )
+        bills_at(Settings.from_environ({"PILOTLIGHT_BILLS": address}), read_policy("version: 1\n", "p"), WallClock(END))
 
 
 @pytest.mark.parametrize("tags", [["a'b"], ["a\\"], ["{start}"], ["a"] * 5])
@@ -334,7 +332,5 @@ def test_both_are_named_by_an_address() -> None:
     """As files are."""
     policy = read_policy("version: 1\n", "p")
     for address, kind in ((f"bigquery:{TABLE}", BigQueryBills), (f"athena:{WHERE}", AthenaBills)):
-        assert isinstance(
-            bills_at(Settings.from_environ({"PILOTLIGHT_BILLS": address}), policy, "p", WallClock(END)), kind
-        )
+        assert isinstance(bills_at(Settings.from_environ({"PILOTLIGHT_BILLS": address}), policy, WallClock(END)), kind)
     assert bigquery.SOURCE == athena.SOURCE == "focus"
