@@ -12,9 +12,11 @@ https://docs.aws.amazon.com/cur/latest/userguide/dataexports-export-delivery.htm
 """
 
 import glob
+import gzip
 import json
 import re
 import tempfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +27,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.object_store import SCHEMES, Objects
-from pilotlight.errors import BadInput
+from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.money.bill_files import BillListing
 
 MANIFEST = "anifest.json"
@@ -198,7 +200,10 @@ def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Lis
     for partition, held in by_partition.items():
         manifests = [one for of, one in newest_manifests(_listed(partition.manifests, objects)) if of == partition]
         named = [name for one in manifests for name in _data_files(one, partition, place, objects)]
-        found += [one for one in held if one.uri in named] or newest_run(held)
+        own = [one for one in held if one.uri in named]
+        if own and (missing := sorted({*named} - {one.uri for one in own})):
+            raise Unavailable(f"{missing[0]} is not there yet, or PILOTLIGHT_BILLS leaves it out: a manifest names it")
+        found += own or newest_run(held)
     return found
 
 
@@ -228,6 +233,19 @@ def _data_files(manifest: Listed, partition: Partition | None, place: Path, obje
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise BadInput(f"{file.name}: has no list dataFiles or blobs")
     return [partition.file(name) for name in names] if partition else names
+
+
+def cut_off(file: Path) -> bool:
+    """True for a packed file that ends before its end: DuckDB reads what there is of it, and says nothing."""
+    if file.suffix != ".gz":
+        return False
+    try:
+        with gzip.open(file) as content:
+            while content.read(1 << 20):
+                pass
+    except (EOFError, OSError, zlib.error):
+        return True
+    return False
 
 
 def digest_of(file: Path) -> str:

@@ -6,85 +6,118 @@ WITH charge AS (
     ChargePeriodEnd AS until,
     COALESCE(BillingCurrency, 'USD') AS currency,
     COALESCE(
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'pilotlight.dev/team'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'pilotlight.dev/team'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'team'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'team'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'Team'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'Team'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'user:team'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'user:team'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'user:Team'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'user:Team'
+        ),
+        ''
       ),
       ''
     ) AS team,
     COALESCE(
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'pilotlight.dev/pool'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'pilotlight.dev/pool'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'eks:nodegroup-name'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'eks:nodegroup-name'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'aws:eks:nodegroup-name'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'aws:eks:nodegroup-name'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'goog-k8s-node-pool-name'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'goog-k8s-node-pool-name'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'aks-managed-poolName'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'aks-managed-poolName'
+        ),
+        ''
       ),
-      (
-        SELECT
-          MAX(tag.value)
-        FROM UNNEST(Tags) AS tag
-        WHERE
-          tag.key = 'karpenter.sh/nodepool'
+      NULLIF(
+        (
+          SELECT
+            MAX(tag.value)
+          FROM UNNEST(Tags) AS tag
+          WHERE
+            tag.key = 'karpenter.sh/nodepool'
+        ),
+        ''
       ),
       ''
     ) AS pool,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
+from pilotlight.adapters.bills.exports import cut_off, digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
     FEW_LINES,
@@ -97,6 +97,8 @@ class FocusBills:
             found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
             if not own:
                 return found
+            if cut := next((file for file in own.values() if cut_off(file)), None):
+                return msgspec.structs.replace(found, unread=f"cannot be read: {cut.name} is cut off; write it again")
             period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
             try:
                 columns = _open(db, [list(own.values())])
@@ -128,6 +130,8 @@ class FocusBills:
         with self._opened(listing.names) as (db, files):
             import duckdb
 
+            if cut := next((file for file in files if cut_off(file)), None):
+                raise BadInput(f"the bill cannot be read: {cut.name} is cut off; write it again")
             try:
                 versions = _current(db, listing, files, start)
                 columns = _open(db, versions)

@@ -8,11 +8,13 @@ WITH charge AS (
         ChargePeriodEnd AS until,
         COALESCE(BillingCurrency, 'USD') AS currency,
         COALESCE(
-            Tags['pilotlight.dev/team'], Tags['team'], Tags['Team'], Tags['user:team'], Tags['user:Team'], ''
+            NULLIF(Tags['pilotlight.dev/team'], ''), NULLIF(Tags['team'], ''), NULLIF(Tags['Team'], ''),
+            NULLIF(Tags['user:team'], ''), NULLIF(Tags['user:Team'], ''), ''
         ) AS team,
         COALESCE(
-            Tags['pilotlight.dev/pool'], Tags['eks:nodegroup-name'], Tags['aws:eks:nodegroup-name'],
-            Tags['goog-k8s-node-pool-name'], Tags['aks-managed-poolName'], Tags['karpenter.sh/nodepool'], ''
+            NULLIF(Tags['pilotlight.dev/pool'], ''), NULLIF(Tags['eks:nodegroup-name'], ''),
+            NULLIF(Tags['aws:eks:nodegroup-name'], ''), NULLIF(Tags['goog-k8s-node-pool-name'], ''),
+            NULLIF(Tags['aks-managed-poolName'], ''), NULLIF(Tags['karpenter.sh/nodepool'], ''), ''
         ) AS pool,
         COALESCE(ServiceName, '') AS service,
         COALESCE(SubAccountId, '') AS account,

@@ -104,8 +104,8 @@ def dear_query(columns: Columns) -> str:
 
 def _named(columns: Columns) -> str:
     named = {
-        "team": _tag(columns, TEAM_TAGS),
-        "pool": _tag(columns, POOL_TAGS),
+        "team": _tag(columns, TEAM_TAGS, blank=False),
+        "pool": _tag(columns, POOL_TAGS, blank=False),
         "service": _text(columns, "ServiceName"),
         "account": _text(columns, "SubAccountId"),
         "payer": _text(columns, "BillingAccountId"),
@@ -194,21 +194,26 @@ def _moment(columns: Columns, name: str) -> str:
     at = f'TRY_CAST("{name}" AS TIMESTAMPTZ)'
     if kind == "VARCHAR":  # Without seconds a time is none to DuckDB.
         whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
-        at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ))"
+        leap = f"regexp_replace(\"{name}\", ':60', ':59')"
+        at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
     return f"make_timestamp(epoch_us({at}))"
 
 
-def _tag(columns: Columns, keys: Sequence[str]) -> str:
-    """The first of some tags that a row has, however its tags are written; or NULL."""
+def _tag(columns: Columns, keys: Sequence[str], *, blank: bool = True) -> str:
+    """The first of some tags that a row has, however its tags are written; or NULL. Of several spellings one that is
+    ``blank`` may stand for none."""
     flat = [f"CAST({quote_name(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
     kind = columns.get("Tags", "")
     names = [_quoted(f"{prefix}{key}") for key in keys for prefix in _PREFIXES]
-    if kind.startswith("MAP"):
+    if kind.endswith("[]"):
+        key, value = ("tag['key']", "['value']") if kind.startswith("MAP") else ("tag.key", ".value")
+        flat += [f"CAST(list_filter(\"Tags\", lambda tag: {key} = '{name}')[1]{value} AS VARCHAR)" for name in names]
+    elif kind.startswith("MAP"):
         flat += [f"CAST(\"Tags\"['{name}'] AS VARCHAR)" for name in names]
-    elif kind.endswith("[]"):
-        flat += [f"CAST(list_filter(\"Tags\", lambda tag: tag.key = '{name}')[1].value AS VARCHAR)" for name in names]
-    elif kind in ("VARCHAR", "JSON"):
-        flat += [f'json_extract_string(TRY_CAST("Tags" AS JSON), \'$."{name}"\')' for name in names]
+    elif kind in ("VARCHAR", "JSON") or kind.startswith("STRUCT"):
+        text = 'to_json("Tags")' if kind.startswith("STRUCT") else 'TRY_CAST("Tags" AS JSON)'
+        flat += [f"json_extract_string({text}, '$.\"{name}\"')" for name in names]
+    flat = flat if blank else [f"NULLIF({value}, '')" for value in flat]
     return f"COALESCE({', '.join(flat)})" if flat else "NULL"
 
 

@@ -254,10 +254,12 @@ def _superseded(
             found = _told_again(own[day], newer)
             if found is None:
                 continue
-            whole, last = found
+            half, last = found
+            older_usd, newer_usd = _usd_of(own[day]), _usd_of(newer[last])
+            # By the hour and by the day few lines are the same, and all dollars.
+            whole = half or older_usd == newer_usd
             if whole:
                 gone.add((number, date.fromisoformat(day)))
-            older_usd, newer_usd = _usd_of(own[day]), _usd_of(newer[last])
             if older_usd != newer_usd:
                 apart[whole].append(_Apart(day, older_usd, newer_usd))
     return gone, tuple(_told_apart(found, whole=whole) for whole, found in sorted(apart.items()) if found)
