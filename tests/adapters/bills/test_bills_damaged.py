@@ -96,7 +96,7 @@ def test_a_leap_second_is_a_time(tmp_path: Path, field: str) -> None:
     """It is the one before it."""
     _text([_row("2026-12-31T23:00:00Z", "2027-01-01T00:00:00Z", **{field: "2026-12-31T23:59:60Z"})], tmp_path / "a.csv")
     bill = _read(tmp_path / "a.csv")
-    assert (_usd(bill), [row.day.isoformat() for row in bill.days]) == (10, ["2026-12-31"])
+    assert (_usd(bill), [row.day.isoformat() for row in bill.days]) == (Decimal(10), ["2026-12-31"])
 
 
 TAGS = {

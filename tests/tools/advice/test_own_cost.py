@@ -13,6 +13,7 @@ USES = (
 PRICED = (
     "cpu_second", "gib_second", "request", "document_read", "document_write", "document_delete", "published_gib",
     "scheduled_job", "nat_instance_hour", "address_hour", "secret_version",
+    "scanned_gib",
 )  # fmt: skip
 
 
@@ -37,6 +38,14 @@ def test_ticks_and_events_are_deliveries() -> None:
     """A cluster ticks 2,880 times a day; each of 1,000 events is one delivery more."""
     assert _line(own_cost(_prices(), 0), "request").used == TICKS_PER_DAY * DAYS
     assert _line(own_cost(_prices(), 1000, clusters=2), "request").used == (1000 + 2 * 2880) * DAYS
+
+
+def test_a_bill_is_scanned_once_an_hour_and_ticks_every_ten_minutes() -> None:
+    """In a table by what a query reads, in files for nothing; without a bill there is neither."""
+    for gib, scanned, ticks in ((None, 0, 2880), (Decimal(0), 0, 3024), (Decimal(10), 240, 3024)):
+        lines = own_cost(_prices(), 0, bill_gib=gib)
+        assert (_line(lines, "scanned_gib").used, _line(lines, "request").used) == (scanned * DAYS, ticks * DAYS)
+        assert _line(lines, "scheduled_job").used == (2 if gib is None else 3)
 
 
 def test_a_free_tier_is_taken_off_once() -> None:

@@ -149,9 +149,9 @@ def _look(deps: Deps, bills: Bills) -> str:
             file = bills.read_file(work.listing, group, known, day_start(work.since), EVER, nodes)
         work.read[file.name] = file = msgspec.structs.replace(file, since=work.since)
         BILL_FILE.write(deps.state, f"{deps.name}/{number:05d}", file)
-    read = [work.read[group[0]] for group in work.listing.groups]
-    said = _take_in(deps, bills.join(work.listing, read, now), work.since, now)
-    reach = max((line.reach for file in read for line in file.lines if line.reach), default=None)
+    files = [work.read[group[0]] for group in work.listing.groups]
+    said = _take_in(deps, bills.join(work.listing, files, now), work.since, now)
+    reach = max((line.reach for file in files for line in file.lines if line.reach), default=None)
     BILL_SEEN.put(deps.state, deps.name, SeenBill(version=work.listing.word, since=work.since, at=now, reach=reach))
     _forget(deps, list(range(len(work.listing.groups))))
     return said

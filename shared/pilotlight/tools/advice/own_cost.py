@@ -13,6 +13,10 @@ MINUTES = HOURS * 60
 KIB_PER_GIB = Decimal(2**20)
 TICKS_PER_DAY = 2 * 24 * 60
 """Of one cluster: two a minute, one of them to count money (infra/terraform/modules/plan)."""
+BILL_TICKS_PER_DAY = 6 * 24
+"""More of one cluster where a bill is read: one every ten minutes."""
+BILL_READS_PER_DAY = 24
+"""Of a bill in a warehouse's table: once an hour."""
 JOBS = 2
 SECRETS = 2
 """Of one cluster: schedules, and a kubeconfig with a token for the cloud."""
@@ -53,15 +57,24 @@ class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def own_cost(
-    found: OwnPrices, events_per_day: int, *, clusters: int = 1, addresses: int = 1, nodes: int = 0, budgets: int = 0
+    found: OwnPrices,
+    events_per_day: int,
+    *,
+    clusters: int = 1,
+    addresses: int = 1,
+    nodes: int = 0,
+    budgets: int = 0,
+    bill_gib: Decimal | None = None,
 ) -> list[OwnLine]:
     """The lines of a month, dearest first. ``addresses`` is 0 where no network is made (GKE's DNS endpoint).
 
     Every event and every tick is one delivery. Store operations of a minute of ticks go by ``nodes``, lit in the mean
-    in all clusters together, and by ``budgets`` of each (bench/money/own_operations.py). An unknown price or use raises
-    ``KeyError``: it is never $0.
+    in all clusters together, and by ``budgets`` of each (bench/money/own_operations.py). ``bill_gib`` is what a query
+    of the bill's table scans, 0 for a bill in files, None without one. An unknown price or use raises ``KeyError``: it
+    is never $0.
     """
-    deliveries = (Decimal(events_per_day) + TICKS_PER_DAY * clusters) * DAYS
+    ticks = TICKS_PER_DAY + (0 if bill_gib is None else BILL_TICKS_PER_DAY)
+    deliveries = (Decimal(events_per_day) + ticks * clusters) * DAYS
     events = events_per_day * DAYS
     each = {name: use.amount for name, use in found.uses.items()}
     used = {
@@ -76,7 +89,8 @@ def own_cost(
         + MINUTES * nodes * each["node_writes"],
         "document_delete": events * each["document_deletes"] + MINUTES * clusters * each["minute_deletes"],
         "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
-        "scheduled_job": Decimal(JOBS * clusters),
+        "scheduled_job": Decimal((JOBS + (bill_gib is not None)) * clusters),
+        "scanned_gib": (bill_gib or Decimal(0)) * BILL_READS_PER_DAY * DAYS * clusters,
         "secret_version": Decimal(SECRETS * clusters),
         "nat_instance_hour": each["nat_instances"] * HOURS if addresses else Decimal(0),
         "address_hour": addresses * HOURS,

@@ -25,6 +25,9 @@ def cost_of_self(
     clusters: Annotated[int, typer.Option(min=1, help="Clusters looked after; each ticks every minute.")] = 1,
     nodes: Annotated[int, typer.Option(min=0, help="GPU nodes lit in the mean, in all clusters together.")] = 10,
     budgets: Annotated[int, typer.Option(min=0, help="Budgets of a cluster.")] = 1,
+    bill_gib: Annotated[
+        float | None, typer.Option(min=0, help="GiB that a query of the bill's table scans; 0 for a bill in files.")
+    ] = None,
     addresses: Annotated[int, typer.Option(min=0, help="Fixed addresses; 0 with GKE's DNS endpoint.")] = 1,
     prices: Annotated[str, typer.Option(help="A price file; left out: the one that comes with it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -36,7 +39,15 @@ def cost_of_self(
     where = prices or str(default_file(PRICES))
     found = _prices(where)
     try:
-        lines = own_cost(found, events_per_day, clusters=clusters, addresses=addresses, nodes=nodes, budgets=budgets)
+        lines = own_cost(
+            found,
+            events_per_day,
+            clusters=clusters,
+            addresses=addresses,
+            nodes=nodes,
+            budgets=budgets,
+            bill_gib=None if bill_gib is None else Decimal(str(bill_gib)),
+        )
     except KeyError as error:
         raise BadInput(f"{where}: {error} is missing; an unknown price is not $0: write it") from None
     if as_json:
