@@ -25,7 +25,7 @@ from pilotlight.decide.money.metering import (
     upto,
     without_projects,
 )
-from pilotlight.decide.money.node_hours import change_price, lines, node_times, price_at
+from pilotlight.decide.money.node_hours import change_price, lines, price_at
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.bill import Life, MeteredNode, MeterPart
 from pilotlight.facts.money.budgets import HeldPrice, Priced
@@ -134,7 +134,6 @@ class _Story:
             lit,
             {one.instance: stopped_node(one, self.fleet[one.pool]) for one in over},
             self.fleet,
-            {n.instance: node_times(n, lit[n.instance].gpus) for n in self.nodes.values()},
             self.last,
             apart,
             {n.instance: n for n in self.nodes.values()},

@@ -15,7 +15,7 @@ from pilotlight.decide.money.economics import billed_cost
 from pilotlight.decide.money.gpu_shares import holdings
 from pilotlight.decide.money.holds import Lit
 from pilotlight.decide.money.metering import MeterLook, count_day, cuts, day_start, metered_node, stopped_node
-from pilotlight.decide.money.node_hours import lines, node_times
+from pilotlight.decide.money.node_hours import lines
 from pilotlight.facts.capacity import BoundPod, Node, Offering
 from pilotlight.facts.money.bill import CostLine, Life, MeteredNode, MeterPart
 from pilotlight.facts.workload import SHARED, GpuRequest
@@ -49,8 +49,8 @@ class Ledger:
             n.instance: metered_node(Lit(n.instance, n.pool, n.created_at, n), self.fleet.get(n.pool)) for n in nodes
         }
         over = {one.instance: stopped_node(one, self.fleet.get(one.pool)) for one in lives}
-        says = {n.instance: node_times(n, lit[n.instance].gpus) for n in nodes}
-        look = MeterLook(at, lit, over, self.fleet, says, self.last)
+        seen = {n.instance: n for n in nodes}
+        look = MeterLook(at, lit, over, self.fleet, self.last, nodes=seen)
         self.last = max(at, self.last or at)
         day = self.first or at.date()
         before: dict[str, MeteredNode] = {}

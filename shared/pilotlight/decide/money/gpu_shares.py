@@ -55,13 +55,14 @@ def pod_parts(node: Node, gpus: int) -> tuple[list[tuple[BoundPod, int]], int]:
     """Parts of a node's GPUs that each of its pods holds, and how many parts a GPU has."""
     if gpus <= 0:
         return [], 1
-    weights, slices = _slice_weights(node, gpus)
-    devices = max(1, node.gpus)
+    pods, devices = node.gpu_pods, max(1, node.gpus)
+    sliced = node.slices or [pod for pod in pods if pod.gpu and pod.gpu.resource != NVIDIA]
+    weights, slices = _slice_weights(node, gpus) if sliced else ({}, 1)
     whole = MILLI_PER_GPU * devices
     parts = lcm(whole, slices)
     of_slice, of_milli = parts // slices, parts // whole * min(gpus, devices)
     held = []
-    for pod in node.gpu_pods:
+    for pod in pods:
         gpu = pod.gpu
         assert gpu is not None
         if weights and gpu.resource in weights:

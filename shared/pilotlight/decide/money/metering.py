@@ -15,7 +15,7 @@ import msgspec
 
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
-from pilotlight.decide.money.node_hours import Told, at_held, change_price, node_times, prices_after
+from pilotlight.decide.money.node_hours import at_held, change_price, node_times, prices_after
 from pilotlight.decide.money.node_tally import NodeTally, paid_until
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.money.bill import Life, LineKind, MeteredNode, MeterPart, Stretch
@@ -27,19 +27,17 @@ from pilotlight.units import EPOCH
 class MeterLook:
     """Nodes seen at a moment, by instance: those that are lit, and those that are known to have stopped.
 
-    ``offerings`` are by pool: a node whose price was not known gets it from there. ``told`` is what lit nodes tell of
-    the time since the look before, which was at ``last``. Nodes ``apart`` (by name, one that never
-    registered or has gone by its instance) are not counted now: each has a
+    ``offerings`` are by pool: a node whose price was not known gets it from there. ``nodes`` are the lit ones that
+    registered; each tells of the time since the look before, which was at ``last``. Nodes ``apart`` (by name, one that
+    never registered or has gone by its instance) are not counted now: each has a
     mark up to where it is counted, and a later look counts on from there. ``held`` are prices that holds have by time,
     where the meter was told of them; what it was told counts for as long as there are ``budgets``.
-    ``nodes`` are the lit ones that registered.
     """
 
     at: datetime
     lit: Mapping[str, MeteredNode]
     over: Mapping[str, MeteredNode]
     offerings: Mapping[str, Offering]
-    told: Mapping[str, Told] = field(default_factory=dict)
     last: datetime | None = None
     apart: frozenset[str] = frozenset()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -140,7 +138,8 @@ def _set_apart(
 
 def _as_first_seen(look: MeterLook, known: Mapping[str, MeteredNode]) -> MeterLook:
     """The look with its pods' owners as they were when each was first seen: a label that changes moves no bill."""
-    lit, said = dict(look.lit), dict(look.told)
+    lit: dict[str, MeteredNode] = {}
+    nodes: dict[str, Node] = {}
     for instance, seen in look.lit.items():
         node, was = look.nodes.get(instance), known.get(instance)
         if node is None or was is None or node.name in look.apart or (then := as_first_seen(node, was.owners)) is node:
@@ -148,8 +147,8 @@ def _as_first_seen(look: MeterLook, known: Mapping[str, MeteredNode]) -> MeterLo
         holders, parts = holdings(then, seen.gpus)
         owners = {pod.uid: (pod.team, pod.workload_class) for pod in then.gpu_pods}
         lit[instance] = msgspec.structs.replace(seen, holders=holders, parts=parts, owners=owners)
-        said[instance] = node_times(then, seen.gpus)
-    return replace(look, lit=lit, told=said)
+        nodes[instance] = then
+    return replace(look, lit={**look.lit, **lit}, nodes={**look.nodes, **nodes}) if lit else look
 
 
 def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: frozenset[str] = frozenset()) -> MeterPart:
@@ -231,10 +230,10 @@ def _advance(
     gone_at = _gone_at(node, instance, look, fresh=fresh)
     if gone_at != node.gone_at:
         node = msgspec.structs.replace(node, gone_at=gone_at)
-    says = look.told.get(instance)
+    on = look.nodes.get(instance)
     tally = NodeTally(node, cut_at)
-    if seen is not None and says is not None:
-        tally.count_since(look.last, says, at)
+    if seen is not None and on is not None and not _as_it_was(node, seen):
+        tally.count_since(look.last, node_times(on, seen.gpus), at)
     tally.count_to(at)
     if seen is None or not fresh:
         return tally.as_counted()
@@ -250,6 +249,11 @@ def _advance(
         holders=seen.holders,
         owners=seen.owners,
     )
+
+
+def _as_it_was(node: MeteredNode, seen: MeteredNode) -> bool:
+    """True where those that held a node at the look before hold it still, as much of it each."""
+    return node.ready and node.parts == seen.parts and node.holders == seen.holders
 
 
 def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> MeteredNode:

@@ -67,7 +67,7 @@ class CountedDays:
 
     metered: Mapping[date, MeterDay]
     billed: Mapping[date, Sequence[BillDay]]
-    _sums: dict[tuple[str, Measure], dict[date, dict[str, Decimal]]] = field(default_factory=dict)
+    _sums: dict[tuple[str, Measure], dict[str, dict[date, Decimal]]] = field(default_factory=dict)
     _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = field(default_factory=dict)
 
     def lines(self, scope: BudgetScope | Literal["all"], day: date) -> Sequence[CostLine]:
@@ -84,20 +84,20 @@ class CountedDays:
         """The first day that is known; today where none is."""
         return min([*self.metered, *self.billed], default=today)
 
-    def sums(self, kind: str, measure: Measure) -> Mapping[date, Mapping[str, Decimal]]:
-        """Sums of all metered days by name."""
+    def sums(self, kind: str, name: str, measure: Measure) -> Mapping[date, Decimal]:
+        """What a name was metered on each day that has it."""
         found = self._sums.get((kind, measure))
         if found is None:
-            days = self.metered.items()
-            found = self._sums[kind, measure] = {day: _sums_of(one.lines, kind, measure) for day, one in days}
-        return found
-
-
-def _sums_of(lines: Sequence[CostLine], kind: str, measure: Measure) -> dict[str, Decimal]:
-    sums: dict[str, Decimal] = {}
-    for name, amount in zip(map(_KINDS[kind], lines), _amounts(lines, measure), strict=True):
-        sums[name] = sums.get(name, ZERO) + amount
-    return sums
+            found = self._sums[kind, measure] = {}
+            for day, one in self.metered.items():
+                amounts = _amounts(one.lines, measure)
+                if kind == "all":
+                    found.setdefault("", {})[day] = sum(amounts, ZERO)
+                    continue
+                for own, amount in zip(map(_KINDS[kind], one.lines), amounts, strict=True):
+                    days = found.setdefault(own, {})
+                    days[day] = days.get(day, ZERO) + amount
+        return found.get(name, {})
 
 
 def counted_days(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> CountedDays:
@@ -127,17 +127,16 @@ def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime)
     assert meter.end is not None
     own = _Own(meter, known)
     billed = metered = sunk = ZERO
-    start, end = day_start(meter.start.date()), min(meter.end, now)
-    while start < end:
-        day, following = start.date(), start + DAY
-        if start < meter.start or following > meter.end:
+    first, end = meter.start.date(), min(meter.end, now)
+    parts = {at.date() for at in (meter.start, meter.end) if at != day_start(at.date())}
+    for day in (first + n * DAY for n in range(-(-(end - day_start(first)) // DAY))):
+        if day in parts:
             metered += _sum(meter, _metered(meter, known, day))
         elif day in own.bills:
             of_day = _of_day(meter, known, day)
             billed, metered, sunk = billed + of_day.billed, metered + of_day.metered, sunk + of_day.sunk
         else:
-            metered += own.metered_on(day)
-        start = following
+            metered += own.metered.get(day, ZERO)
     coming = forecast(billed + metered, meter.limit, own.last_days(now.date()), now, meter.end, own.a_day(now))
     return Spent(meter=meter, billed=billed, metered=metered, sunk=sunk, held=held, forecast=coming)
 
@@ -147,18 +146,12 @@ class _Own:
 
     def __init__(self, meter: Meter, known: CountedDays) -> None:
         self._meter, self._known = meter, known
-        kind, self._name = _named(meter.budget.scope)
-        self._sums = known.sums(kind, meter.measure)
+        self.metered = known.sums(*_named(meter.budget.scope), meter.measure)
         self.bills = known.billed if meter.measure == "usd" else {}
-
-    def metered_on(self, day: date) -> Decimal:
-        """What was metered of it on a whole day."""
-        sums = self._sums.get(day)
-        return sums.get(self._name, ZERO) if sums else ZERO
 
     def total(self, day: date) -> Decimal:
         """All of a whole day."""
-        return _of_day(self._meter, self._known, day).total if day in self.bills else self.metered_on(day)
+        return _of_day(self._meter, self._known, day).total if day in self.bills else self.metered.get(day, ZERO)
 
     def last_days(self, today: date) -> list[Decimal]:
         """Amounts of the last whole days. On the day that the books begin the meter may have begun at any hour."""

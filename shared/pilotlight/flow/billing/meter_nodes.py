@@ -29,7 +29,7 @@ from pilotlight.decide.money.metering import (
     upto,
     without_projects,
 )
-from pilotlight.decide.money.node_hours import lines, node_times, sum_lines
+from pilotlight.decide.money.node_hours import lines, sum_lines
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.isolated_objects import NAMELESS
@@ -138,7 +138,6 @@ def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
     return MeterLook(
         at=now,
         lit=found,
-        told={instance: node_times(node, found[instance].gpus) for instance, node in judged.items()},
         nodes=judged,
         last=seen,
         over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in lives if _counts(deps, life)},
@@ -209,7 +208,8 @@ class _Day(NamedTuple):
     def count_part(self, was: MeterPart, new: Collection[str]) -> MeterPart:
         """A part with its own nodes and those that it takes in."""
         mine = [*was.nodes, *new]
-        look = replace(self.look, lit=_only(self.look.lit, mine), over=_only(self.look.over, mine))
+        lit, over, nodes = (_only(each, mine) for each in (self.look.lit, self.look.over, self.look.nodes))
+        look = replace(self.look, lit=lit, over=over, nodes=nodes)
         return count_day(was, _only(self.before, mine), look, self.cut_at)
 
 
