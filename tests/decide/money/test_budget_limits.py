@@ -12,6 +12,7 @@ from small_fleet import NOW, bought, gang, offering, plan, pod, policy, unused_b
 
 from pilotlight.decide.money.budget_balance import Purse
 from pilotlight.decide.money.budget_limits import (
+    MOST_WINDOWS,
     applies,
     held_amount,
     life,
@@ -21,6 +22,7 @@ from pilotlight.decide.money.budget_limits import (
     refusal,
     used_amount,
     window,
+    windows,
 )
 from pilotlight.decide.money.holds import lit_instances, match
 from pilotlight.decide.place.provision import covers
@@ -104,6 +106,17 @@ def test_windows_follow_one_another(at: datetime, zone: str, period: str) -> Non
     assert start <= at < end
     assert window(budget, end)[0] == end
     assert window(budget, start) == (start, end)
+
+
+@given(MOMENTS, ZONES, PERIODS, st.lists(st.integers(0, 900), min_size=1, max_size=5))
+def test_windows_that_are_kept_are_those_made_anew(at: datetime, zone: str, period: str, days: list[int]) -> None:
+    """Whoever asks again, for sooner or later moments, gets the same windows, up to the most that are followed."""
+    budget = Budget(name="b", usd=Decimal(1), period=period, timezone=zone)  # type: ignore[arg-type]
+    (own,) = meters([budget], at)
+    made = [own]
+    for until in (at + timedelta(days=n) for n in days):
+        assert list(windows(own, until, made)) == list(windows(own, until))
+    assert len(made) <= MOST_WINDOWS + 2
 
 
 HELD = {

@@ -5,7 +5,7 @@ Of pods near each other, as the scheduler does it, each pod is judged by what is
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
@@ -142,8 +142,12 @@ class Bin:
 
     def alike(self) -> "Bin":
         """Another with the same room, watched by nobody."""
-        own = {"slices": dict(self.slices), "other": dict(self.other), "taken": list(self.taken)}
-        return replace(self, devices=list(self.devices), watch=None, **own)  # type: ignore[arg-type]
+        named = self.kind, self.where, self.pool, self.labels, self.taints, self.resource
+        free = self.cpu_milli, self.memory, self.ephemeral, self.pods
+        other, taken = dict(self.other), list(self.taken)
+        found = Bin(*named, list(self.devices), dict(self.slices), *free, other, self.ports, taken, self.full)
+        found.home, found.coming = self.home, self.coming
+        return found
 
 
 def of_node(node: Node) -> Bin:

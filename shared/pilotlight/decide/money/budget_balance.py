@@ -36,6 +36,7 @@ class Purse:
     now: datetime
     taken: dict[str, Decimal] = field(default_factory=dict)
     bought: int = 0
+    _made: dict[str, list[Meter]] = field(default_factory=dict)  # Windows of each limit, as far as they were asked for.
     _asked: tuple[Terms, tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]] | None = None
 
     def fit_terms(self, terms_: Terms, nodes: int = 1, others: int = 0) -> Terms:
@@ -78,7 +79,7 @@ class Purse:
 
     def copy(self) -> "Purse":
         """A copy that later changes leave alone."""
-        return Purse(self.money, self.now, dict(self.taken), self.bought)
+        return Purse(self.money, self.now, dict(self.taken), self.bought, self._made)
 
     def at_stake(self, terms_: Terms) -> tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]:
         """The hold of a node bought now, and each meter that it has to fit in: how far that is used, with all that this
@@ -93,8 +94,8 @@ class Purse:
         hold = open_hold("", "", terms_, self.now)
         last = paid_until(hold, max(hold.until, hold.binds_until))
         found: list[tuple[Meter, Decimal, Decimal]] = []
-        for own in (b.meter for b in self.money.balances):
-            for meter in windows(own, last) if own.start <= self.now and applies(own, terms_) else ():
+        for own in (b.meter for b in self.money.balances if b.meter.start <= self.now and applies(b.meter, terms_)):
+            for meter in windows(own, last, self._made.setdefault(own.key, [own])):
                 before = totals.get(meter.key, Decimal(0)) + self.taken.get(meter.key, Decimal(0))
                 each = held_amount(meter, hold)
                 if meter is own or each:

@@ -80,21 +80,21 @@ OLDEST = timedelta(days=32)
 """A node is counted for so long back at most when it is first seen: more than any period."""
 
 
-def windows(meter: Meter, until: datetime) -> Iterator[Meter]:
-    """A limit's windows from a meter's own up to the one that holds a moment; a rate has one."""
-    yield meter
-    for _ in range(MOST_WINDOWS):
-        if meter.end is None or until <= meter.end:
+def windows(meter: Meter, until: datetime, made: list[Meter] | None = None) -> Iterator[Meter]:
+    """A limit's windows from a meter's own up to the one that holds a moment; a rate has one. ``made`` keeps them."""
+    made = made or [meter]
+    for n in range(MOST_WINDOWS + 1):
+        yield (each := made[n])
+        if each.end is None or until <= each.end:
             return
-        start, end = window(meter.budget, meter.end)
-        meter = msgspec.structs.replace(meter, start=start, end=end)
-        yield meter
+        if n + 1 == len(made):
+            start, end = window(meter.budget, each.end)
+            made.append(msgspec.structs.replace(meter, start=start, end=end))
 
 
 def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter, ...]:
     """Every meter that a node touches which is paid for until a moment: those of all its windows."""
-    last = paid_until(hold, until)
-    own = (meter for meter in meters(budgets, hold.since) if applies(meter, hold.terms))
+    last, own = paid_until(hold, until), [m for m in meters(budgets, hold.since) if applies(m, hold.terms)]
     return tuple(each for meter in own for each in windows(meter, last))
 
 

@@ -132,6 +132,8 @@ def _afforded(
     """Terms on which a node of a candidate is bought, and room for how many: with time for the calls of all that are
     wanted where there is money for that, else one by one."""
     offering, others = candidate.offering, -(-len(group.pods) // candidate.per_node) - 1
+    if run.headroom.purse is None:
+        return None, run.headroom.room(offering, None)
     terms = run.headroom.terms(offering, group.shape, together, group.stop_s, others)
     room = run.headroom.room(offering, terms)
     if room[0] > 0 or not others:

@@ -236,6 +236,8 @@ class Provisioner:
 
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""
+        if not self.unbound:
+            return group.pods
         unbound = [p for p in group.pods if p.uid in self.unbound]
         if unbound and not self._told_unbound.issuperset(p.uid for p in unbound):
             self._told_unbound.update(p.uid for p in unbound)

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from heapq import merge
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pilotlight.decide.fit.fit import Bin
@@ -25,7 +26,6 @@ from pilotlight.units import MILLI_PER_GPU, Seconds, UsdPerHour, cents, count_of
 
 if TYPE_CHECKING:
     from pilotlight.decide.offers.spot_share import SpotShares
-
 
 A_PURCHASE = 1 << 32
 """Numbers of nodes that a purchase may have: in an order of all, its own begin at the next multiple."""
@@ -312,9 +312,8 @@ def nodes_bought(buys: Iterable[Buy]) -> Counter[str]:
     return found
 
 
-def by_age(pod: PodDemand) -> tuple[datetime, str, str, str]:
-    """The order of pods in a group: the oldest first; those of one burst, made in the same second, by name."""
-    return pod.created_at, pod.namespace, pod.name, pod.uid
+by_age = attrgetter("created_at", "namespace", "name", "uid")
+"""The order of pods in a group: the oldest first; those of one burst, made in the same second, by name."""
 
 
 def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
@@ -324,8 +323,10 @@ def in_units(pods: Sequence[PodDemand]) -> list[tuple[str | None, list[Group]]]:
     their own: what budgets do not hold for them, they hold for the others.
     """
     by_shape: dict[tuple[str, int], list[PodDemand]] = defaultdict(list)
+    stops = {(pod.checkpoint_takes_s, pod.grace_s): pod for pod in pods}
+    bits = {stops_in: int(stop_of_one_s(pod)).bit_length() for stops_in, pod in stops.items()}
     for pod in pods:
-        by_shape[pod.shape.key, int(stop_of_one_s(pod)).bit_length()].append(pod)
+        by_shape[pod.shape.key, bits[pod.checkpoint_takes_s, pod.grace_s]].append(pod)
     groups = [Group(same[0].shape, sorted(same, key=by_age)) for same in by_shape.values()]
     gangs: dict[str, list[Group]] = defaultdict(list)
     units: list[tuple[str | None, list[Group]]] = []

@@ -61,8 +61,8 @@ def place_pods(work: Work) -> None:
     running = Counter(p.gang for n in view.nodes for p in n.pods if p.gang) if gangs else Counter()
     for gang, groups in _in_turn(pending, work.look.untaken):
         # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
-        flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked]
-        rest = _without(groups, asked)
+        flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked] if asked else []
+        rest = _without(groups, asked) if asked else groups
         if gang is not None and rest:
             place_gang(run, gang, rest, running[gang], flown)
         elif rest:

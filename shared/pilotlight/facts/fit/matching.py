@@ -11,7 +11,13 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 def selects(labels: Mapping[str, str], terms: Sequence[Sequence[Requirement]]) -> bool:
     """True where labels meet node affinity: any of ``terms``, all of whose requirements hold. No terms: anywhere."""
-    return not terms or any(all(holds(labels, r) for r in term) for term in terms)
+    for term in terms:
+        for requirement in term:
+            if not holds(labels, requirement):
+                break
+        else:
+            return True
+    return not terms
 
 
 def holds(labels: Mapping[str, str], requirement: Requirement) -> bool:

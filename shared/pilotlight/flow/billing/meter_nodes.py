@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -52,6 +52,7 @@ CATCH_UP = 35
 DAY = timedelta(days=1)
 
 Nodes = Mapping[str, MeteredNode]
+T = TypeVar("T")
 
 
 LOOKS, LOOKING_S = 3, 30
@@ -208,12 +209,12 @@ class _Day(NamedTuple):
     def count_part(self, was: MeterPart, new: Collection[str]) -> MeterPart:
         """A part with its own nodes and those that it takes in."""
         mine = [*was.nodes, *new]
-        lit, over, nodes = (_only(each, mine) for each in (self.look.lit, self.look.over, self.look.nodes))
-        look = replace(self.look, lit=lit, over=over, nodes=nodes)
+        lit, over = _only(self.look.lit, mine), _only(self.look.over, mine)
+        look = replace(self.look, lit=lit, over=over, nodes=_only(self.look.nodes, mine))
         return count_day(was, _only(self.before, mine), look, self.cut_at)
 
 
-def _only(nodes: Nodes, instances: Iterable[str]) -> dict[str, MeteredNode]:
+def _only(nodes: Mapping[str, T], instances: Iterable[str]) -> dict[str, T]:
     return {instance: nodes[instance] for instance in instances if instance in nodes}
 
 

@@ -243,7 +243,7 @@ def names_for(deps: HasBudgets, by_meter: ByMeter) -> dict[str, tuple[str, ...]]
 
 def is_listed(hold: Hold, key: str) -> bool:
     """True where a hold has an account of a meter, by that one's key."""
-    return any(meter_key(name) == key for name in hold.accounts)
+    return key in hold.accounts or any(name.startswith(f"{key}/") for name in hold.accounts)
 
 
 def extend(deps: Deps, hold: Hold, meter: Meter, wanted: Decimal, least: Decimal) -> Account:
@@ -267,7 +267,8 @@ def extend(deps: Deps, hold: Hold, meter: Meter, wanted: Decimal, least: Decimal
 
 def account_of(hold: Hold, meter: Meter) -> str:
     """The part of a meter's account that a hold is listed in."""
-    return next((name for name in hold.accounts if meter_key(name) == meter.key), meter.key)
+    key = meter.key
+    return key if key in hold.accounts else next((n for n in hold.accounts if n.startswith(f"{key}/")), key)
 
 
 def write_holds(deps: Deps, fresh: Sequence[Hold], by_meter: ByMeter) -> list[Hold]:
@@ -286,12 +287,14 @@ def hold_amounts(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: ByMet
         found = HOLD.scan(deps.state, f"{deps.name}/{prefix}")
         return {entry.value.id for entry in found if entry.value.ended_at is None}.issuperset(ids)
 
+    listed: defaultdict[str, list[tuple[str, Hold]]] = defaultdict(list)
+    for hold in holds:
+        for name in hold.accounts:
+            listed[meter_key(name)].append((name, hold))
     for meter, _ in by_meter.values():
         wanted: defaultdict[str, dict[str, Decimal]] = defaultdict(dict)
-        for hold in holds:
-            for name in hold.accounts:
-                if meter_key(name) == meter.key:
-                    wanted[name][hold.id] = held_amount(meter, hold)
+        for name, hold in listed[meter.key]:
+            wanted[name][hold.id] = held_amount(meter, hold)
         for name, own in wanted.items():
             if not reserve(deps, meter, name, own, partial(alive, own)):
                 after = total(deps, meter) + sum(own.values(), Decimal(0))

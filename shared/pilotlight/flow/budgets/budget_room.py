@@ -55,9 +55,9 @@ class BudgetRoom:
 
     def total(self, meter: Meter) -> Decimal:
         """Settled and held against a meter."""
-        known = self.known.get(_limit_of(meter), {})
-        parts = ((name, a) for name, a in known.items() if budget_accounts.meter_key(name) == meter.key)
-        return sum((self._sum(name, account) for name, account in parts), Decimal(0))
+        known, key = self.known.get(_limit_of(meter), {}), meter.key
+        names = key, *[f"{key}/{n}" for n in range(1, known.get(key, budget_accounts.NONE).parts)]
+        return sum((self._sum(name, known[name]) for name in names if name in known), Decimal(0))
 
     def own(self, meter: Meter, hold: Hold) -> Decimal:
         """The amount that a meter holds for one hold."""

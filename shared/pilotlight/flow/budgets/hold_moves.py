@@ -93,6 +93,7 @@ class HoldMoves:
     ) -> None:
         self.deps, self.snapshot, self.now, self.limits, self.got = deps, snapshot, snapshot.now, limits, got
         self.still_ours, self.live = still_ours, sorted(live, key=working_first)
+        self._made: dict[str, list[Meter]] = {}
         self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
         self._queues = queues([(hold.id, hold.until, bool(one and one.pods)) for hold, one in live])
         self._calls_s = calls_s(len(live) - 1)
@@ -227,8 +228,8 @@ class HoldMoves:
     def _concerned(self, wants: Hold) -> list[Meter]:
         """The windows, from now on, in which something is to be held."""
         last = paid_until(wants, max(wants.until, wants.binds_until, self.now))
-        own = (meter for meter in self.limits if applies(meter, wants.terms))
-        return [m for meter in own for m in windows(meter, last) if m is meter or held_amount(m, wants)]
+        limits = ((m, self._made.setdefault(m.key, [m])) for m in self.limits if applies(m, wants.terms))
+        return [m for own, made in limits for m in windows(own, last, made) if m is own or held_amount(m, wants)]
 
     def _stopped(self, hold: Hold, one: Lit | None, refused: list[Meter]) -> Hold:
         """A node that hard budgets hold no further is stopped in order, to be gone before what is held is used up."""
