@@ -7,6 +7,7 @@ read; its fallback (more than one GPU, or more than 32 GiB of memory, is trainin
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from pilotlight.facts.labels import WORKLOAD_CLASS
 from pilotlight.facts.workload import PodTraits, WorkloadClass
@@ -71,9 +72,7 @@ def _guess(traits: PodTraits) -> tuple[WorkloadClass, str]:
     for mark, name in _MARKS.items():
         if mark in traits.labels:
             return name, f"label {mark}"
-    by_name = _by_words("command", _command_words(traits.words)) or _by_words(
-        "image", _plain([_path(image) for image in traits.images])
-    )
+    by_name = _by_name(traits.words, traits.images)
     if by_name is not None:
         return by_name
     if traits.gpus > 1:
@@ -83,6 +82,13 @@ def _guess(traits: PodTraits) -> tuple[WorkloadClass, str]:
     if traits.owner_kind == "ReplicaSet":
         return "serving", "nothing names its purpose; a Deployment's, which never ends"
     return "batch", "nothing names its purpose; one GPU, little memory"
+
+
+@lru_cache(maxsize=1024)
+def _by_name(words: tuple[str, ...], images: tuple[str, ...]) -> tuple[WorkloadClass, str] | None:
+    """By what it runs; pods of one template run the same."""
+    image = _plain([_path(image) for image in images])
+    return _by_words("command", _command_words(words)) or _by_words("image", image)
 
 
 def _by_words(source: str, text: str) -> tuple[WorkloadClass, str] | None:
