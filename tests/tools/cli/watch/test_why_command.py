@@ -40,7 +40,7 @@ BOUGHT = PodGroup(
     ),
 )
 REFUSED = PodGroup(
-    verdict="refused", pods=("cv/b",), uids=("v",), where="", why="budget cv is spent", code="budget", team="cv"
+    verdict="refused", pods=("cv/b",), uids=("v",), where="", why="budget cv is spent", code="budget", team="ml"
 )
 
 
@@ -103,6 +103,8 @@ def why(*words: str) -> str:
     ("words", "pod", "not_pod"),
     [
         pytest.param(("--team", "nlp"), "nlp/a", "cv/b", id="a team"),
+        pytest.param(("--team", "ml"), "cv/b", "nlp/a", id="a team that pays for another namespace"),
+        pytest.param(("--team", "cv"), "cv/b", "nlp/a", id="a team that is its namespace, and is paid for by another"),
         pytest.param(("--since", "3h"), "nlp/a", "cv/b", id="since"),
         pytest.param(("--until", "1d"), "cv/b", "nlp/a", id="until"),
         pytest.param(("refused/1",), "cv/b", "nlp/a", id="an alert, by its fingerprint"),
@@ -122,8 +124,10 @@ def test_what_is_asked_for_wrongly_says_how_it_is_written() -> None:
         why()
     with pytest.raises(BadInput, match="is no time"):
         why("--since", "yesterday")
-    with pytest.raises(Failed, match="nothing known about that"):
+    with pytest.raises(Failed, match="no decision of the last 30 days is for team 'nobody'; decisions are for ml, nlp"):
         why("--team", "nobody")
+    with pytest.raises(Failed, match="no decision of the last 30 days was made since 1m, of cluster local"):
+        why("--since", "1m")
 
 
 def test_what_would_have_changed_it_is_said() -> None:

@@ -17,7 +17,15 @@ from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.tools.report.texts.interruption_text import is_about, lines
-from pilotlight.tools.report.texts.why_text import cost_lines, decision_lines, groups_about, is_subject_of, node_lines
+from pilotlight.tools.report.texts.plan_head import names
+from pilotlight.tools.report.texts.why_text import (
+    cost_lines,
+    decision_lines,
+    groups_about,
+    is_of_team,
+    is_subject_of,
+    node_lines,
+)
 
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
@@ -42,7 +50,7 @@ def why(
         str,
         typer.Argument(help="A pod (namespace/name, name or uid), a node, an instance, a decision, or an alert."),
     ] = "",
-    team: Annotated[str, typer.Option(help="Decisions on the pods of this team.")] = "",
+    team: Annotated[str, typer.Option(help="Decisions on pods of this team, or of the namespace of its name.")] = "",
     since: Annotated[str, typer.Option(help="From when on: 2h, 3d, or 2026-11-20T08:00Z.")] = "",
     until: Annotated[str, typer.Option(help="Up to when, written alike.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="All records, as JSON.")] = False,
@@ -63,9 +71,7 @@ def why(
     known = _known(wired, asked)
     head = cluster_line(known=bool(known.now or known.interrupted or records(wired.state, wired.settings.cluster_name)))
     if not (known.records or known.interrupted or known.now):
-        where = f"of cluster {wired.settings.cluster_name}; another is named by PILOTLIGHT_CLUSTER"
-        what = repr(asked.subject) if asked.subject else "that"
-        raise Failed(f"nothing known about {what}: no decision of the last 30 days names it, {where}")
+        raise Failed(_nothing(wired, asked, since, until))
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -75,6 +81,21 @@ def why(
 
         say([head])
         _show(known, asked)
+
+
+def _nothing(wired: "App", asked: "Asked", since: str, until: str) -> str:
+    """One line where no decision is as it was asked for."""
+    cluster = wired.settings.cluster_name
+    where = f"of cluster {cluster}; another is named by PILOTLIGHT_CLUSTER"
+    span = "".join(f" {word} {text}" for word, text in (("since", since), ("until", until)) if text)
+    if asked.subject:
+        among = f"{f' for team {asked.team!r}' if asked.team else ''}{span}"
+        return f"nothing known about {asked.subject!r}: no decision of the last 30 days names it{among}, {where}"
+    if not asked.team:
+        return f"no decision of the last 30 days was made{span}, {where}"
+    known = sorted({group.team for record in records(wired.state, cluster) for group in record.plan.pods if group.team})
+    teams = f"; decisions are for {names(known)}" if known else ""
+    return f"no decision of the last 30 days is for team {asked.team!r}{span}{teams}, {where}"
 
 
 class Asked(NamedTuple):
@@ -90,7 +111,7 @@ class Asked(NamedTuple):
         return (
             (self.first is None or record.at >= self.first)
             and (self.last is None or record.at <= self.last)
-            and (not self.team or any(group.team == self.team for group in record.plan.pods))
+            and (not self.team or any(is_of_team(group, self.team) for group in record.plan.pods))
         )
 
 

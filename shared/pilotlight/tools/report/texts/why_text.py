@@ -32,6 +32,13 @@ def groups_about(record: Record, subject: str) -> Iterator[PodGroup]:
             yield group
 
 
+def is_of_team(group: PodGroup, team: str) -> bool:
+    """True of pods that a team pays for, and of a namespace's of that name: a team is its namespace by default, though
+    another may pay for it.
+    """
+    return group.team == team or any(pod.partition("/")[0] == team for pod in group.pods)
+
+
 def nodes_about(record: Record, subject: str) -> Iterator[NodeVerdict]:
     """Verdicts on nodes of a subject; without one, and of a whole decision, the releases."""
     for node in record.plan.nodes:
@@ -50,7 +57,7 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
     whole = subject in ("", record.id) and record.flow != "reclaim"
     if whole:
         yield from (f"  {word:<8}  {text}" for word, text in head_of_record(record))
-    groups = [group for group in groups_about(record, subject) if team in ("", group.team)]
+    groups = [group for group in groups_about(record, subject) if not team or is_of_team(group, team)]
     for group in groups:
         yield from _group_lines(record, group)
     for unused in record.plan.paid_idle:
