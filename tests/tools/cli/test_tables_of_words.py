@@ -14,7 +14,7 @@ import pilotlight
 from pilotlight.facts.decisions import NodeVerdict, Plan
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.flow.alerts.wording import summary
-from pilotlight.tools.report.texts.plan_text import lines
+from pilotlight.tools.report.texts.plan_text import Source, lines
 
 PACKAGE = Path(pilotlight.__file__).parent
 
@@ -107,5 +107,5 @@ def test_every_verdict_has_words(verdict: Verdict, count: int) -> None:
     assert verdict == "bought" or f"{count} pod" in said
     from datetime import UTC, datetime
 
-    text = "\n".join(line.plain for line in lines(plan, datetime(2026, 11, 23, tzinfo=UTC), "a policy"))
+    text = "\n".join(line.plain for line in lines(plan, datetime(2026, 11, 23, tzinfo=UTC), Source("of", "by")))
     assert verdict in text

@@ -9,7 +9,7 @@ import pytest
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.money.gates import GateLimit
 from pilotlight.tools.cli.printing import json_text
-from pilotlight.tools.report.texts.plan_text import lines
+from pilotlight.tools.report.texts.plan_text import Source, lines
 
 NOW = datetime(2026, 11, 28, 8, tzinfo=UTC)
 LINES: list[tuple[dict[str, Any], str]] = [
@@ -24,7 +24,7 @@ LINES: list[tuple[dict[str, Any], str]] = [
 def test_a_line_a_gate(fields: dict[str, Any], said: str) -> None:
     """Its limit now and then; what stays is said once."""
     gate = GateLimit(pool="a100", nodepool="gpu", **fields)
-    text = [str(line) for line in lines(Plan(gates=(gate,)), NOW, "of a cluster")]
+    text = [str(line) for line in lines(Plan(gates=(gate,)), NOW, Source("of", "by"))]
     at = text.index("Limits of Karpenter's NodePools")
     assert text[at + 1] == f"  a100 (NodePool gpu): nvidia.com/gpu {said}"
 

@@ -58,9 +58,9 @@ def test_the_sample_cluster() -> None:
 
 def test_it_opens_with_five_lines() -> None:
     """What is bought, released, waits for something else, costs, and is to be mended, before anything else."""
-    title, blank, *five = run(*FILES).splitlines()[:7]
-    where = f"{CLUSTER}/pods.json and {CLUSTER}/nodes.json"
-    assert title.startswith(f"Dry run at 2026-11-21 01:00:00 UTC of {where}, with policy ")
+    of, title, blank, *five = run(*FILES).splitlines()[:8]
+    assert of == f"cluster in {CLUSTER}/pods.json and {CLUSTER}/nodes.json; state none, a dry run remembers nothing"
+    assert title.startswith("Dry run at 2026-11-21 01:00:00 UTC, with policy ")
     assert blank == ""
     assert [" ".join(line.split()) for line in five] == [
         "buy 3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",
@@ -108,8 +108,20 @@ def test_equal_reasons_are_said_once() -> None:
 def test_one_pod_or_node_is_shown_alone(subject: str, said: str, not_said: str) -> None:
     """With its options, and nothing of the others."""
     text = run(*FILES, "--why", subject)
-    assert said in text
-    assert not_said not in text
+    head = 8
+    assert text.splitlines()[:head] == run(*FILES).splitlines()[:head]
+    body = "\n".join(text.splitlines()[head:])
+    assert said in body
+    assert not_said not in body
+
+
+@pytest.mark.parametrize("words", [("ml-research/wrong-selector",), ("--why", "serving/mig-infer")])
+def test_a_reason_of_one_pod_is_said_once(words: tuple[str, ...]) -> None:
+    """Its finding is its verdict, and idle nodes and offerings with one reason share a line."""
+    body = run(*FILES, *words).splitlines()[8:]
+    reasons = [line.rpartition(": ")[2] for line in body if ": " in line]
+    assert len(reasons) == len(set(reasons)) > 2
+    assert "Findings" not in body
 
 
 def test_a_pod_that_does_not_wait_is_told() -> None:

@@ -141,6 +141,15 @@ def test_what_would_have_changed_it_is_said() -> None:
     assert "would have changed it: price: l4/od" in why("nlp/a")
 
 
+def test_a_reason_of_a_decision_is_said_once() -> None:
+    """Offerings with one reason share a line, and what would have changed it refers to that."""
+    said = why("nlp/a")
+    assert "    not k80/od ($0.30 per useful hour), v100/od ($3.00 per useful hour): it selects zone b" in said
+    assert "    would have changed it: cap: t4/spot, but for its reason above" in said
+    assert said.count("nlp has 2 of 2 nodes") == said.count("it selects zone b") == 1
+    assert why("cv/b").count("budget cv is spent") == 1
+
+
 @pytest.mark.parametrize("subject", ["nlp/a", "01-aa", "gpu-1", "i-1"])
 def test_what_a_purchase_really_cost_stands_below_it(subject: str) -> None:
     """By the pod, the decision, the node or its instance: metered, and billed where a bill says so."""

@@ -55,15 +55,16 @@ def reconcile(
 def _print_text(app: "App", answer: "Answer", now: datetime) -> None:
     from rich.console import Console
 
+    from pilotlight.tools.cli.served import header
+    from pilotlight.tools.cli.start.plan_command import plan_source
     from pilotlight.tools.report.texts.plan_text import lines
 
     console = Console(highlight=False, soft_wrap=True)
     if answer.plan is not None:
-        policy = app.settings.policy or "examples/policy.yaml"
-        source = f"of cluster {app.settings.cluster_name}, with policy {policy}, catalogue {app.catalog.name}"
-        for line in lines(answer.plan, now, source):
+        for line in lines(answer.plan, now, plan_source(app, app.settings.state)):
             console.print(line)
         return
+    console.print(header(app.settings, app.settings.state, here=True), markup=False)
     console.print(answer.why)
     for done in answer.did:
         console.print(f"  {done}")

@@ -27,6 +27,7 @@ from pilotlight.tools.checkup.rights import (
 )
 from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.cli.served import header
 
 if TYPE_CHECKING:
     from pilotlight.tools.install.handover import GroupState
@@ -68,7 +69,7 @@ def doctor(
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(checks)).decode())
     else:
-        _print_text(checks)
+        _print_text(header(app.settings, app.settings.state, here=True), checks)
     if any(check.verdict == "fault" for each in checks.values() for check in each):
         raise typer.Exit(1)
 
@@ -218,12 +219,13 @@ def _unreached(cluster: str, error: Exception) -> Check:
     return Check(code="reach", subject=cluster, verdict="fault", what=str(error), fix=fix)
 
 
-def _print_text(checks: dict[str, Sequence[Check]]) -> None:
+def _print_text(head: str, checks: dict[str, Sequence[Check]]) -> None:
     from rich.console import Console
 
     from pilotlight.tools.checkup.checkup_text import lines
 
     console = Console(highlight=False, soft_wrap=True)
+    console.print(head, markup=False)
     for cluster, each in checks.items():
         for line in lines(cluster, each):
             console.print(line)

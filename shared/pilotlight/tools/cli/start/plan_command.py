@@ -16,6 +16,7 @@ from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, default_file, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
+from pilotlight.tools.cli.served import header
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pilotlight.ports.seams import Seams
     from pilotlight.tools.checkup.pool_homes import PoolHome
     from pilotlight.tools.cli.cluster_files import File
+    from pilotlight.tools.report.texts.plan_text import Source
     from pilotlight.wiring import App
 
 
@@ -76,7 +78,8 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    source = _source(app, "the sample cluster" if sample else f"{pods} and {nodes}" if pods else "")
+    files = "the sample cluster" if sample else f"cluster in {pods} and {nodes}" if pods else ""
+    source = plan_source(app, REMEMBERS_NOTHING, files)
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -92,10 +95,16 @@ def plan(
         raise typer.Exit(EXIT_WOULD_CHANGE)
 
 
-def _source(app: "App", files: str) -> str:
-    """The cluster, the policy and the prices that a plan is of."""
-    of = files or f"cluster {app.settings.cluster_name}"
-    return f"of {of}, with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}"
+REMEMBERS_NOTHING = "none, a dry run remembers nothing"
+"""Stands for the address of a state where none is read."""
+
+
+def plan_source(app: "App", state: str, files: str = "") -> "Source":
+    """The cluster, the state, the policy and the prices that a plan is of."""
+    from pilotlight.tools.report.texts.plan_text import Source
+
+    of = f"{files}; state {state}" if files else header(app.settings, state, here=True)
+    return Source(of, f"with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}")
 
 
 def _sample(other: str) -> tuple[str, str]:
@@ -239,7 +248,7 @@ def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "S
     )
 
 
-def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: Sequence[GiveWay]) -> None:
+def _print_text(decided: Plan, now: datetime, source: "Source", options: bool, ways: Sequence[GiveWay]) -> None:
     from rich.console import Console
 
     from pilotlight.tools.cli.printing import fit_text, say
@@ -255,13 +264,13 @@ def _print_text(decided: Plan, now: datetime, source: str, options: bool, ways: 
         say(section(ways))
 
 
-def _print_markdown(decided: Plan, now: datetime, source: str, prices: dict[str, Decimal] | None) -> None:
+def _print_markdown(decided: Plan, now: datetime, source: "Source", prices: dict[str, Decimal] | None) -> None:
     from pilotlight.tools.report.tables.offers_table import markdown
 
     typer.echo("\n".join(markdown(decided, prices, now, source)))
 
 
-def _print_about(decided: Plan, subject: str, now: datetime, source: str) -> None:
+def _print_about(decided: Plan, subject: str, now: datetime, source: "Source") -> None:
     """One pod or node, with the options that it had."""
     from rich.console import Console
 

@@ -10,6 +10,7 @@ from pilotlight.facts.place.pod_verdicts import NOT_NOW, PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.tools.report.texts.plan_head import GATES, head
+from pilotlight.tools.report.texts.plan_text import Source
 from pilotlight.units import an_hour, cents
 
 Prices = Mapping[str, Decimal]
@@ -56,10 +57,11 @@ def table(plan: Plan, prices: Prices) -> Sheet:
     return sheet
 
 
-def markdown(plan: Plan, prices: Prices | None, at: datetime, source: str) -> Iterator[str]:
+def markdown(plan: Plan, prices: Prices | None, at: datetime, source: Source) -> Iterator[str]:
     """The plan for the comment of a pull request: five lines, reasons, offerings if their prices are given."""
     yield f"### Pilotlight plan at {at:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"\n{_safe(source[:1].upper() + source[1:])}. Nothing is changed.\n"
+    of = f"{source.of[:1].upper()}{source.of[1:]}"
+    yield f"\n{_safe(of)}; {_safe(source.by)}. Nothing is changed.\n"
     for word, text in head(plan):
         yield f"- **{word}**: {_safe(text)}"
     yield ""

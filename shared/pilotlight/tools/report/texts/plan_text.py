@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from rich.text import Text
@@ -40,12 +40,16 @@ _STYLES: dict[Verdict | Literal["keep", "release"], str] = {
 }
 
 
-def lines(plan: Plan, at: datetime, source: str, options: bool = False) -> Iterator[Text]:
-    """The plan line by line. ``source``: its cluster, policy and prices; ``options``: with what else there was."""
-    yield _title(at, source)
-    yield Text()
-    for word, text in head(plan):
-        yield Text.assemble("  ", (f"{word:<8}", "bold"), f"  {text}")
+class Source(NamedTuple):
+    """What a plan is of: the cluster with the state, and the policy with the prices."""
+
+    of: str
+    by: str
+
+
+def lines(plan: Plan, at: datetime, source: Source, options: bool = False) -> Iterator[Text]:
+    """The plan line by line; ``options``: with what else there was."""
+    yield from _opening(plan, at, source)
     yield from _section("Pods", [*_pods(plan.pods, options)], "no GPU pod waits")
     yield from _section("Nodes", [*_nodes(plan.nodes, options)], "no GPU node")
     yield from _section("Limits of Karpenter's NodePools", [_limit(gate) for gate in plan.gates])
@@ -61,18 +65,19 @@ def lines(plan: Plan, at: datetime, source: str, options: bool = False) -> Itera
         )
 
 
-def lines_about(plan: Plan, subject: str, at: datetime, source: str) -> Iterator[Text]:
-    """All that a plan says of one pod or node; nothing where it says nothing of it."""
+def lines_about(plan: Plan, subject: str, at: datetime, source: Source) -> Iterator[Text]:
+    """The opening, and all that a plan says of one pod or node; nothing where it says nothing of it."""
     pods = tuple(group for group in plan.pods if subject in group.pods)
     nodes = tuple(node for node in plan.nodes if subject in (node.node, node.instance))
     findings = [finding for finding in plan.findings if finding.subject == subject]
     if not (pods or nodes or findings):
         return
-    yield _title(at, source)
+    yield from _opening(plan, at, source)
+    told = {group.why for group in pods}
     first = [msgspec.structs.replace(group, pods=(subject, *(p for p in group.pods if p != subject))) for group in pods]
     yield from _section("Pods", [*_pods(first, True)])
     yield from _section("Nodes", [*_nodes(nodes, True)])
-    yield from _section("Findings", [_finding(finding) for finding in findings])
+    yield from _section("Findings", [_finding(finding) for finding in findings if finding.message not in told])
 
 
 def _limit(gate: GateLimit) -> Text:
@@ -83,8 +88,13 @@ def _limit(gate: GateLimit) -> Text:
     return Text(f"  {gate.pool} (NodePool {gate.nodepool}): {LIMITED} {changed}: {gate.why}{usd}")
 
 
-def _title(at: datetime, source: str) -> Text:
-    return Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f" {source}. Nothing is changed.")
+def _opening(plan: Plan, at: datetime, source: Source) -> Iterator[Text]:
+    """What the plan is of, and its five lines."""
+    yield Text(source.of)
+    yield Text.assemble((f"Dry run at {at:%Y-%m-%d %H:%M:%S} UTC", "bold"), f", {source.by}. Nothing is changed.")
+    yield Text()
+    for word, text in head(plan):
+        yield Text.assemble("  ", (f"{word:<8}", "bold"), f"  {text}")
 
 
 def _section(title: str, body: Sequence[Text], empty: str = "") -> Iterator[Text]:
@@ -107,7 +117,7 @@ def _pods(groups: Iterable[PodGroup], options: bool) -> Iterator[Text]:
         if options:
             yield from _options(group)
         elif group.verdict in NOT_HELPED:
-            yield from map(_detail, _reasons(group, REASONS))
+            yield from map(_detail, _reasons(group))
 
 
 def _options(group: PodGroup) -> Iterator[Text]:
@@ -117,21 +127,24 @@ def _options(group: PodGroup) -> Iterator[Text]:
         yield _detail(f"pods: {', '.join(group.pods[:SHOWN_PODS])}{f' and {left} more' if left > 0 else ''}")
     if group.workload_class:
         yield _detail(f"class: {group.workload_class} ({group.class_reason})")
-    for why, nodes in _by_reason((node.why, node.node) for node in group.idle):
-        yield _detail(f"idle: {_either(nodes, 'node')}: {why}")
-    for reason in _reasons(group):
-        yield _detail(f"not: {reason}")
+    idle = dict(_by_reason((node.why, node.node) for node in group.idle))
+    refused = dict(_by_reason((_rejected(no), no.offering) for no in group.rejected))
+    for why in dict.fromkeys((*idle, *refused)):
+        nodes, offerings = idle.get(why, ()), refused.get(why, ())
+        named = [_either(nodes, "idle node")] if nodes else []
+        named += [_either(offerings, "offering")] if offerings else []
+        reason = "as above" if why in group.why and offerings else why
+        yield _detail(f"{'not' if offerings else 'idle'}: {' and '.join(named)}: {reason}")
 
 
-def _reasons(group: PodGroup, most: int = 0) -> Iterator[str]:
-    """Offerings that were not chosen, by reason. ``most``: so many that the verdict does not say itself."""
+def _reasons(group: PodGroup) -> Iterator[str]:
+    """Offerings that were not chosen, by the first reasons that the verdict does not say itself."""
     every = [*_by_reason((_rejected(no), no.offering) for no in group.rejected)]
-    if most:
-        every = [(why, offerings) for why, offerings in every if why not in group.why]
-    for why, offerings in every[: most or None]:
+    every = [(why, offerings) for why, offerings in every if why not in group.why]
+    for why, offerings in every[:REASONS]:
         yield f"{_either(offerings, 'offering')}: {why}"
-    if most and len(every) > most:
-        yield f"and {count_of(len(every) - most, 'other reason')}"
+    if len(every) > REASONS:
+        yield f"and {count_of(len(every) - REASONS, 'other reason')}"
 
 
 def _by_reason(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:

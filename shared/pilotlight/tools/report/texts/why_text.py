@@ -7,7 +7,7 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
-from pilotlight.tools.report.texts.plan_head import dollars, head_of_record
+from pilotlight.tools.report.texts.plan_head import head_of_record, names
 from pilotlight.tools.report.texts.would_change import would_change
 from pilotlight.units import an_hour, cents
 
@@ -54,8 +54,7 @@ def nodes_about(record: Record, subject: str) -> Iterator[NodeVerdict]:
 def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
     """One decision as people read it: of a subject and a team, where they are given."""
     yield f"{record.at:%Y-%m-%d %H:%M:%S} UTC  decision {record.id}  ({record.flow}, for {record.trigger})"
-    whole = subject in ("", record.id) and record.flow != "reclaim"
-    if whole:
+    if record.flow != "reclaim":  # It buys nothing and releases nothing.
         yield from (f"  {word:<8}  {text}" for word, text in head_of_record(record))
     groups = [group for group in groups_about(record, subject) if not team or is_of_team(group, team)]
     for group in groups:
@@ -70,9 +69,8 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
     for held in record.plan.held:
         if not any(held.why in group.why for group in groups):
             yield f"  would {held.call} {held.target}: {held.why}"
-    if record.flow == "reclaim":
-        return  # It buys nothing and releases nothing.
-    yield f"  {record.status}" if whole else f"  {dollars(record.plan)}; {record.status}"
+    if record.flow != "reclaim":
+        yield f"  {record.status}"
 
 
 def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
@@ -85,16 +83,24 @@ def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
     if group.workload_class:
         reason = f": {group.class_reason}" if group.class_reason else ""
         yield f"    as {group.workload_class}{reason}"
-    for idle in group.idle:
-        yield f"    not on idle node {idle.node}: {idle.why}"
-    for option in group.rejected:
-        usd = option.usd_per_useful_hour if option.code != "dearer" else None  # Its reason begins with the price.
-        price = f" ({cents(usd)} per useful hour)" if usd else ""
-        yield f"    not {option.offering}{price}: {option.why}"
-    for line_ in would_change(group):
+    yield from _not_taken(why, group)
+    for line_ in would_change(group, reasons=False):
         yield f"    would have changed it: {line_}"
     for claim in _refused_claims(record, group):
         yield f"    {claim.subject} {claim.message}"
+
+
+def _not_taken(told: str, group: PodGroup) -> Iterator[str]:
+    """Idle nodes and offerings that were not taken, equal reasons once; what the verdict has ``told`` is no news."""
+    found: dict[str, list[str]] = {}
+    for idle in group.idle:
+        found.setdefault(idle.why, []).append(f"on idle node {idle.node}")
+    for option in group.rejected:
+        usd = option.usd_per_useful_hour if option.code != "dearer" else None  # Its reason begins with the price.
+        price = f" ({cents(usd)} per useful hour)" if usd else ""
+        found.setdefault(option.why, []).append(f"{option.offering}{price}")
+    for why, given in found.items():
+        yield f"    not {names(given)}: {'as above' if why in told else why}"
 
 
 def _refused_claims(record: Record, group: PodGroup) -> list[Finding]:

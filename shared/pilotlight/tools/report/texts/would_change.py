@@ -22,8 +22,10 @@ LABELS: tuple[Code, ...] = (
 """What the pod asks for, or what the policy says of its class."""
 
 
-def would_change(group: PodGroup) -> Iterator[str]:
-    """A line each for the cheapest offering that a price, more room, or another request would have made the choice."""
+def would_change(group: PodGroup, reasons: bool = True) -> Iterator[str]:
+    """A line each for the cheapest offering that a price, more room, or another request would have made the choice;
+    without ``reasons`` where they stand above.
+    """
     paid = group.usd_per_useful_hour
     dearer = [one for one in group.rejected if one.code == "dearer" and one.usd_per_useful_hour is not None]
     if paid is not None and dearer:
@@ -33,9 +35,9 @@ def would_change(group: PodGroup) -> Iterator[str]:
         options = [one for one in group.rejected if one.code in codes and _cheaper(one, paid)]
         if options:
             best = min(options, key=_price)
-            yield f"{kind}: {best.offering}, but for this: {best.why}"
+            yield f"{kind}: {best.offering}, but for {f'this: {best.why}' if reasons else 'its reason above'}"
         elif group.code in codes:
-            yield f"{kind}: {group.why}"
+            yield f"{kind}: {group.why if reasons else 'but for the reason above'}"
 
 
 def _cheaper(option: Rejected, paid: Decimal | None) -> bool:
