@@ -52,6 +52,8 @@ def _print(text: str) -> int:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
+    except BrokenPipeError:
+        give_up()
     except OSError as error:
         give_up()
         if said := cannot_write(error):

@@ -22,13 +22,16 @@ from pilotlight.adapters import logs
 from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
 from pilotlight.tools.cli.command_table import COMMANDS, ELSEWHERE, module_of
 from pilotlight.tools.cli.front.front_help import ABOUT
-from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up
+from pilotlight.tools.cli.output import EXIT_FAILED, Reader, cannot_write, give_up
 from pilotlight.tools.cli.state_option import JUDGES, with_policy, with_state
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.terminal import Shown, teach_rich
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
+
+WATCHED = {"demo", "--watch"}
+"""Words of commands that only play for who watches."""
 
 OPEN_STATE = {
     *("status", "pools", "gpus", "why", "budget", "alerts", "shadow", "report", "bill", "audit", "state"),
@@ -112,6 +115,7 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
     debug = len(words) < len(sys.argv[1:])
     if debug:
         logs.begin()
+    Reader.watches = not WATCHED.isdisjoint(words)
     stop = Stop(os.getpid())
     try:
         command = made(words)

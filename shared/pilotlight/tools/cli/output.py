@@ -1,4 +1,8 @@
-"""The streams that a command prints to: an output that is closed or full ends it in one line."""
+"""The streams that a command prints to: an output that is closed or full ends it in one line.
+
+A reader that has gone, as ``head`` has after its lines, is no error: nothing more is printed, and the command does the
+rest of its work and ends with its own exit code. One that only plays for who watches ends at once.
+"""
 
 import errno
 import os
@@ -26,6 +30,19 @@ def cannot_write(error: BaseException) -> str:
     return ""
 
 
-def give_up() -> None:
+def give_up(number: int = 1) -> None:
     """Print to nowhere from here on, so that what is still buffered raises nothing as the process ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+class Reader:
+    """Who reads standard output. ``watches``: the command only plays for them."""
+
+    watches = False
+
+
+def go_on_unread(number: int = 1) -> None:
+    """Print to nowhere, as the reader of the stream of that number has gone."""
+    give_up(number)
+    if Reader.watches and number == 1:
+        raise SystemExit(0)

@@ -8,6 +8,7 @@ import sys
 from typing import IO, Any
 
 from pilotlight.settings import environment
+from pilotlight.tools.cli.output import go_on_unread
 
 UNSAFE = (
     r"\x00-\x08\x0b-\x1f"  # Control characters but tab and new line; carriage return overwrites a line.
@@ -39,8 +40,18 @@ class Shown:
 
     def write(self, text: str) -> int:
         """Write it as it may be shown."""
-        self.rich_proxied_file.write(visible_text(text))
+        try:
+            self.rich_proxied_file.write(visible_text(text))
+        except BrokenPipeError:
+            go_on_unread(self.fileno())
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        try:
+            self.rich_proxied_file.flush()
+        except BrokenPipeError:
+            go_on_unread(self.fileno())
 
     def writelines(self, lines: Any) -> None:
         """Write each."""
@@ -50,7 +61,7 @@ class Shown:
     @property
     def buffer(self) -> Any:
         """The bytes behind; on a terminal they are written as text is."""
-        return _ShownBytes(self) if self.isatty() else self.rich_proxied_file.buffer  # type: ignore[attr-defined]
+        return _ShownBytes(self)
 
     def isatty(self) -> bool:
         """True where it is a terminal."""
@@ -66,7 +77,13 @@ class _ShownBytes:
         self._stream = stream
 
     def write(self, content: bytes) -> int:
-        self._stream.write(content.decode(errors="backslashreplace"))
+        if self._stream.isatty():
+            self._stream.write(content.decode(errors="backslashreplace"))
+            return len(content)
+        try:
+            self._stream.rich_proxied_file.buffer.write(content)  # type: ignore[attr-defined]
+        except BrokenPipeError:
+            go_on_unread(self._stream.fileno())
         return len(content)
 
     def flush(self) -> None:
@@ -76,13 +93,15 @@ class _ShownBytes:
 def teach_rich() -> None:
     """Have Rich do the same with every text it is given: its own table strips a few of these characters.
 
-    Where a terminal has plain letters alone its boxes are drawn of these; else Rich takes every output for UTF-8.
+    A reader that has gone is no error to it either. Where a terminal has plain letters alone its boxes are drawn of
+    these; else Rich takes every output for UTF-8.
     """
     from rich import control
+    from rich.console import Console
+
+    Console.on_broken_pipe = lambda _: go_on_unread()  # type: ignore[method-assign]
 
     table: dict[int, Any] = control._CONTROL_STRIP_TRANSLATE
     table.update({code: visible_text(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})
     if plain_locale() or not (sys.stdout.encoding or "utf").lower().startswith("utf"):
-        from rich.console import Console
-
         Console.encoding = property(lambda _: "ascii")  # type: ignore[method-assign, assignment]
