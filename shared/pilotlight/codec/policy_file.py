@@ -40,6 +40,14 @@ _Loader.yaml_implicit_resolvers = {
 
 def read_policy(text: str | bytes, where: str) -> Policy:
     """The policy in ``text``; ``where`` is what its errors call it. Raises ``BadPolicy`` with all problems found."""
+    policy, problems = examine_policy(text, where)
+    if problems or policy is None:
+        raise BadPolicy(problems)
+    return policy
+
+
+def examine_policy(text: str | bytes, where: str) -> tuple[Policy | None, list[str]]:
+    """The policy as far as it can be read, and all problems found. Raises ``BadPolicy`` where the text is no YAML."""
     problems: Problems = []
     clean = read_value(_document(text, where), msgspec.inspect.type_info(Policy), "", problems)
     policy = None
@@ -52,9 +60,7 @@ def read_policy(text: str | bytes, where: str) -> Policy:
     if policy is not None:
         wrong = [path for path, _ in problems]
         problems += [(at, why) for at, why in contradictions(policy) if not _holds(at, wrong)]
-    if problems or policy is None:
-        raise BadPolicy([f"{where}: {path}: {reason}" if path else f"{where}: {reason}" for path, reason in problems])
-    return policy
+    return policy, [f"{where}: {path}: {reason}" if path else f"{where}: {reason}" for path, reason in problems]
 
 
 def _holds(path: str, wrong: list[str]) -> bool:

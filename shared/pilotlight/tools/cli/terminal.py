@@ -99,7 +99,7 @@ def teach_rich() -> None:
     from rich import control
     from rich.console import Console
 
-    Console.on_broken_pipe = lambda _: go_on_unread()  # type: ignore[method-assign]
+    Console.on_broken_pipe = lambda _: go_on_unread()  # type: ignore[method-assign, assignment]
 
     table: dict[int, Any] = control._CONTROL_STRIP_TRANSLATE
     table.update({code: visible_text(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})

@@ -218,16 +218,24 @@ def test_fix_writes_what_it_can_and_says_it(tmp_path: Path) -> None:
 
 
 def test_types_prices_and_names_are_known(tmp_path: Path) -> None:
-    """A type and a price that nobody knows are notes, for a cloud may know them; a name that is no label is a fault."""
+    """A type and a price that nobody knows are findings, for a cloud may know them: the policy is not said to be fine.
+    A name that is no label is a fault, and hides no other fault and no finding.
+    """
     policy = tmp_path / "policy.yaml"
     pools = "a: {instance_type: g4dn.xlrge}, b: {instance_type: p3.8xlarge, capacity_type: spot}"
     policy.write_text(f"version: 1\npools: {{{pools}}}\n")
-    notes = [line for line in run("check", str(policy)).stdout.splitlines() if line.startswith("note: ")]
-    assert ["did you mean g4dn.xlarge?" in notes[0], "no spot price of p3.8xlarge is known" in notes[1]] == [True, True]
-    policy.write_text("version: 1\npools: {a b: {instance_type: g4dn.xlarge}}\n")
+    first, *found = run("check", str(policy)).stdout.splitlines()
+    assert first == f"{policy}: 2 findings (2 pools, 0 rules)"
+    assert [line.startswith(f"finding: {policy}: pools.") for line in found] == [True, True]
+    assert ["did you mean g4dn.xlarge?" in found[0], "no spot price of p3.8xlarge is known" in found[1]] == [True, True]
+    assert len(json.loads(run("check", str(policy), "--json").stdout)["findings"]) == 2
+    policy.write_text(f"version: 1\nbudgts: []\npools: {{a b: {{instance_type: g4dn.xlarge}}, {pools}}}\n")
     result = run("check", str(policy))
     assert result.exit_code == 2
     assert "pools.a b: 'a b' is no value of a label" in result.stderr
+    assert "budgts: " in result.stderr
+    assert result.stderr.count("error: ") == 2
+    assert result.stdout.count("finding: ") == 2
 
 
 def test_schema() -> None:

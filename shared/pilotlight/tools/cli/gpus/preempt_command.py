@@ -48,7 +48,14 @@ def preempt(
     """
     from pilotlight.flow.cycle.planning import preview
     from pilotlight.tools.advice.give_way import give_way
-    from pilotlight.tools.cli.start.plan_command import REMEMBERS_NOTHING, decide, dry_run, plan_source, source_of
+    from pilotlight.tools.cli.start.plan_command import (
+        REMEMBERS_NOTHING,
+        decide,
+        dry_run,
+        of_files,
+        plan_source,
+        source_of,
+    )
     from pilotlight.tools.report.texts.give_way_text import lines
 
     app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
@@ -63,8 +70,7 @@ def preempt(
 
         typer.echo(json_text({"at": snapshot.now, "value_of_wait": rules.value_of_wait, "give_way": ways}, "number"))
         return
-    files = f"cluster in {pods} and {nodes}" if seams else ""
-    typer.echo(plan_source(app, REMEMBERS_NOTHING if seams else app.settings.state, files).of)
+    typer.echo(plan_source(app, REMEMBERS_NOTHING if seams else app.settings.state, of_files(pods, nodes)).of)
     if not ways:
         typer.echo(_nothing(pod, decided))
         return

@@ -78,8 +78,7 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    files = "the sample cluster" if sample else f"cluster in {pods} and {nodes}" if pods else ""
-    source = plan_source(app, REMEMBERS_NOTHING, files)
+    source = plan_source(app, REMEMBERS_NOTHING, "the sample cluster" if sample else of_files(pods, nodes))
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -97,6 +96,11 @@ def plan(
 
 REMEMBERS_NOTHING = "none, a dry run remembers nothing"
 """Stands for the address of a state where none is read."""
+
+
+def of_files(pods: str, nodes: str) -> str:
+    """The cluster of two files; empty where none are named."""
+    return f"cluster in {pods} and {nodes}" if pods else ""
 
 
 def plan_source(app: "App", state: str, files: str = "") -> "Source":

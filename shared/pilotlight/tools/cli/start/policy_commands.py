@@ -1,8 +1,8 @@
 """``pilotlight check`` and ``pilotlight schema``: the policy file, before it is used."""
 
 import json
-from collections.abc import Sized
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence, Sized
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -35,52 +35,77 @@ def check(
     """Say what is wrong with a policy file, each problem by its path, and what each pool costs. Exit code 2 when
     something is wrong.
 
-    Types and prices are those of the catalogue and of the policy's own files. --fix writes misspelt keys right. Of a
+    Types and prices are those of the catalogue and of the policy's own files. A pool that these cannot price is a
+    finding: its cloud may know the price. --fix writes misspelt keys right. Of a
     budget it tells the longest runs that it holds money for, and pools where one is above all of it. Of classes without
     an end it tells what happens at the budget's cap. Where PILOTLIGHT_CLUSTERS names many clusters it notes what is not
     done for all together, and where PILOTLIGHT_BILLS names a bill, why it cannot count.
 
     Example: [bold]pilotlight check policy.yaml[/bold]
     """
-    from pilotlight.codec.policy_file import read_policy
+    mended = _fix(policy) if fix else []
+    seen = _examined(policy)
+    if as_json:
+        told = {"policy": policy, "valid": not seen.problems, "problems": seen.problems, "findings": seen.findings}
+        told |= {"run_s_held_by_budget": seen.budgets or {}, "notes": seen.notes, "fixed": mended}
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        _say(seen, mended)
+    if seen.problems:
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+class _Examined(NamedTuple):
+    """All that a look at a policy file tells."""
+
+    problems: list[str]
+    findings: Sequence[str] = ()  # Pools that nothing known here prices.
+    summary: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
+    budgets: dict[str, dict[str, float]] | None = None  # Seconds of the longest runs that each holds money for.
+
+
+def _examined(policy: str) -> _Examined:
+    """The look. Where keys cannot be read, what can be read of the others is examined all the same."""
+    from pilotlight.codec.policy_file import examine_policy
     from pilotlight.tools.lint.claim_notes import claim_notes, endless_notes, runs_held
     from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unpriced_pools
     from pilotlight.tools.lint.rule_words import rule_in_words
 
-    mended = _fix(policy) if fix else []
-    problems: list[str] = []
-    budgets: dict[str, dict[str, float]] = {}
-    summary = ""
-    notes: list[str] = []
     try:
-        found = read_policy(read(policy), policy)
-        unread = _unreadable(found, policy)
-        catalog = None if unread else _catalog(found, policy)
-        problems = [*unread, *_unfit(found, policy)]
-        budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
-        notes = [*_of_many_clusters(found, policy, deployed_settings()), *claim_notes(found), *endless_notes(found)]
-        notes += [*unpriced_pools(found, catalog), *runs_above_budgets(found, catalog)] if catalog is not None else ()
-        notes = [f"{policy}: {note}" for note in [*notes, *_of_state(found, deployed_settings())]]
-        costs = pool_costs(found, catalog) if catalog is not None else ()
-        none = () if found.pools else (NO_POOLS,)
-        summary = _summary(policy, found, [*none, *costs, *map(rule_in_words, found.rules)], budgets)
+        found, problems = examine_policy(read(policy), policy)
     except BadPolicy as error:
-        problems = error.problems
-    if as_json:
-        told = {"policy": policy, "valid": not problems, "problems": problems}
-        told |= {"run_s_held_by_budget": budgets, "notes": notes, "fixed": mended}
-        typer.echo(json.dumps(told, indent=2))
-    else:
-        _say(problems, mended, [summary, *(f"note: {note}" for note in notes)])
+        return _Examined(error.problems)
+    if found is None:
+        return _Examined(problems)
+    unread = _unreadable(found, policy)
+    catalog = None if unread else _catalog(found, policy)
+    problems += [*unread, *_unfit(found, policy)]
+    findings = [f"{policy}: {one}" for one in unpriced_pools(found, catalog)] if catalog is not None else []
     if problems:
-        raise typer.Exit(EXIT_BAD_INPUT)
+        return _Examined(problems, findings)
+    settings = deployed_settings()
+    notes = [*_of_many_clusters(found, policy, settings), *claim_notes(found), *endless_notes(found)]
+    notes += [*(runs_above_budgets(found, catalog) if catalog is not None else ()), *_of_state(found, settings)]
+    costs = pool_costs(found, catalog) if catalog is not None else ()
+    budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
+    size = f"({_several(found.pools, 'pool')}, {_several(found.rules, 'rule')})"
+    first = f"{policy}: {_several(findings, 'finding') if findings else 'fine'} {size}"
+    none = () if found.pools else (NO_POOLS,)
+    runs = [_runs(name, each) for name, each in budgets.items()]
+    summary = (first, *none, *costs, *map(rule_in_words, found.rules), *runs)
+    return _Examined(problems, findings, summary, [f"{policy}: {note}" for note in notes], budgets)
 
 
-def _say(problems: list[str], mended: list[str], fine: list[str]) -> None:
+def _say(seen: _Examined, mended: list[str]) -> None:
+    """Faults on stderr; else the summary, in which findings follow the first line."""
     from pilotlight.tools.cli.printing import say
 
-    say([*(f"fixed: {line}" for line in mended), *([] if problems else "\n".join(fine).splitlines())])
-    for problem in problems:
+    findings = [f"finding: {one}" for one in seen.findings]
+    notes = [f"note: {note}" for note in seen.notes]
+    fixed = [f"fixed: {line}" for line in mended]
+    say([*fixed, *seen.summary[:1], *findings, *seen.summary[1:], *notes])
+    for problem in seen.problems:
         typer.echo(f"error: {problem}", err=True)
 
 
@@ -90,11 +115,6 @@ def _unfit(found: "Policy", policy: str) -> list[str]:
 
     bill = _of_bill(found, policy, deployed_settings())
     return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *bill)]
-
-
-def _summary(policy: str, found: "Policy", lines: list[str], budgets: dict[str, dict[str, float]]) -> str:
-    fine = f"{policy}: fine ({_several(found.pools, 'pool')}, {_several(found.rules, 'rule')})"
-    return "\n".join([fine, *lines, *(_runs(name, runs) for name, runs in budgets.items())])
 
 
 def _fix(policy: str) -> list[str]:
