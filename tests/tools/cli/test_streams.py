@@ -90,18 +90,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def forks(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandForks]:
-    """Commands beside a world of one pool."""
+def own(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment of commands beside a world of one pool."""
     pools = [WorldPool.from_policy(name, rules) for name, rules in read_policy(POLICY, "policy").pools.items()]
     server = WorldServer(World(App(Settings()).catalog, pools, clock=WallClock(NOW, 1)), 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     own = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "HOME": str(folder / "home")}
     beside = {"PILOTLIGHT_WORLD": server.url, "PILOTLIGHT_POLICY": str(folder / "policy.yaml")}
-    made = CommandForks(folder, tmp_path_factory.mktemp("kept"), own | beside | TERMINAL)
+    yield own | beside | TERMINAL
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def forks(own: dict[str, str], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandForks]:
+    """Commands on such a terminal."""
+    made = CommandForks(folder, tmp_path_factory.mktemp("kept"), own)
     made.run(["synth", "-o", "week.csv.gz", "--seed", "1"])
     yield made
     made.end()
-    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def plain(own: dict[str, str], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandForks]:
+    """Commands whose output takes letters of ASCII alone: Python else writes UTF-8 where LANG is C."""
+    made = CommandForks(folder, tmp_path_factory.mktemp("plain"), own | {"PYTHONUTF8": "0"})
+    yield made
+    made.end()
 
 
 def _unread(forks: CommandForks, words: list[str], pipe: Path) -> Ended:
@@ -141,6 +155,15 @@ def test_a_reader_that_has_gone_ends_every_command_in_silence(line: str, forks: 
     """Whoever reads no further wants no word of it: it ends with its own exit code, as where all is read."""
     ended = _unread(forks, shlex.split(line), folder / "pipe")
     assert (ended.code, _odd(ended)) == (OWN.get(line, 0), []), ended
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_command_prints_in_plain_letters(line: str, forks: CommandForks, plain: CommandForks) -> None:
+    """Where no other letter can be written its help and its tables end as elsewhere."""
+    ended = plain.run(shlex.split(line))
+    assert ended.code in (0, OWN.get(line, 0), forks.run(shlex.split(line)).code), ended
+    assert "UnicodeEncodeError" not in ended.stderr
+    assert ended.stdout.isascii()
 
 
 def _odd(ended: Ended) -> list[str]:

@@ -4,7 +4,7 @@ import signal
 import sys
 
 from pilotlight.tools.cli.front.completion import a_shell_asks, answer
-from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up, open_closed
+from pilotlight.tools.cli.output import EXIT_FAILED, cannot_write, give_up, open_closed, take_plain_letters
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 
 
@@ -13,6 +13,7 @@ def run() -> None:
     signal.signal(signal.SIGINT, stop_at_once)
     words = [word for word in sys.argv[1:] if word != "--debug"]
     open_closed()
+    take_plain_letters()
     try:
         if a_shell_asks():
             _complete()

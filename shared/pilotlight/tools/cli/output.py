@@ -4,6 +4,7 @@ A reader that has gone, as ``head`` has after its lines, is no error: nothing mo
 rest of its work and ends with its own exit code. One that only plays for who watches ends at once.
 """
 
+import codecs
 import errno
 import os
 import sys
@@ -21,6 +22,25 @@ def open_closed() -> None:
     for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.open(os.devnull, mode), "w", encoding="utf-8"))  # noqa: SIM115  It lives as long as the process.
+
+
+def take_plain_letters() -> None:
+    """Have a stream of plain letters, as one where LANG is C, show any other by its escape, as JSON reads it. Rich ends
+    what it cuts with an ellipsis: that is a dot there.
+    """
+    codecs.register_error("pilotlight-plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if not (stream.encoding or "utf").lower().startswith("utf") and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="pilotlight-plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    sign = error.object[error.start]
+    halves = sign.encode("utf-16-be", "surrogatepass")
+    escape = "".join(f"\\u{halves[n : n + 2].hex()}" for n in range(0, len(halves), 2))
+    return "." if sign == "\N{HORIZONTAL ELLIPSIS}" else escape, error.start + 1
 
 
 def cannot_write(error: BaseException) -> str:

@@ -60,7 +60,7 @@ def preempt(
 
     app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
     if seams:
-        tell_instead("files only: no state was read")
+        tell_instead("")  # The head says that no state was read.
     rules = with_value_of_wait(app.policy, value_of_wait)
     snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else preview(app.deps, releases=True)
     known = _known(trace) if trace else None
