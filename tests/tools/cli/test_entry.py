@@ -123,7 +123,6 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words
             ["instal"],
             "No such command 'instal': the chart installs it, from a clone. First make image builds the image ",
         ),
-        (["help"], "pilotlight --help lists the commands, pilotlight COMMAND --help the options of one"),
         (["unistall"], "No such command 'unistall'. Did you mean 'uninstall'?; see pilotlight --help"),
         (["nosuch"], "No such command 'nosuch'; see pilotlight --help"),
         (["pause"], "Missing option '--reason'; see pilotlight pause --help"),
@@ -158,6 +157,23 @@ def test_a_short_word_for_help_is_answered_as_the_long_one(tmp_path: Path, words
     long = without("nothing", *("--help" if word == "-h" else word for word in words), cwd=tmp_path, HOME=str(tmp_path))
     assert (short.returncode, short.stdout) == (0, long.stdout), short.stderr
     assert "Usage: pilotlight" in short.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "as_it_is"),
+    [
+        (["help"], ["--help"]),
+        (["help", "--all"], ["--help", "--all"]),
+        (["help", "plan"], ["plan", "--help"]),
+        (["help", "state", "get"], ["state", "get", "--help"]),
+        (["help", "help"], ["--help"]),
+    ],
+    ids=" ".join,
+)
+def test_the_word_help_is_answered_as_the_option(tmp_path: Path, words: list[str], as_it_is: list[str]) -> None:
+    """Alone, and before a command."""
+    word, option = (without("nothing", *each, cwd=tmp_path, HOME=str(tmp_path)) for each in (words, as_it_is))
+    assert (word.returncode, word.stdout, word.stderr) == (0, option.stdout, "")
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,6 @@ ELSEWHERE = {
         "infra/helm/pilotlight --namespace pilotlight --create-namespace --set image.repository=pilotlight "
         "--set image.tag=local --set image.pullPolicy=IfNotPresent --set cluster=CLUSTER --set-file policy=policy.yaml"
     ),
-    "help": "pilotlight --help lists the commands, pilotlight COMMAND --help the options of one",
 }
 """Words that people try and that are no commands, each with what to type instead."""
 

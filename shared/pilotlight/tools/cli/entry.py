@@ -11,6 +11,7 @@ from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 def run() -> None:
     """The command line: Ctrl-C and a package that is not installed are one line from the first moment on."""
     signal.signal(signal.SIGINT, stop_at_once)
+    _ask_for_help()
     words = [word for word in sys.argv[1:] if word != "--debug"]
     open_closed()
     take_plain_letters()
@@ -30,6 +31,12 @@ def run() -> None:
             raise
         sys.stderr.write(f"error: {said}\n")
         sys.exit(EXIT_BAD_INPUT)
+
+
+def _ask_for_help() -> None:
+    """Have ``help`` and ``help COMMAND`` be what --help is."""
+    if sys.argv[1:2] == ["help"]:
+        sys.argv[1:] = [*(word for word in sys.argv[2:] if word not in ("help", "--help", "-h")), "--help"]
 
 
 def _complete() -> None:

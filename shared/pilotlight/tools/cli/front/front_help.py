@@ -15,7 +15,7 @@ OPTIONS = {
     "--version": "which version this is",
     "--install-completion": "completion for this shell",
     "--show-completion": "the same, to copy",
-    "--help": "this page, as -h; after a command: its options",
+    "--help": "this page, as -h and help; after a command: its options",
 }
 ASKED = ({"--help"}, {"-h"}, {"--all"}, {"--help", "--all"}, {"-h", "--all"})
 """Words that are answered here."""
