@@ -13,13 +13,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.models import CommandInfo, TyperInfo
 
 from pilotlight.adapters import logs
-from pilotlight.errors import BadPolicy, PilotlightError, Reject, StoreFault
+from pilotlight.errors import BadInput, BadPolicy, PilotlightError, Reject, StoreFault
 from pilotlight.tools.cli.command_table import COMMANDS, ELSEWHERE, module_of
 from pilotlight.tools.cli.front.front_help import ABOUT
 from pilotlight.tools.cli.output import EXIT_FAILED, Reader, cannot_write, give_up
@@ -118,6 +119,7 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
     Reader.watches = not WATCHED.isdisjoint(words)
     stop = Stop(os.getpid())
     try:
+        _refuse_empty(words)
         command = made(words)
         for number in ENDS:
             signal.signal(number, stop)
@@ -127,6 +129,18 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
         sys.exit(stop.code)
     except Exception as error:
         sys.exit(stop.code or _report(error, debug))  # What breaks because processes were ended is no news.
+
+
+def _refuse_empty(words: list[str]) -> None:
+    """Raises ``BadInput`` for an option with an empty value, as an unset variable of a shell leaves it: it would say
+    what leaving the option out says.
+    """
+    for before, word in pairwise(["", *words]):
+        if word == "--":
+            return
+        name = word[:-1] if word.startswith("--") and word.endswith("=") else before if not word else ""
+        if name.startswith("-"):
+            raise BadInput(f"{name} is empty: write a value after it, or leave the option out")
 
 
 class Stop:

@@ -70,12 +70,12 @@ def preempt(
 
         typer.echo(json_text({"at": snapshot.now, "value_of_wait": rules.value_of_wait, "give_way": ways}, "number"))
         return
+    said = [*lines(ways, len(ways))] if ways else [_nothing(pod, decided)]
     typer.echo(plan_source(app, REMEMBERS_NOTHING if seams else app.settings.state, of_files(pods, nodes)).of)
-    if not ways:
-        typer.echo(_nothing(pod, decided))
-        return
-    for line in lines(ways, len(ways)):
+    for line in said:
         typer.echo(line)
+    if not ways:
+        return
     if not rules.value_of_wait:
         typer.echo("Waiting is worth nothing by the policy: set value_of_wait, or try --value-of-wait.")
     typer.echo("This is advice: nothing is preempted.")
