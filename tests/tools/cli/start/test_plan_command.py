@@ -101,6 +101,8 @@ def test_equal_reasons_are_said_once() -> None:
     ("subject", "said", "not_said"),
     [
         ("ml-research/sweep-jdpzl", "bought    ml-research/sweep-jdpzl and 3 more", "train-8gpu"),
+        ("sweep-jdpzl", "bought    ml-research/sweep-jdpzl and 3 more", "train-8gpu"),
+        ("f46a6a18-a92d-42f4-af9d-94b65a2dfc09", "scheduling gate kueue.x-k8s.io/admission", "sweep"),
         ("gpu-t4-1", "keep      gpu-t4-1", "gpu-a100-idle"),
         ("ml-research/gated", "scheduling gate kueue.x-k8s.io/admission", "sweep"),
     ],

@@ -17,6 +17,7 @@ from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.alert_records import PROOF
@@ -43,6 +44,8 @@ REFUSED = PodGroup(
     verdict="refused", pods=("cv/b",), uids=("v",), where="", why="budget cv is spent", code="budget", team="ml"
 )
 
+GATED = (Finding(subject="cv/gated", code="scheduling-gated", message="waits for a gate", uid="g"),)
+
 
 @pytest.fixture(autouse=True)
 def _decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +63,7 @@ def _decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             trigger="t",
             at=at,
             status="open",
-            plan=Plan(pods=(group,)),
+            plan=Plan(pods=(group,), findings=GATED if group is REFUSED else ()),
             steps=(),
         )
         ledger.close(state, record)
@@ -105,6 +108,8 @@ def why(*words: str) -> str:
         pytest.param(("--team", "nlp"), "nlp/a", "cv/b", id="a team"),
         pytest.param(("--team", "ml"), "cv/b", "nlp/a", id="a team that pays for another namespace"),
         pytest.param(("--team", "cv"), "cv/b", "nlp/a", id="a team that is its namespace, and is paid for by another"),
+        pytest.param(("cv/gated",), "waits for a gate", "nlp/a", id="a pod that only a finding names"),
+        pytest.param(("gated",), "waits for a gate", "nlp/a", id="the same without its namespace"),
         pytest.param(("--since", "3h"), "nlp/a", "cv/b", id="since"),
         pytest.param(("--until", "1d"), "cv/b", "nlp/a", id="until"),
         pytest.param(("refused/1",), "cv/b", "nlp/a", id="an alert, by its fingerprint"),

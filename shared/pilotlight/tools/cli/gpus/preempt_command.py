@@ -72,13 +72,16 @@ def preempt(
         return
     said = [*lines(ways, len(ways))] if ways else [_nothing(pod, decided)]
     typer.echo(plan_source(app, REMEMBERS_NOTHING if seams else app.settings.state, of_files(pods, nodes)).of)
+    _say(said, bool(ways), bool(rules.value_of_wait))
+
+
+def _say(said: list[str], advised: bool, worth: bool) -> None:
     for line in said:
         typer.echo(line)
-    if not ways:
-        return
-    if not rules.value_of_wait:
+    if advised and not worth:
         typer.echo("Waiting is worth nothing by the policy: set value_of_wait, or try --value-of-wait.")
-    typer.echo("This is advice: nothing is preempted.")
+    if advised:
+        typer.echo("This is advice: nothing is preempted.")
 
 
 def _known(path: Path) -> "RunLengths":

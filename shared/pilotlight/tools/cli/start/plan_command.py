@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    subject: Annotated[str, typer.Argument(help="Only this pod (namespace/name) or node.", metavar="POD")] = "",
+    subject: Annotated[str, typer.Argument(help="Only this pod (by name or uid) or node.", metavar="POD")] = "",
     pods: Annotated[str, typer.Option(help="Output of `kubectl get pods -A -o json`; - for stdin.")] = "",
     nodes: Annotated[str, typer.Option(help="Output of `kubectl get nodes -o json`; - for stdin.")] = "",
     objects: Annotated[

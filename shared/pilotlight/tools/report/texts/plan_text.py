@@ -67,17 +67,25 @@ def lines(plan: Plan, at: datetime, source: Source, options: bool = False) -> It
 
 def lines_about(plan: Plan, subject: str, at: datetime, source: Source) -> Iterator[Text]:
     """The opening, and all that a plan says of one pod or node; nothing where it says nothing of it."""
-    pods = tuple(group for group in plan.pods if subject in group.pods)
+    pods = tuple(group for group in plan.pods if any(is_named(pod, subject) for pod in (*group.pods, *group.uids)))
     nodes = tuple(node for node in plan.nodes if subject in (node.node, node.instance))
-    findings = [finding for finding in plan.findings if finding.subject == subject]
+    findings = [one for one in plan.findings if is_named(one.subject, subject) or (one.uid and one.uid == subject)]
     if not (pods or nodes or findings):
         return
     yield from _opening(plan, at, source)
     told = {group.why for group in pods}
-    first = [msgspec.structs.replace(group, pods=(subject, *(p for p in group.pods if p != subject))) for group in pods]
+    first = [
+        msgspec.structs.replace(group, pods=tuple(sorted(group.pods, key=lambda pod: not is_named(pod, subject))))
+        for group in pods
+    ]
     yield from _section("Pods", [*_pods(first, True)])
     yield from _section("Nodes", [*_nodes(nodes, True)])
     yield from _section("Findings", [_finding(finding) for finding in findings if finding.message not in told])
+
+
+def is_named(full_name: str, subject: str) -> bool:
+    """True of a pod that is named whole, or without its namespace."""
+    return subject in (full_name, full_name.partition("/")[2])
 
 
 def _limit(gate: GateLimit) -> Text:

@@ -18,6 +18,7 @@ def is_subject_of(record: Record, subject: str) -> bool:
         record.id == subject
         or any(True for _ in groups_about(record, subject))
         or any(True for _ in nodes_about(record, subject))
+        or any(True for _ in findings_about(record, subject))
     )
 
 
@@ -30,6 +31,15 @@ def groups_about(record: Record, subject: str) -> Iterator[PodGroup]:
         names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
         if subject in (record.id, group.where) or subject in names:
             yield group
+
+
+def findings_about(record: Record, subject: str) -> Iterator[Finding]:
+    """Findings on a subject that no group of pods tells: a pod that waits for a scheduling gate has none."""
+    told = {uid for group in record.plan.pods for uid in group.uids}
+    for finding in record.plan.findings:
+        named = subject in (finding.subject, finding.subject.partition("/")[2], finding.uid)
+        if subject and named and finding.uid not in told and finding.code != CLAIM_REFUSED:
+            yield finding
 
 
 def is_of_team(group: PodGroup, team: str) -> bool:
@@ -59,6 +69,9 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
     groups = [group for group in groups_about(record, subject) if not team or is_of_team(group, team)]
     for group in groups:
         yield from _group_lines(record, group)
+    for finding in findings_about(record, subject):
+        yield f"  {finding.subject}: finding {finding.code}"
+        yield f"    because {finding.message}"
     for unused in record.plan.paid_idle:
         yield f"    paid for and unused then: {unused}"
     for node in nodes_about(record, subject):
