@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from fleet import free_port, until
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
+from pilotlight.flow.records.lease import acquire
 from pilotlight.settings import Settings
 from pilotlight.tools.cli import served
 from pilotlight.tools.cli.main import build
@@ -121,6 +122,11 @@ def test_send_status_and_why_name_one_pretend_world(tmp_path: Path) -> None:
     assert ask("why nlp/finetune-0").stdout.startswith(head)
     assert ask("state ls").stdout.startswith(head)
     assert "which holds what a pretend world left: pilotlight why and report show it" in str(ask("status").exception)
+    lease = acquire(SqliteState(tmp_path / "home" / "state.db"), "prod", "a reconcile")
+    assert lease is not None
+    lease.release()
+    said = str(ask("status").exception)
+    assert "which holds records of cluster prod: PILOTLIGHT_CLUSTER=prod pilotlight why" in said
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import msgspec
+
 from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Plan, Record
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
@@ -41,17 +43,26 @@ PLAN = Plan(
 def test_a_plan_opens_with_five_lines() -> None:
     """Purchases and releases with their dollars, waits by what they are for, dollars, and what to mend."""
     assert [tuple(line) for line in head(PLAN)] == [
-        ("buy", "3 nodes, $1.50/h: 3 x t4/od"),
+        ("buy", "3 nodes, $1.50/h: 3 x t4/od; held: 2 nodes, $1.00/h: 2 x t4/od"),
         ("release", "2 nodes, $3.06/h and 1 unknown price: a, b"),
         (
             "waits",
             "1 pod for nodes on their way; 2 pods for room under a cap, budget or quota; 1 queue for quota (queue q); "
-            "2 nodes for a brake",
+            "2 nodes for the end of a pause",
         ),
         ("dollars", "$3.06/h now, $1.50/h after this plan (-$1.56/h)"),
         ("to mend", "1 pod that no node would help (x/4); 1 finding (pool t4)"),
     ]
     assert {line.text for line in head(Plan()) if line.word != "dollars"} == {"nothing"}
+
+
+def test_what_advice_alone_would_buy_waits_for_mode_act_and_not_for_capacity() -> None:
+    """With its nodes and dollars, whatever the pods of the purchase are told."""
+    waits = msgspec.structs.replace(_pods("waiting", "x/1"), where="t4/od")
+    plan = Plan(pods=(waits, _pods("waiting", "x/2")), held=(Held(code="mode", why="advise", count=3, buy=BUY),))
+    said = {line.word: line.text for line in head(plan)}
+    assert said["buy"] == "nothing; held: 3 nodes, $1.50/h: 3 x t4/od"
+    assert said["waits"] == "1 pod for capacity that is not to be had now; 3 nodes for mode act"
 
 
 def test_a_decision_says_what_of_it_did_not_happen() -> None:
@@ -66,7 +77,7 @@ def test_a_decision_says_what_of_it_did_not_happen() -> None:
         plan=PLAN, steps=steps,
     )  # fmt: skip
     buy, release, *_ = head_of_record(record)
-    assert buy.text == "3 nodes, $1.50/h: 3 x t4/od; 2 not bought"
+    assert buy.text == "3 nodes, $1.50/h: 3 x t4/od; held: 2 nodes, $1.00/h: 2 x t4/od; 2 not bought"
     assert release.text.endswith("; 1 not released")
     for subject in ("d", "x/1"):
         title, *five = list(decision_lines(record, subject, ""))[:6]

@@ -8,7 +8,7 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -175,13 +175,17 @@ def header(settings: Settings, state: str, here: bool = False) -> str:
     return f"{which}; {f'served at {serve.url}; ' if serve is not None else ''}state {state}"
 
 
-def nothing_set_up(settings: Settings, state: str, holds: bool = False) -> str:
-    """One line where no cluster is named and no serve runs; else nothing. ``holds``: the state has records all the
-    same.
+def nothing_set_up(settings: Settings, state: str, held: Sequence[str] = ()) -> str:
+    """One line where no cluster is named and no serve runs; else nothing. ``held``: clusters of which the state has
+    records all the same.
     """
     if set_up(settings):
         return ""
-    kept = ", which holds what a pretend world left: pilotlight why and report show it" if holds else ""
+    kept = ""
+    if real := [name for name in held if name not in ("", settings.cluster_name)]:
+        kept = f", which holds records of cluster {', '.join(real)}: PILOTLIGHT_CLUSTER={real[0]} pilotlight why"
+    elif held:
+        kept = ", which holds what a pretend world left: pilotlight why and report show it"
     return (
         f"nothing is set up here: no cluster is named, and no pilotlight serve runs over {state}{kept}; "
         "next: pilotlight plan --sample, pilotlight init --context CONTEXT, pilotlight serve, or --state ADDRESS"

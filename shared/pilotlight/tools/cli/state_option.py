@@ -151,9 +151,19 @@ def cluster_line(known: bool = False) -> str:
     """
     settings = deployed_settings()
     state = _asked.state or settings.state
-    if not known and (said := nothing_set_up(settings, state, _asked.holds)):
+    if not known and (said := nothing_set_up(settings, state, _held(state))):
         raise BadInput(said + _asked.before)
     return header(msgspec.structs.replace(settings, state=state), state)
+
+
+def _held(state: str) -> list[str]:
+    """The clusters that a state of this machine has records of."""
+    if not _asked.holds:
+        return []
+    from pilotlight.adapters.state.sqlite import SqliteState
+    from pilotlight.state_schema.cluster_records import FENCE
+
+    return [entry.name for entry in FENCE.scan(SqliteState(Path(state.partition(":")[2])))] or [""]
 
 
 def line_of_records(state: "State") -> str:
@@ -196,4 +206,6 @@ def nothing_yet(settings: Settings, makes: bool) -> str:
         return f"state: {settings.state} is {'new' if makes else 'not there'}{_of_before(settings)}"
     from pilotlight.adapters.state.sqlite import SqliteState
 
-    return "" if SqliteState(Path(where)).scan("", limit=1).items else f"state: {settings.state} is empty"
+    if SqliteState(Path(where)).scan("", limit=1).items:
+        return ""
+    return f"state: {settings.state} {'was' if makes else 'is'} empty"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.facts.decisions import NodeVerdict, Plan, Record, known_per_hour
+from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.units import UsdPerHour, cents, count_of
@@ -22,6 +22,15 @@ _FOR: dict[Verdict, str] = {
     "refused": "for room under a cap, budget or quota",
 }
 """What pods wait for, by their verdict."""
+
+_BRAKES: dict[BrakeCode, str] = {
+    "mode": "for mode act",
+    "paused": "for the end of a pause",
+    "limit": "for the limit of ten minutes",
+    "approval": "for an approval",
+    "settling": "for an earlier call to land",
+}
+"""What held calls wait for."""
 
 
 class Said(NamedTuple):
@@ -75,16 +84,23 @@ def _bought(plan: Plan) -> UsdPerHour:
 
 def _buys(plan: Plan) -> str:
     """Nodes by offering, the dearest first."""
+    said = _nodes_of([(buy, buy.count) for buy in plan.buys]) or "nothing"
+    held = _nodes_of([(one.buy, one.count) for one in plan.held if one.buy is not None])
+    return f"{said}; held: {held}" if held else said
+
+
+def _nodes_of(buys: list[tuple[Buy, int]]) -> str:
     count: Counter[str] = Counter()
     usd = {}
-    for buy in plan.buys:
-        count[buy.offering] += buy.count
+    for buy, nodes in buys:
+        count[buy.offering] += nodes
         usd[buy.offering] = buy.usd_per_hour
     if not count:
-        return "nothing"
+        return ""
     order = sorted(count, key=lambda offering: -count[offering] * usd[offering])
     what = names(f"{count[offering]} x {offering}" for offering in order)
-    return f"{count_of(count.total(), 'node')}, {cents(_bought(plan))}/h: {what}"
+    total = sum((count[offering] * usd[offering] for offering in count), Decimal(0))
+    return f"{count_of(count.total(), 'node')}, {cents(total)}/h: {what}"
 
 
 def _releases(going: tuple[NodeVerdict, ...]) -> str:
@@ -108,14 +124,19 @@ def _missed(record: Record, call: str, word: str) -> str:
 
 def _waits(plan: Plan) -> Iterator[str]:
     """Waits that no purchase of this plan ends."""
+    stopped = {one.buy.offering for one in plan.held if one.buy is not None}
     for verdict, what in _FOR.items():
-        if pods := sum(_size(group) for group in plan.pods if group.verdict == verdict):
+        groups = [group for group in plan.pods if group.verdict == verdict]
+        if verdict == "waiting":  # For a purchase that is held its nodes stand below.
+            groups = [group for group in groups if group.where not in stopped]
+        if pods := sum(map(_size, groups)):
             yield f"{count_of(pods, 'pod')} {what}"
     for code, (wait, thing) in GATES.items():
-        if stopped := [finding.subject for finding in plan.findings if finding.code == code]:
-            yield f"{count_of(len(stopped), thing)} {wait} ({names(stopped)})"
-    if held := sum(one.count for one in plan.held):
-        yield f"{count_of(held, 'node')} for a brake"
+        if gated := [finding.subject for finding in plan.findings if finding.code == code]:
+            yield f"{count_of(len(gated), thing)} {wait} ({names(gated)})"
+    for brake, what in _BRAKES.items():
+        if held := sum(one.count for one in plan.held if one.code == brake):
+            yield f"{count_of(held, 'node')} {what}"
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:
