@@ -3,64 +3,25 @@
 The scheduler asks no budget: they bind by themselves. Dollars, machines and pods are the world's.
 """
 
-from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from owners_stage import RUNS_ON, launches, stage, stopped, teams_on, totals
 from stage import Stage
 
 from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
-from pilotlight.facts.money.money_policy import Budget, BudgetScope
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
-from pilotlight.flow.budgets import budget_accounts, budget_holds, interruption_records, renew_holds, workload_holds
+from pilotlight.flow.budgets import budget_accounts, interruption_records, renew_holds, workload_holds
 from pilotlight.flow.budgets.hold_handover import Handover
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.units import HOUR
-
-STOPS = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=12 * HOUR, may_move=("hard-cap",), hold=HOUR)
-RUNS_ON = ClassPolicy(gpu_models="any", idle_timeout=1800, max_runtime=3 * HOUR)
-
-
-def stage(usd: dict[str, str], most: int = 1, batch: ClassPolicy = STOPS, **pool: Any) -> Stage:
-    """A pool of nodes of 8 GPUs at $32 an hour, and teams with so many dollars a day."""
-    budgets = tuple(
-        Budget(name=team, scope=BudgetScope(team=team), usd=Decimal(limit), period="day") for team, limit in usd.items()
-    )
-    return Stage(
-        pools={"eight": PoolPolicy(instance_type="eight", max=most)}, budgets=budgets, classes={"batch": batch}
-    )
-
-
-def totals(on: Stage) -> dict[str, Decimal]:
-    """Settled and held of each budget's first day, to the cent."""
-    out: dict[str, Decimal] = {}
-    for each in budget_holds.balances(on.deps, on.deps.state.now()).balances:
-        out.setdefault(each.meter.budget.name, each.total.quantize(Decimal("0.01")))
-    return out
-
-
-def stopped(on: Stage) -> Counter[str]:
-    """How often each pod was made to stop before its end."""
-    return Counter(line["job"] for line in on.log if line["event"] == "stop" and line["reason"] != "done")
-
-
-def launches(on: Stage) -> int:
-    """Nodes that were bought."""
-    return sum(line["event"] == "launch" for line in on.log)
-
-
-def teams_on(on: Stage) -> list[str]:
-    """Teams of the GPU pods that are bound now."""
-    return sorted(pod.team for node in on.deps.cluster.observe().nodes for pod in node.gpu_pods)
 
 
 def told(on: Stage, instance: str, kind: NoticeKind, in_s: float | None) -> None:

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import msgspec
 import pytest
+from owners_stage import STOPS, launches, stage, stopped, teams_on, totals
 from stage import Stage
-from test_shared_nodes import STOPS, launches, stage, stopped, teams_on, totals
 
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import PoolPolicy
