@@ -93,10 +93,9 @@ class HoldMoves:
     ) -> None:
         self.deps, self.snapshot, self.now, self.limits, self.got = deps, snapshot, snapshot.now, limits, got
         self.still_ours, self.live = still_ours, sorted(live, key=working_first)
-        self._made: dict[str, list[Meter]] = {}
         self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
         self._queues = queues([(hold.id, hold.until, bool(one and one.pods)) for hold, one in live])
-        self._calls_s = calls_s(len(live) - 1)
+        self._calls_s, self._made = calls_s(len(live) - 1), dict[str, list[Meter]]()
 
     def move_on(self, before: Mapping[str, Kept[Hold]]) -> BudgetRoom:
         """Hold for what each node needs from here on; freeze it, or stop it, where that is not granted. The room that
