@@ -62,17 +62,11 @@ def conformance(
     """
     from pilotlight.wiring import App
 
-    if karpenter == (cloud is not None):
-        raise BadInput("conformance tries one cloud: name --cloud aws, civo or gke, or say --karpenter")
-    name = cloud or "karpenter"
-    site = App(deployed_settings())
+    name, site = _one_cloud(cloud, karpenter), App(deployed_settings())
     offering = _offering(site, name, pool)
     # What ought to be refused costs as much where it is granted after all.
     most = _most(site, offering) + (_most(site, _offering(site, name, quota_pool)) if quota_pool else 0)
-    if quota_pool == pool:
-        raise BadInput(f"--quota-pool and --pool are both {pool}: what is bought and what is refused need a pool each")
-    if most > Decimal(str(max_usd)):
-        raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
+    _see_that_it_is_worth_it(pool, quota_pool, most, Decimal(str(max_usd)))
     if dry_run or (dry_run is None and name in SAYS_FIRST):
         also = f", ask for 1 of {quota_pool} that must be refused" if quota_pool else ""
         typer.echo(f"would buy 1 node of {pool} ({offering.name}) and give it back{also}: {cents(most)} at most")
@@ -82,13 +76,29 @@ def conformance(
     from pilotlight.tools.conformance.conformance_run import Run
 
     tried = Run(site, pool, environment(), quota_pool).go()
-    report = _report(tried, name, offering)
+    _tell(_report(tried, name, offering), out, as_json=as_json)
+    if not tried.kept:
+        raise Failed("a promise was not kept; the report says which")
+
+
+def _one_cloud(cloud: str | None, karpenter: bool) -> str:
+    if karpenter == (cloud is not None):
+        raise BadInput("conformance tries one cloud: name --cloud aws, civo or gke, or say --karpenter")
+    return cloud or "karpenter"
+
+
+def _see_that_it_is_worth_it(pool: str, quota_pool: str, most: Usd, max_usd: Decimal) -> None:
+    if quota_pool == pool:
+        raise BadInput(f"--quota-pool and --pool are both {pool}: what is bought and what is refused need a pool each")
+    if most > max_usd:
+        raise BadInput(f"one node of {pool} may cost {cents(most)}, over --max-usd {max_usd:g}")
+
+
+def _tell(report: dict[str, Any], out: str, *, as_json: bool) -> None:
     text = msgspec.json.format(msgspec.json.encode(report)).decode()
     typer.echo(text) if as_json else _show(report)
     if out:
         _write(out, text)
-    if not tried.kept:
-        raise Failed("a promise was not kept; the report says which")
 
 
 def _write(out: str, text: str) -> None:
