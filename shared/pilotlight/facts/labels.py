@@ -47,6 +47,8 @@ OPT_IN = ("gpu", "on-demand")
 TEAM = ("pilotlight.dev/team", "team")
 WORKLOAD_CLASS = ("pilotlight.dev/workload-class", "workload-type", "workload-class")
 
+OWN_REQUEST = "autoscaling.x-k8s.io/consume-provisioning-request"
+"""The annotation of a pod that waits for the nodes of a ProvisioningRequest: Kueue's, or its owner's."""
 GPU_MODELS = "pilotlight.dev/gpu-models"
 MIN_GPU_MEMORY = "pilotlight.dev/min-gpu-memory"
 GPU_SHARE = "pilotlight.dev/gpu-share"

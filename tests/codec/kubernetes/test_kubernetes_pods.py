@@ -45,6 +45,11 @@ FINDINGS = {
         "scheduling-gated",
         "scheduling gate",
     ),
+    "a ProvisioningRequest of its own": (
+        pod(meta={"annotations": {"autoscaling.x-k8s.io/consume-provisioning-request": "job-1-dws-1"}}),
+        "own-request",
+        "ProvisioningRequest job-1-dws-1: nothing is bought for it",
+    ),
     "a fault of the scheduler": (
         pod(status={"phase": "Pending", "conditions": [unscheduled("SchedulerError")]}),
         "scheduler-error",

@@ -110,9 +110,10 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
         raise Unreadable("scheduler-silent", f"is for scheduler {who}, which has said nothing of it: see that it runs")
     gates = ", ".join(gate.get("name", "?") for gate in pod.spec.scheduling_gates)
     if gates or reason == "SchedulingGated":
-        raise Unreadable(
-            "scheduling-gated", f"is held by scheduling gate {gates or '(unnamed)'}: it waits for that, not a node"
-        )
+        held = gates or "(unnamed)"
+        raise Unreadable("scheduling-gated", f"is held by scheduling gate {held}: it waits for that, not a node")
+    if own := pod.metadata.annotations.get(labels.OWN_REQUEST):
+        raise Unreadable("own-request", f"waits for the nodes of ProvisioningRequest {own}: nothing is bought for it")
     if reason not in ("", "Unschedulable"):
         raise Unreadable("scheduler-error", f"the scheduler reports {reason}: see the pod's events")
 

@@ -13,7 +13,11 @@ from pilotlight.units import UsdPerHour, cents, count_of
 NAMED = 2
 """Pods, nodes and offerings that a line names; more are counted."""
 
-GATES = {"scheduling-gated": ("for a scheduling gate", "pod"), "waits-for-quota": ("for quota", "queue")}
+GATES = {
+    "scheduling-gated": ("for a scheduling gate", "pod"),
+    "own-request": ("for a ProvisioningRequest", "pod"),
+    "waits-for-quota": ("for quota", "queue"),
+}
 """Findings of work that waits its turn elsewhere, by their codes: its wait, and the word for what waits."""
 
 _FOR: dict[Verdict, str] = {
