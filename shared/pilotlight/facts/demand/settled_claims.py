@@ -14,7 +14,6 @@ from typing import NamedTuple
 import msgspec
 
 from pilotlight.facts.labels import TEAM
-from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.policy import HIGHEST_PRIORITY, Policy
 from pilotlight.facts.workload import CLAIM_REFUSED, Classifier, Finding, PodTraits, WorkloadClass
 
@@ -105,7 +104,7 @@ def _class(permit: "_Permit", traits: PodTraits, classify: Classifier) -> tuple[
     policy, namespace = permit.policy, permit.namespace
     allowed = policy.claims_of(namespace).classes
     found, reason = classify(traits)
-    if found in allowed if allowed is not None else not _budgets_by_class(policy):
+    if found in allowed if allowed is not None else not policy.scopes[1]:
         return found, reason, ""
     bare, why = classify(msgspec.structs.replace(traits, labels={}))
     own = bare if allowed is None or bare in allowed else allowed[0]
@@ -116,10 +115,6 @@ def _class(permit: "_Permit", traits: PodTraits, classify: Classifier) -> tuple[
         return own, said, ""
     no = permit.says(f"claims class {found} ({reason})", f"it counts as {own}", permit.of_class(found, own))
     return own, f"{reason} is not permitted; {said}", no
-
-
-def _budgets_by_class(policy: Policy) -> bool:
-    return any(isinstance(b.scope, BudgetScope) and b.scope.workload_class for b in policy.budgets)
 
 
 class _Permit(NamedTuple):

@@ -18,7 +18,7 @@ from pilotlight.decide.money.holds import TICK, Away, Lit, Short
 from pilotlight.decide.money.node_end import AHEAD_S, empty_node_end, ending, stop_within
 from pilotlight.errors import Denied
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.money.budgets import Hold, Meter
+from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.budgets.budget_room import BudgetRoom
@@ -93,9 +93,10 @@ class HoldMoves:
     ) -> None:
         self.deps, self.snapshot, self.now, self.limits, self.got = deps, snapshot, snapshot.now, limits, got
         self.still_ours, self.live = still_ours, sorted(live, key=working_first)
+        self._made, self._alike = dict[str, list[Meter]](), dict[tuple[object, ...], list[Meter]]()
         self._prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
         self._queues = queues([(hold.id, hold.until, bool(one and one.pods)) for hold, one in live])
-        self._calls_s, self._made = calls_s(len(live) - 1), dict[str, list[Meter]]()
+        self._calls_s = calls_s(len(live) - 1)
 
     def move_on(self, before: Mapping[str, Kept[Hold]]) -> BudgetRoom:
         """Hold for what each node needs from here on; freeze it, or stop it, where that is not granted. The room that
@@ -163,11 +164,8 @@ class HoldMoves:
 
     def _ask(self, found: Kept[Hold], cover: Cover, one: Lit | None) -> Asked:
         own, has, wants = (replace(h, accounts=found.value.accounts) for h in cover[:3])
-        cover, concerned, name = (
-            Cover(own, has, wants, cover.held_to, cover.as_seen),
-            self._concerned(wants),
-            _named(has, one),
-        )
+        cover = Cover(own, has, wants, cover.held_to, cover.as_seen)
+        concerned, name = self._concerned(wants), _named(has, one)
         cut = self._cut(cover, concerned)
         short = [(m, lack) for m in concerned if (lack := self.room.claim(m, has, cut, name))]
         late = self._is_late(cut, wants, own, one.pods if one else ())
@@ -202,7 +200,7 @@ class HoldMoves:
             has = rules.promised_hold(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self._calls_s)
         held_to = max(own.until, has.until, self.now)
-        if not any(applies(meter, own.terms) for meter in self.limits):
+        if not self._limits_of(own.terms):
             held_to = self.now  # No budget holds it.
         price = self._prices.get(own.terms.pool, own.terms.usd_per_hour)
         return Cover(own, has, rules.reprice_hold(wants, held_to, price), held_to, hold)
@@ -224,10 +222,14 @@ class HoldMoves:
             self.got.cold[one.node.name] = bool(spent_up)
             self.got.capped |= {one.node.name} if any(meter.budget.hard for meter in spent_up) else set()
 
+    def _limits_of(self, own: Terms) -> list[Meter]:
+        key = own.pool, own.workload_class, own.team, own.owners  # Nodes of such terms are counted alike.
+        return self._alike.get(key) or self._alike.setdefault(key, [m for m in self.limits if applies(m, own)])
+
     def _concerned(self, wants: Hold) -> list[Meter]:
         """The windows, from now on, in which something is to be held."""
         last = paid_until(wants, max(wants.until, wants.binds_until, self.now))
-        limits = ((m, self._made.setdefault(m.key, [m])) for m in self.limits if applies(m, wants.terms))
+        limits = ((m, self._made.setdefault(m.key, [m])) for m in self._limits_of(wants.terms))
         return [m for own, made in limits for m in windows(own, last, made) if m is own or held_amount(m, wants)]
 
     def _stopped(self, hold: Hold, one: Lit | None, refused: list[Meter]) -> Hold:
