@@ -103,7 +103,9 @@ class OwnWorld(NamedTuple):
 
 def own_world(settings: Settings) -> OwnWorld:
     """Start a world with the settings' policy and catalogue. Raises ``Failed``."""
-    words = ["world", "--while-stdin", "--port", "0", "--policy", settings.policy, "--catalog", settings.catalog]
+    words = ["world", "--while-stdin", "--port", "0"]
+    for option, value in (("--policy", settings.policy), ("--catalog", settings.catalog)):
+        words += [option, value] if value else []
     pipe = subprocess.PIPE
     # In a group of its own, for Ctrl-C is its holder's to answer.
     process = subprocess.Popen([sys.executable, "-c", CLI, *words], stdin=pipe, stdout=pipe, text=True, process_group=0)
