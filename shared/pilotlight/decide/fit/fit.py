@@ -130,24 +130,20 @@ class Bin:
         self.take_beside_gpus(shape, count)
         if gpu.resource != self.resource:
             self.slices[gpu.resource] -= gpu.count * count
-            return
-        if gpu.milli >= MILLI_PER_GPU:
-            whole = [i for i, free in enumerate(self.devices) if free == MILLI_PER_GPU]
-            for device in whole[: gpu.count * count]:
+        elif gpu.milli >= MILLI_PER_GPU:
+            for device in [i for i, free in enumerate(self.devices) if free == MILLI_PER_GPU][: gpu.count * count]:
                 self.devices[device] = 0
-            return
-        for _ in range(count):
-            for device in device_for(gpu, self.devices) or ():
-                self.devices[device] -= gpu.milli
+        else:
+            for _ in range(count):
+                for device in device_for(gpu, self.devices) or ():
+                    self.devices[device] -= gpu.milli
 
     def alike(self) -> "Bin":
         """Another with the same room, watched by nobody."""
         named = self.kind, self.where, self.pool, self.labels, self.taints, self.resource
-        free = self.cpu_milli, self.memory, self.ephemeral, self.pods
-        other, taken = dict(self.other), list(self.taken)
-        found = Bin(*named, list(self.devices), dict(self.slices), *free, other, self.ports, taken, self.full)
-        found.home, found.coming = self.home, self.coming
-        return found
+        free = list(self.devices), dict(self.slices), self.cpu_milli, self.memory, self.ephemeral, self.pods
+        rest = dict(self.other), self.ports, list(self.taken), self.full, self.home, self.coming
+        return Bin(*named, *free, *rest)
 
 
 def of_node(node: Node) -> Bin:

@@ -199,9 +199,7 @@ class HoldMoves:
         else:
             has = rules.promised_hold(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self._calls_s)
-        held_to = max(own.until, has.until, self.now)
-        if not self._limits_of(own.terms):
-            held_to = self.now  # No budget holds it.
+        held_to = max(own.until, has.until, self.now) if self._limits_of(own.terms) else self.now  # No budget holds it.
         price = self._prices.get(own.terms.pool, own.terms.usd_per_hour)
         return Cover(own, has, rules.reprice_hold(wants, held_to, price), held_to, hold)
 
@@ -277,8 +275,8 @@ class HoldMoves:
         names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in away.pods[: rules.NAMED])
         message = f"{away.why}; {names} leave {node.name}, which stays with the owners that pay for it"
         self.got.findings.append(Finding(subject=f"node {node.name}", code="budget-hold", message=message))
-        by, price = self.now + timedelta(seconds=stop_within(hold, away.pods)), hold.terms.usd_per_hour
-        budget_stops.begin_leave(self.deps, node, away.pods, price, away.why, self.now, by)
+        by = self.now + timedelta(seconds=stop_within(hold, away.pods))
+        budget_stops.begin_leave(self.deps, node, away.pods, hold.terms.usd_per_hour, away.why, self.now, by)
 
     def _stays_closed(self, hold: Hold, node: Node) -> bool:
         """True while pods that their budgets have no room for would take it (``Funding.stays_closed``)."""
@@ -300,9 +298,8 @@ class HoldMoves:
         that is held for no further, while it can still be given back in time."""
         stop = after.until - timedelta(seconds=self._lead_s(after, pods))
         ahead = after.until - timedelta(seconds=stop_within(after, pods) + self._calls_s + AHEAD_S)
-        renews = (ahead, stop - TICK)
         if not refused and not after.stopping:
-            self.got.due += renews if after.terms.stretch_s else (after.binds_until - TICK,)
+            self.got.due += (ahead, stop - TICK) if after.terms.stretch_s else (after.binds_until - TICK,)
         elif refused and not pods:
             self.got.due.append(after.until - 2 * TICK)
         self.got.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
