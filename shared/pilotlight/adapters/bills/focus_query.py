@@ -204,17 +204,22 @@ def _tag(columns: Columns, keys: Sequence[str], *, blank: bool = True) -> str:
     ``blank`` may stand for none."""
     flat = [f"CAST({quote_name(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
     kind = columns.get("Tags", "")
-    names = [_quoted(f"{prefix}{key}") for key in keys for prefix in _PREFIXES]
-    if kind.endswith("[]"):
-        key, value = ("tag['key']", "['value']") if kind.startswith("MAP") else ("tag.key", ".value")
-        flat += [f"CAST(list_filter(\"Tags\", lambda tag: {key} = '{name}')[1]{value} AS VARCHAR)" for name in names]
-    elif kind.startswith("MAP"):
-        flat += [f"CAST(\"Tags\"['{name}'] AS VARCHAR)" for name in names]
-    elif kind in ("VARCHAR", "JSON") or kind.startswith("STRUCT"):
-        text = 'to_json("Tags")' if kind.startswith("STRUCT") else 'TRY_CAST("Tags" AS JSON)'
-        flat += [f"json_extract_string({text}, '$.\"{name}\"')" for name in names]
+    flat += _tags_of(kind, [_quoted(f"{prefix}{key}") for key in keys for prefix in _PREFIXES])
     flat = flat if blank else [f"NULLIF({value}, '')" for value in flat]
     return f"COALESCE({', '.join(flat)})" if flat else "NULL"
+
+
+def _tags_of(kind: str, names: Sequence[str]) -> list[str]:
+    """Tags of these names, by the type of the column that they all stand in."""
+    if kind.endswith("[]"):
+        key, value = ("tag['key']", "['value']") if kind.startswith("MAP") else ("tag.key", ".value")
+        return [f"CAST(list_filter(\"Tags\", lambda tag: {key} = '{name}')[1]{value} AS VARCHAR)" for name in names]
+    if kind.startswith("MAP"):
+        return [f"CAST(\"Tags\"['{name}'] AS VARCHAR)" for name in names]
+    if kind in ("VARCHAR", "JSON") or kind.startswith("STRUCT"):
+        text = 'to_json("Tags")' if kind.startswith("STRUCT") else 'TRY_CAST("Tags" AS JSON)'
+        return [f"json_extract_string({text}, '$.\"{name}\"')" for name in names]
+    return []
 
 
 def quote_name(name: str) -> str:

@@ -62,7 +62,7 @@ def place_pods(work: Work) -> None:
     for gang, groups in _in_turn(pending, work.look.untaken):
         # What was asked for counts in the order, so that the rest of a gang finds the room which that plan left to it.
         flown = [asked[pod.uid] for group in groups for pod in group.pods if pod.uid in asked] if asked else []
-        rest = _without(groups, asked) if asked else groups
+        rest = _without(groups, asked)
         if gang is not None and rest:
             place_gang(run, gang, rest, running[gang], flown)
         elif rest:
@@ -77,8 +77,10 @@ def _in_turn(pending: Sequence[PodDemand], late: Container[str]) -> Iterator[tup
     yield from in_units(pending)
 
 
-def _without(groups: Sequence[Group], asked: Container[str]) -> list[Group]:
+def _without(groups: list[Group], asked: Collection[str]) -> list[Group]:
     """The groups without pods whose node was asked for."""
+    if not asked:
+        return groups
     rest = [Group(group.shape, [pod for pod in group.pods if pod.uid not in asked]) for group in groups]
     return [group for group in rest if group.pods]
 

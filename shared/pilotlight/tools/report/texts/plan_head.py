@@ -128,6 +128,16 @@ def _missed(record: Record, call: str, word: str) -> str:
 
 def _waits(plan: Plan) -> Iterator[str]:
     """Waits that no purchase of this plan ends."""
+    yield from _pods_that_wait(plan)
+    for code, (wait, thing) in GATES.items():
+        if gated := [finding.subject for finding in plan.findings if finding.code == code]:
+            yield f"{count_of(len(gated), thing)} {wait} ({names(gated)})"
+    for brake, what in _BRAKES.items():
+        if held := sum(one.count for one in plan.held if one.code == brake):
+            yield f"{count_of(held, 'node')} {what}"
+
+
+def _pods_that_wait(plan: Plan) -> Iterator[str]:
     stopped = {one.buy.offering for one in plan.held if one.buy is not None}
     for verdict, what in _FOR.items():
         groups = [group for group in plan.pods if group.verdict == verdict]
@@ -135,12 +145,6 @@ def _waits(plan: Plan) -> Iterator[str]:
             groups = [group for group in groups if group.where not in stopped]
         if pods := sum(map(_size, groups)):
             yield f"{count_of(pods, 'pod')} {what}"
-    for code, (wait, thing) in GATES.items():
-        if gated := [finding.subject for finding in plan.findings if finding.code == code]:
-            yield f"{count_of(len(gated), thing)} {wait} ({names(gated)})"
-    for brake, what in _BRAKES.items():
-        if held := sum(one.count for one in plan.held if one.code == brake):
-            yield f"{count_of(held, 'node')} {what}"
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:

@@ -74,13 +74,14 @@ def lines_about(plan: Plan, subject: str, at: datetime, source: Source) -> Itera
         return
     yield from _opening(plan, at, source)
     told = {group.why for group in pods}
-    first = [
-        msgspec.structs.replace(group, pods=tuple(sorted(group.pods, key=lambda pod: not is_named(pod, subject))))
-        for group in pods
-    ]
-    yield from _section("Pods", [*_pods(first, True)])
+    yield from _section("Pods", [*_pods([_with_first(group, subject) for group in pods], True)])
     yield from _section("Nodes", [*_nodes(nodes, True)])
     yield from _section("Findings", [_finding(finding) for finding in findings if finding.message not in told])
+
+
+def _with_first(group: PodGroup, subject: str) -> PodGroup:
+    """The group with the pod first that is asked about."""
+    return msgspec.structs.replace(group, pods=tuple(sorted(group.pods, key=lambda pod: not is_named(pod, subject))))
 
 
 def is_named(full_name: str, subject: str) -> bool:
