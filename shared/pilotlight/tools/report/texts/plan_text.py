@@ -67,7 +67,7 @@ def lines(plan: Plan, at: datetime, source: Source, options: bool = False) -> It
 
 def lines_about(plan: Plan, subject: str, at: datetime, source: Source) -> Iterator[Text]:
     """The opening, and all that a plan says of one pod or node; nothing where it says nothing of it."""
-    pods = tuple(group for group in plan.pods if any(is_named(pod, subject) for pod in (*group.pods, *group.uids)))
+    pods = tuple(group for group in plan.pods if _names(group, subject))
     nodes = tuple(node for node in plan.nodes if subject in (node.node, node.instance))
     findings = [one for one in plan.findings if is_named(one.subject, subject) or (one.uid and one.uid == subject)]
     if not (pods or nodes or findings):
@@ -77,6 +77,10 @@ def lines_about(plan: Plan, subject: str, at: datetime, source: Source) -> Itera
     yield from _section("Pods", [*_pods([_with_first(group, subject) for group in pods], True)])
     yield from _section("Nodes", [*_nodes(nodes, True)])
     yield from _section("Findings", [_finding(finding) for finding in findings if finding.message not in told])
+
+
+def _names(group: PodGroup, subject: str) -> bool:
+    return any(is_named(pod, subject) for pod in (*group.pods, *group.uids))
 
 
 def _with_first(group: PodGroup, subject: str) -> PodGroup:
