@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "shared" / "pilotlight"
 ALLOWED = {
     # Pure functions of small values, bounded, keyed by the values themselves.
     "codec/kubernetes/pods/requests.py:known_quantity": "a quantity's text, of which a cluster has few",
-    "decide/demand/classify.py:_by_name": "what pods of a template run, the beginning of its words, which takes long to read",
+    "decide/demand/classify.py:_by_name": "the beginning of what a template's pods run, which takes long to read",
     "decide/fit/cel.py:_compiled": "a selector's text, which takes long to read",
     "decide/job_deadlines/job_deadlines.py:_plan": "five figures of a job, whose table takes long to work out",
     "decide/nodes/spares/spare_nodes.py:_sums": "four figures of an offering",

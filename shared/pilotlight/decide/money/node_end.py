@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.budget_limits import class_of, longest_run, stops
-from pilotlight.decide.money.economics import MOST_CALLS_S, PLAIN_STOP_S, counted_stop_s, stop_s
+from pilotlight.decide.money.economics import MOST_CALLS_S, PLAIN_STOP_S, Stopping, counted_stop_s, stop_s
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import StopKind
 from pilotlight.facts.money.budgets import Hold
@@ -66,7 +66,7 @@ def empty_node_end(hold: Hold, others: Iterable[BoundPod], at: datetime) -> Endi
     return Ending(at, True, "hard-cap", min(stop_s(others), counted_stop_s(hold.terms)), 0)
 
 
-def stop_within(hold: Hold, pods: Iterable[BoundPod]) -> Seconds:
+def stop_within(hold: Hold, pods: Iterable[Stopping]) -> Seconds:
     """Seconds of a stop, by what the pods say now: no more than was counted at the purchase, or half of a stretch.
 
     Whoever says more when the node is lit has no longer a share of what is held, and stops nobody else sooner.

@@ -7,6 +7,7 @@ no part of the node then: its pods leave, and the node stays with the owners tha
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from pilotlight.decide.money.budget_limits import (
     used_amount,
     windows,
 )
-from pilotlight.decide.money.economics import calls_s
+from pilotlight.decide.money.economics import Stopping, calls_s
 from pilotlight.decide.money.holds import TICK, Away, Lit
 from pilotlight.decide.money.node_end import stop_within
 from pilotlight.facts.capacity import BoundPod, Node
@@ -37,7 +38,17 @@ from pilotlight.units import MILLI_PER_GPU
 
 MOST_CLOSED = 5
 """A node for which pods wait that are paid for is kept closed for so many minutes, squared, at most."""
-_Waiting = dict[tuple[str, str], tuple[Decimal, Decimal]]
+_Owner = tuple[str, str]
+"""The team that pays, and the class."""
+
+
+class _Wanted(NamedTuple):
+    """GPUs that an owner's pods wait for: of the smallest gang or pod, of the largest, of all; and the pods."""
+
+    fewest: Decimal
+    most: Decimal
+    whole: Decimal
+    pods: Sequence[Stopping]
 
 
 class Funding:
@@ -54,7 +65,7 @@ class Funding:
         self, hold: Hold, one: Lit, owners: tuple[Payer, ...], gpus: int
     ) -> tuple[tuple[Payer, ...], Away | None]:
         """Who of a node's owners pays for it from now on, and the pods that leave, for which an owner's dollars do not
-        last: of each owner the oldest pods stay that it can pay for.
+        last: of each owner the oldest pods stay that it can pay for, until those that leave have left.
 
         Where none of them can, it stays with whom it was with last, as an empty node does. Where nobody can pay, the
         hold stays as it is, and the node is stopped within that. Only pods that may be stopped at a cap leave, and only
@@ -63,49 +74,55 @@ class Funding:
         if self.deps.mode_of(one.pool) != "act" or one.pool in self.snapshot.others:
             return owners, None
         left, paying, pods, why = one, owners, tuple[BoundPod, ...](), ""
-        out, pledges = self._unfunded(hold, one, paying)
+        out, pledges = self._unfunded(hold, one, left, paying)
         known: set[tuple[str, str]] = set()
         while out:
             known |= {(owner.team, owner.workload_class) for owner in out}
-            pods += tuple(pod for owner in out for pod in self._beyond(hold, left, owner, gpus))
+            pods += tuple(pod for owner in out for pod in self._beyond(hold, one, left, owner, gpus))
             why = why or next(iter(out.values())).why
             left = rules.without_pods(one, pods)
             paying = rules.owners_of(left, gpus, self.deps.policy)
-            out, pledges = self._unfunded(hold, left, paying)
+            out, pledges = self._unfunded(hold, one, left, paying)
         if not paying:
             before = [p for p in rules.payers_of(hold.terms) if (p.team, p.workload_class) not in known]
             paying = rules.as_whole(before)
-            out, pledges = self._unfunded(hold, one, paying)
+            out, pledges = self._unfunded(hold, one, left, paying)
         self._pledged |= pledges
         self._taken += bool(pledges)
         if out or not paying:
             return rules.payers_of(hold.terms), None
         return paying, Away(pods, why) if pods else None
 
-    def _unfunded(self, hold: Hold, one: Lit, owners: Sequence[Payer]) -> tuple[dict[Payer, Away], dict[str, Decimal]]:
-        """The owners whose budgets do not last until their pods can have left; what the others take of each meter."""
+    def _unfunded(
+        self, hold: Hold, one: Lit, left: Lit, owners: Sequence[Payer]
+    ) -> tuple[dict[Payer, Away], dict[str, Decimal]]:
+        """The owners whose budgets do not last until their pods can have left; what the others take of each meter.
+
+        ``one`` is the node as it is, ``left`` as it is once those have left it that leave it already.
+        """
         out, pledges = dict[Payer, Away](), dict[str, Decimal]()
         after, goes_on = self._after(hold, owners) if owners else (hold, True)
         for owner in owners:
-            pods = rules.pods_of(one.pods, owner, self.deps.policy)
-            lacks, takes = self._lacks(hold, after, owner, pods, goes_on=goes_on)
+            stopping = rules.pods_of(one.pods, owner, self.deps.policy)
+            lacks, takes = self._lacks(hold, after, owner, stopping, goes_on=goes_on)
             if lacks and stops(class_of(owner.workload_class), self.deps.policy):
-                out[owner] = Away(pods, lacks)
+                out[owner] = Away(rules.pods_of(left.pods, owner, self.deps.policy), lacks)
             else:
                 pledges |= takes
         return out, pledges
 
-    def _beyond(self, hold: Hold, one: Lit, owner: Payer, gpus: int) -> Sequence[BoundPod]:
+    def _beyond(self, hold: Hold, one: Lit, left: Lit, owner: Payer, gpus: int) -> Sequence[BoundPod]:
         """The pods of an owner that leave, once those stay that it can pay for: gang by gang, the oldest first."""
-        leaving = list(rules.pods_of(one.pods, owner, self.deps.policy))
-        for some in rules.in_gangs(leaving):
-            stays = [pod for pod in leaving if pod not in some]
-            paying = rules.owners_of(rules.without_pods(one, stays), gpus, self.deps.policy)
+        stopping = rules.pods_of(one.pods, owner, self.deps.policy)
+        leaving = own = list(rules.pods_of(left.pods, owner, self.deps.policy))
+        for some in rules.in_gangs(own):
+            rest = [pod for pod in leaving if pod not in some]
+            paying = rules.owners_of(rules.without_pods(left, rest), gpus, self.deps.policy)
             after, goes_on = self._after(hold, paying)
-            own = next(p for p in paying if (p.team, p.workload_class) == (owner.team, owner.workload_class))
-            if not self._lacks(hold, after, own, some, goes_on=goes_on)[0]:
-                leaving = stays
-        return leaving
+            mine = next(p for p in paying if (p.team, p.workload_class) == (owner.team, owner.workload_class))
+            if not self._lacks(hold, after, mine, stopping, goes_on=goes_on)[0]:
+                leaving = rest
+        return leaving or own
 
     def _after(self, hold: Hold, owners: Sequence[Payer]) -> tuple[Hold, bool]:
         """The hold as it is once these pay, and whether it is the same one."""
@@ -122,54 +139,60 @@ class Funding:
         Where both wait, or one of several is paid for, those may bind first that are not: once pods were made to leave
         it opens after a minute, then four, then nine, for any but pods that its payers can all pay for.
         """
-        waiting = self._waiting(node)
-        for pod in leaving:
-            if pod.gpu is not None and pod.gpu.count <= sum(milli > 0 for milli in node.devices):
-                self._note(waiting, (self.deps.policy.payer(pod.team), pod.workload_class), pod.gpu)
-        if not any(self._is_unfunded(hold, node, owner, most) for owner, (_, most) in waiting.items()):
-            payers = {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}
+        waiting = self._waiting(node, leaving)
+        unpaid = {owner for owner, wants in waiting.items() if self._is_unfunded(hold, node, owner, wants.most, wants)}
+        payers = {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}
+        if not unpaid:
             return not waiting.keys() <= payers and self.now < self._opens_at(node)
-        if all(self._is_unfunded(hold, node, owner, fewest) for owner, (fewest, _) in waiting.items()):
+        if all(self._is_unfunded(hold, node, owner, wants.fewest, wants) for owner, wants in waiting.items()):
             return True
-        return self.now < self._opens_at(node)
+        paid = [wants.most for owner, wants in waiting.items() if owner in payers and owner not in unpaid]
+        beside = sum((waiting[owner].whole for owner in unpaid), max(paid, default=Decimal(0)))
+        finds_room = bool(paid) and beside <= _free_gpus(node)  # Whoever binds first.
+        return not finds_room and self.now < self._opens_at(node, soon=bool(paid))
 
-    def _is_unfunded(self, hold: Hold, node: Node, whose: tuple[str, str], gpus: Decimal) -> bool:
-        """True where an owner could not pay for its part of a node once a pod of so many GPUs more is on it."""
-        held = {whose: gpus}
+    def _is_unfunded(self, hold: Hold, node: Node, whose: _Owner, gpus: Decimal, wants: _Wanted) -> bool:
+        """True where an owner could not pay for its part of a node once pods of so many GPUs more are on it."""
+        held, own = {whose: gpus}, list[Stopping](wants.pods)
         for pod in node.gpu_pods:
             if pod.gpu is not None:
                 key = self.deps.policy.payer(pod.team), pod.workload_class
                 held[key] = held.get(key, Decimal(0)) + _gpus(pod.gpu)
+                own += [pod] if key == whose else []
         whole = sum(held.values(), Decimal(0))  # What nobody holds is paid for by those that hold the rest.
         owners = [Payer(team=team, workload_class=kind, part=has / whole) for (team, kind), has in held.items()]
         need = rules.terms_of(hold.terms, owners)
         if rules.pays_alike(self.deps.policy.budgets, hold.terms, need):
             return False
         after = replace(hold, since=self.now, earlier=(), terms=need)
-        return bool(self._lacks(hold, after, owners[0], (), goes_on=False)[0])
+        return bool(self._lacks(hold, after, owners[0], own, goes_on=False)[0])
 
-    def _opens_at(self, node: Node) -> datetime:
-        """When a node that such pods were made to leave opens again at the soonest, by how often that was."""
+    def _opens_at(self, node: Node, *, soon: bool = False) -> datetime:
+        """When a node that such pods were made to leave opens again at the soonest, by how often that was; ``soon`` for
+        pods of those that pay for it."""
         past = interruption_records.past(self.deps, node.instance or node.name)
         left = [one.ended_at for one in past if one.kind == UNFUNDED and one.ended_at is not None]
-        return left[-1] + min(len(left), MOST_CLOSED) ** 2 * TICK if left else self.now
+        return left[-1] + min(len(left), MOST_CLOSED) ** (1 if soon else 2) * TICK if left else self.now
 
-    def _waiting(self, node: Node) -> _Waiting:
-        """Owners of whom pods wait that could bind to a node were it open, each with the fewest GPUs of such a pod, and
-        the most."""
-        out: _Waiting = {}
-        misfits = {misfit.shape for misfit in self.snapshot.memory.misfits if misfit.node == node.name}
-        for shape in {pod.shape.key: pod.shape for pod in self.snapshot.view.pending}.values():
-            if shape.key not in misfits and would_bind(shape, node):
-                self._note(out, (self.deps.policy.payer(shape.team), shape.workload_class), shape.gpu)
-        return out
-
-    def _note(self, waiting: _Waiting, owner: tuple[str, str], gpu: GpuRequest) -> None:
-        fewest, most = waiting.get(owner, (_gpus(gpu), _gpus(gpu)))
-        waiting[owner] = min(fewest, _gpus(gpu)), max(most, _gpus(gpu))
+    def _waiting(self, node: Node, leaving: Iterable[BoundPod]) -> dict[_Owner, _Wanted]:
+        """Owners of whom pods wait that could bind to a node were it open, or leave another and come again."""
+        binds: dict[str, bool] = {m.shape: False for m in self.snapshot.memory.misfits if m.node == node.name}
+        found: dict[_Owner, list[tuple[str, Decimal, Stopping]]] = {}
+        for pod in self.snapshot.view.pending:
+            if pod.shape.key not in binds:
+                binds[pod.shape.key] = would_bind(pod.shape, node)
+            if binds[pod.shape.key]:
+                owner: _Owner = (self.deps.policy.payer(pod.shape.team), pod.shape.workload_class)
+                gang = pod.shape.gang.key if pod.shape.gang else pod.uid
+                found.setdefault(owner, []).append((gang, _gpus(pod.shape.gpu), pod))
+        for bound in leaving:
+            if bound.gpu is not None and bound.gpu.count <= sum(milli > 0 for milli in node.devices):
+                owner = self.deps.policy.payer(bound.team), bound.workload_class
+                found.setdefault(owner, []).append((bound.gang or bound.uid, _gpus(bound.gpu), bound))
+        return {owner: _wanted(pods, _free_gpus(node)) for owner, pods in found.items()}
 
     def _lacks(
-        self, hold: Hold, after: Hold, owner: Payer, pods: Sequence[BoundPod], *, goes_on: bool
+        self, hold: Hold, after: Hold, owner: Payer, pods: Sequence[Stopping], *, goes_on: bool
     ) -> tuple[str, Mapping[str, Decimal]]:
         """Why an owner's part of a node cannot be held until its pods can have left; what it takes of each meter."""
         until = self.now + 2 * TICK + timedelta(seconds=stop_within(hold, pods) + calls_s(self._taken))
@@ -199,3 +222,17 @@ class Funding:
 
 def _gpus(gpu: GpuRequest) -> Decimal:
     return Decimal(gpu.total_milli) / MILLI_PER_GPU
+
+
+def _free_gpus(node: Node) -> Decimal:
+    return Decimal(sum(node.devices)) / MILLI_PER_GPU
+
+
+def _wanted(pods: Sequence[tuple[str, Decimal, Stopping]], free: Decimal) -> _Wanted:
+    """What pods want, each with its gang and its GPUs; of a gang no more than is ``free``."""
+    gangs: dict[str, Decimal] = {}
+    for gang, gpus, _ in pods:
+        gangs[gang] = gangs.get(gang, Decimal(0)) + gpus
+    at_once = max(free, *(gpus for _, gpus, _ in pods))
+    each = [min(gpus, at_once) for gpus in gangs.values()]
+    return _Wanted(min(each), max(each), sum(gangs.values(), Decimal(0)), [pod for _, _, pod in pods])

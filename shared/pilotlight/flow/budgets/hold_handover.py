@@ -80,6 +80,7 @@ class Handover:
             instance=one.instance,
             matched_at=self.now,
             frozen=was.frozen,
+            visited_since=was.visited_since,
             classes=was.classes,
             teams=was.teams,
         )

@@ -16,11 +16,11 @@ from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.units import HOUR
 
 
-def submit(on: Stage, name: str, team: str, gpus: int, run_s: float, milli: int = 1000) -> None:
+def submit(on: Stage, name: str, team: str, gpus: int, run_s: float, milli: int = 1000, grace_s: float = 30) -> None:
     """A pod that waits, of which no event tells."""
     made = shape(gpu=GpuRequest(count=gpus, milli=milli), team=team)
     uid, now = f"uid-{name}", on.world.clock.now()
-    on.world.submit(PodDemand(uid=uid, namespace="ml", name=name, shape=made, created_at=now), run_s)
+    on.world.submit(PodDemand(uid=uid, namespace="ml", name=name, shape=made, created_at=now, grace_s=grace_s), run_s)
 
 
 def minutes(on: Stage, count: int) -> None:
@@ -123,3 +123,66 @@ def test_what_is_settled_and_held_of_many_nodes_never_stands_above_a_cap(nodes: 
         for each in budget_holds.balances(on.deps, on.deps.state.now()).balances:
             assert each.total <= each.meter.limit + Decimal("0.005")
     assert on.deps.now() - on.world.moment(0) > timedelta(minutes=40)
+
+
+@pytest.mark.parametrize(("old_s", "young_s"), [(60, 30), (1800, 30), (30, 600)])
+@pytest.mark.parametrize("usd", ["1", "1.80", "5"])
+def test_two_pods_of_a_team_with_unlike_graces_are_told_apart(usd: str, old_s: float, young_s: float) -> None:
+    """Each alone could be paid for until it has left, both could not: a look ends, and the cap holds."""
+    on = stage({"rich": "5000", "poor": usd})
+    on.event(on.submit("rich", gpus=4, run_s=5 * HOUR, team="rich"))
+    minutes(on, 5)
+    submit(on, "old", "poor", 1, 5 * HOUR, grace_s=old_s)
+    on.wait(1)
+    submit(on, "young", "poor", 3, 5 * HOUR, grace_s=young_s)
+    minutes(on, 20)
+    assert launches(on) == 1
+    assert totals(on)["poor"] <= Decimal(usd)
+
+
+@pytest.mark.parametrize(("usd", "grace_s", "rich_s"), [("8", 1700.0, 300.0), ("14", 600.0, 480.0)])
+def test_an_owner_pays_for_its_pods_until_those_that_leave_have_left(usd: str, grace_s: float, rich_s: float) -> None:
+    """Its old pod stops at once, its young one takes long, and its neighbour ends meanwhile: the node is never its alone
+    for longer than its budget holds."""
+    on = stage({"rich": "5000", "a": usd})
+    on.world.evictions.lingers = True
+    on.event(on.submit("rich", gpus=2, run_s=rich_s, team="rich"))
+    minutes(on, 4)
+    submit(on, "old", "a", 1, 9 * HOUR)
+    on.wait(5)
+    submit(on, "young", "a", 4, 9 * HOUR, grace_s=grace_s)
+    for _ in range(60):
+        minutes(on, 1)
+        for each in budget_holds.balances(on.deps, on.deps.state.now()).balances:
+            assert each.total <= each.meter.limit + Decimal("0.005")
+
+
+def test_a_payer_s_pods_find_the_room_beside_those_that_are_not_paid_for() -> None:
+    """A pod without money waits all day for a node with room for it and for the payer's short pods, one each ten
+    minutes: these start at once, on the nodes of the first minutes."""
+    on = stage({"rich": "5000", "poor": "0"}, most=3)
+    on.event(on.submit("rich", gpus=4, run_s=10 * HOUR, team="rich"))
+    minutes(on, 4)
+    submit(on, "poor", "poor", 1, 30 * HOUR)
+    for n in range(12):
+        on.event(on.submit(f"rich-{n}", gpus=2, run_s=300, team="rich"))
+        minutes(on, 10)
+    assert [len(started(on, f"uid-rich-{n}")) for n in range(12)] == [1] * 12
+    assert launches(on) <= 2
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_a_closed_node_does_not_open_for_pods_that_would_have_to_leave_it_again(gang: bool) -> None:
+    """A team pays for a small pod beside another's, and waits with a gang, or a pod with a grace of 20 minutes, for which
+    its dollars do not last: they are evicted once."""
+    on = stage({"rich": "5000", "poor": "3" if not gang else "1.20"})
+    on.event(on.submit("rich", gpus=4, run_s=9 * HOUR, team="rich"))
+    minutes(on, 4)
+    submit(on, "small", "poor", 1, 9 * HOUR, 125)
+    minutes(on, 1)
+    if gang:
+        on.submit_gang("pg", 2, run_s=9 * HOUR, gpus=2, team="poor")
+    else:
+        submit(on, "long", "poor", 1, 9 * HOUR, grace_s=1200)
+    minutes(on, 120)
+    assert max(stopped(on).values()) <= 2
