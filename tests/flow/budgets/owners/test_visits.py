@@ -142,7 +142,7 @@ def test_two_pods_of_a_team_with_unlike_graces_are_told_apart(usd: str, old_s: f
 
 @pytest.mark.parametrize(("usd", "grace_s", "rich_s"), [("8", 1700.0, 300.0), ("14", 600.0, 480.0)])
 def test_an_owner_pays_for_its_pods_until_those_that_leave_have_left(usd: str, grace_s: float, rich_s: float) -> None:
-    """Its old pod stops at once, its young one takes long, and its neighbour ends meanwhile: the node is never its alone
+    """Its old pod stops at once, its young one takes long, and its neighbour ends meanwhile: the node is never its own
     for longer than its budget holds."""
     on = stage({"rich": "5000", "a": usd})
     on.world.evictions.lingers = True
@@ -173,8 +173,8 @@ def test_a_payer_s_pods_find_the_room_beside_those_that_are_not_paid_for() -> No
 
 @pytest.mark.parametrize("gang", [False, True])
 def test_a_closed_node_does_not_open_for_pods_that_would_have_to_leave_it_again(gang: bool) -> None:
-    """A team pays for a small pod beside another's, and waits with a gang, or a pod with a grace of 20 minutes, for which
-    its dollars do not last: they are evicted once."""
+    """A team pays for a small pod beside another's, and waits with a gang, or a pod with a grace of 20 minutes: its
+    dollars do not last for these, and they are evicted once or twice."""
     on = stage({"rich": "5000", "poor": "3" if not gang else "1.20"})
     on.event(on.submit("rich", gpus=4, run_s=9 * HOUR, team="rich"))
     minutes(on, 4)
