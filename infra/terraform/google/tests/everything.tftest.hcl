@@ -77,7 +77,7 @@ run "all_of_it" {
     error_message = "who asks where clusters are asks in the clusters' project"
   }
   assert {
-    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 5
+    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 3
     error_message = "what lets the functions into a GKE cluster is told, for each account by e-mail and number"
   }
 }
