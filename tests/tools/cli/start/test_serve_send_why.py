@@ -116,7 +116,7 @@ def test_a_sent_pod_lights_a_node_and_people_are_told(served: Served) -> None:
     why = _run(served.home, "why", "nlp/finetune-0")
     assert why.returncode == 0
     assert b"nlp/finetune-0: bought " in why.stdout
-    assert b"not t4/g4dn.xlarge" in why.stdout
+    assert b"t4/g4dn.xlarge/on-demand: an empty node does not hold it" in why.stdout
 
 
 def test_send_waits_for_the_delivery_that_looks(tmp_path: Path) -> None:
