@@ -265,10 +265,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return frozenset(name for name, rules in pools if rules.taints and has_home_taint(rules.taints))
 
     @cached_property
-    def scopes(self) -> tuple[frozenset[str | None], frozenset[str | None]]:
-        """The teams and the classes that budgets name; asked for each pod."""
-        found = [budget.scope for budget in self.budgets if isinstance(budget.scope, BudgetScope)]
-        return frozenset(s.team for s in found), frozenset(s.workload_class for s in found if s.workload_class)
+    def budget_teams(self) -> frozenset[str | None]:
+        """The teams that budgets name; asked for each pod."""
+        return frozenset(budget.scope.team for budget in self.budgets if isinstance(budget.scope, BudgetScope))
+
+    @cached_property
+    def has_class_budgets(self) -> bool:
+        """True where a budget is of a class; asked for each pod."""
+        return any(isinstance(one.scope, BudgetScope) and one.scope.workload_class for one in self.budgets)
 
     @cached_property
     def gates(self) -> dict[str, str]:
@@ -298,7 +302,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def payer(self, team: str) -> str:
         """Team that pays for a team's work: the team itself, or the default one where it has no budget."""
-        return team if not self.default_team or team in self.scopes[0] else self.default_team
+        return team if not self.default_team or team in self.budget_teams else self.default_team
 
     def wait(self, name: WorkloadClass) -> UsdPerHour:
         """Worth of an hour of one waiting job of a class, in dollars an hour."""

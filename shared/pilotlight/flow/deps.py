@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -205,9 +206,9 @@ class LateDeps:
             self._opened = _set_up(self._open)
         return self._opened
 
-    @property
+    @cached_property
     def bills(self) -> "Bills | None":
-        """The cloud's bill, where one is set up."""
+        """The cloud's bill, where one is set up; opened once."""
         return self._opened.bills if self._opened is not None else _set_up(self._bills)
 
     def __getattr__(self, name: str) -> Any:

@@ -13,7 +13,6 @@ from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Format, Packed, Part, Table
-from pilotlight.units import EPOCH
 from pilotlight.units import HOUR as HOUR_S
 
 DAY_S = 24 * HOUR_S
@@ -43,8 +42,8 @@ class SeenBill(msgspec.Struct, frozen=True, kw_only=True):
     """A word for what lay where a bill is when it was read, from which day on, when, and how far its usage reaches."""
 
     version: str
-    since: date = date.min
-    at: datetime = EPOCH
+    since: date
+    at: datetime
     reach: datetime | None = None
 
 

@@ -9,7 +9,7 @@ BookingExpired: nodes without pods are scaled down from then on. CapacityRevoked
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight.codec.kubernetes.typed_objects import Metadata, Wire
+from pilotlight.codec.kubernetes.typed_objects import Condition, Metadata, Wire
 from pilotlight.facts.labels import POOL
 from pilotlight.units import Seconds
 
@@ -25,13 +25,6 @@ class _Metadata(Metadata, frozen=True):
     resource_version: str = ""
 
 
-class _Condition(Wire, frozen=True):
-    type: str
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
 class _Set(Wire, frozen=True):
     count: int = 0
 
@@ -41,7 +34,7 @@ class _Spec(Wire, frozen=True):
 
 
 class _Status(Wire, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class ProvisioningRequest(Wire, frozen=True):

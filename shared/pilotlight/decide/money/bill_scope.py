@@ -254,10 +254,10 @@ def _superseded(
             found = _told_again(own[day], newer)
             if found is None:
                 continue
-            half, last = found
+            lines_alike, last = found
             older_usd, newer_usd = _usd_of(own[day]), _usd_of(newer[last])
             # By the hour and by the day few lines are the same, and all dollars.
-            whole = half or older_usd == newer_usd
+            whole = lines_alike or older_usd == newer_usd
             if whole:
                 gone.add((number, date.fromisoformat(day)))
             if older_usd != newer_usd:

@@ -13,6 +13,7 @@ from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.money.budgets import Hold, Meter, Payer, Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import Policy
+from pilotlight.units import EPOCH
 
 
 def owners_of(one: Lit, gpus: int, policy: Policy) -> tuple[Payer, ...]:
@@ -41,7 +42,7 @@ def pods_of(pods: Iterable[BoundPod], owner: Payer, policy: Policy) -> tuple[Bou
 def in_gangs(pods: Iterable[BoundPod]) -> Sequence[Sequence[BoundPod]]:
     """The pods by gang, each for itself that is of none; those first that were made first."""
     out: dict[str, list[BoundPod]] = {}
-    for pod in sorted(pods, key=lambda pod: (str(pod.created_at or "9"), pod.uid)):
+    for pod in sorted(pods, key=lambda pod: (pod.created_at is None, pod.created_at or EPOCH, pod.uid)):
         out.setdefault(pod.gang or pod.uid, []).append(pod)
     return tuple(out.values())
 

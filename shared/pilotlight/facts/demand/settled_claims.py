@@ -104,7 +104,7 @@ def _class(permit: "_Permit", traits: PodTraits, classify: Classifier) -> tuple[
     policy, namespace = permit.policy, permit.namespace
     allowed = policy.claims_of(namespace).classes
     found, reason = classify(traits)
-    if found in allowed if allowed is not None else not policy.scopes[1]:
+    if found in allowed if allowed is not None else not policy.has_class_budgets:
         return found, reason, ""
     bare, why = classify(msgspec.structs.replace(traits, labels={}))
     own = bare if allowed is None or bare in allowed else allowed[0]

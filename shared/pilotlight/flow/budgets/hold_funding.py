@@ -37,7 +37,7 @@ from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.units import MILLI_PER_GPU
 
 MOST_CLOSED = 5
-"""A node for which pods wait that are paid for is kept closed for so many minutes, squared, at most."""
+"""A node is kept closed for so many minutes at most where pods of its payers wait; squared, where others alone do."""
 _Owner = tuple[str, str]
 """The team that pays, and the class."""
 
@@ -75,7 +75,7 @@ class Funding:
             return owners, None
         left, paying, pods, why = one, owners, tuple[BoundPod, ...](), ""
         out, pledges = self._unfunded(hold, one, left, paying)
-        known: set[tuple[str, str]] = set()
+        known: set[_Owner] = set()
         while out:
             known |= {(owner.team, owner.workload_class) for owner in out}
             pods += tuple(pod for owner in out for pod in self._beyond(hold, one, left, owner, gpus))
@@ -119,8 +119,8 @@ class Funding:
             rest = [pod for pod in leaving if pod not in some]
             paying = rules.owners_of(rules.without_pods(left, rest), gpus, self.deps.policy)
             after, goes_on = self._after(hold, paying)
-            mine = next(p for p in paying if (p.team, p.workload_class) == (owner.team, owner.workload_class))
-            if not self._lacks(hold, after, mine, stopping, goes_on=goes_on)[0]:
+            mine = next((p for p in paying if (p.team, p.workload_class) == (owner.team, owner.workload_class)), None)
+            if mine is None or not self._lacks(hold, after, mine, stopping, goes_on=goes_on)[0]:
                 leaving = rest
         return leaving or own
 
@@ -137,7 +137,8 @@ class Funding:
         that are paid for. Pods that are ``leaving`` other nodes come again, and wait then.
 
         Where both wait, or one of several is paid for, those may bind first that are not: once pods were made to leave
-        it opens after a minute, then four, then nine, for any but pods that its payers can all pay for.
+        it opens later each time. It opens at once for its payers' pods where all that wait are paid for, or where these
+        find room beside all that are not.
         """
         waiting = self._waiting(node, leaving)
         unpaid = {owner for owner, wants in waiting.items() if self._is_unfunded(hold, node, owner, wants.most, wants)}

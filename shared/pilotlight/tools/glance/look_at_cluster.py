@@ -177,9 +177,9 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
 
 def _bill_looked_at(deps: Deps) -> datetime | None:
     """When the bill was last looked at, or else last read; None where none is set up."""
-    looked, seen = BILL_READ.get(deps.state, deps.name), BILL_SEEN.get(deps.state, deps.name)
     if deps.bills is None:
         return None
+    looked, seen = BILL_READ.get(deps.state, deps.name), BILL_SEEN.get(deps.state, deps.name)
     return max((at for at in (looked and looked.value.at, seen and seen.value.at) if at), default=None)
 
 

@@ -162,7 +162,7 @@ class GkePools:
             raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
         return cluster, found
 
-    def _look(self, pool: NodePool) -> "_Look":
+    def _look(self, pool: NodePool) -> _Look:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
         queue, why = self._queue(pool)
         return _Look(queue, why, [look(self._compute, group) for group in groups_of(pool)])
@@ -180,7 +180,7 @@ class GkePools:
         except Denied as no:
             return None, str(no)
 
-    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: "_Look") -> None:
+    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
         no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
         if no is not None:
             raise (Busy if no.passes else BadRequest)(no.why)
@@ -207,7 +207,7 @@ class GkePools:
         if done.error.errors:
             raise error_of(f"{verb} of {group.name} in {group.zone}", done.error)
 
-    def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: "_Look") -> PoolState:
+    def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: _Look) -> PoolState:
         now, (queue, unasked, every) = self._clock.now(), seen_now
         live = [(seen, one) for seen in every for one in seen.instances if one.called not in seen.refused]
         refused = [(seen, called) for seen in every for called in seen.refused]
