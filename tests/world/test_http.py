@@ -1,6 +1,7 @@
 """The world's server: pods, faults, what is counted, and requests that are none."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -219,7 +220,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         WorldClient(url)
 
 
-def test_a_clock_that_runs_is_asked_once() -> None:
+def test_a_clock_that_runs_is_reckoned_after_the_first_use() -> None:
     """At a high speed the reckoned moment is near the world's own, and needs no world any more."""
     here = World(CATALOG, POOLS, clock=WallClock(START, speed=1000.0))
     with served(here) as server:
@@ -227,6 +228,31 @@ def test_a_clock_that_runs_is_asked_once() -> None:
         before = clock.now()
         assert abs((here.clock.now() - before).total_seconds()) < 1000
     assert clock.now() > before
+
+
+class _Slow(WorldClient):
+    """A world whose first answer takes a while on its way back."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.slept = False
+
+    def time(self) -> Any:
+        told = super().time()
+        if not self.slept:
+            self.slept = True
+            time.sleep(0.5)
+        return told
+
+
+def test_a_slow_first_answer_does_not_set_the_clock_back() -> None:
+    """Half a second is 500 of the world's here: a later answer tells the time better, and counts."""
+    here = World(CATALOG, POOLS, clock=WallClock(START, speed=1000.0))
+    with served(here) as server:
+        clock = ServedClock(_Slow(server.url))
+        clock.now()
+        apart_s = (here.clock.now() - clock.now()).total_seconds()
+    assert abs(apart_s) < 250
 
 
 @pytest.mark.parametrize(

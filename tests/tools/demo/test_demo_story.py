@@ -265,11 +265,11 @@ def test_the_refusal_carries_the_figure(played: Played) -> None:
 
 
 def test_the_report_is_what_the_cloud_charged(played: Played) -> None:
-    """Its total is the log's to the cent; teams, idle and shared are the total, also as they are printed."""
+    """Its total is the log's to a cent a node; teams, idle and shared are the total, also as they are printed."""
     report = json.loads(played.run("report", "--month", "2026-11", "--json"))
     total = Decimal(report["total"]["usd"])
     for charged in (_cost(played), Decimal(played.said["cloud"]["usd"])):
-        assert abs(total - charged) < CENT  # A second that began is charged whole: half a cent may lie between.
+        assert abs(total - charged) < 5 * CENT  # An end is known when the call's answer is back: at 60 times, seconds.
     teams = sum((Decimal(team["held"]["usd"]) for team in report["teams"]), Decimal(0))
     parts = teams + Decimal(report["idle"]["usd"]) + Decimal(report["shared"]["usd"])
     assert abs(parts - total) < Decimal("1e-20")
