@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Mode, Offering, Taint
 from pilotlight.facts.limits.checks import Check, Token
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import DEFAULT_CLASSES, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.checkup.autoscalers import read_priorities
 from pilotlight.tools.checkup.deployment import checkup, strongest
@@ -47,6 +47,7 @@ OFFERED = (
     ),
 )
 TEAM = Budget(name="nlp", scope=BudgetScope(team="nlp"), usd=Decimal(20), period="day")
+STOPPED = {name: msgspec.structs.replace(rules, may_move=("hard-cap",)) for name, rules in DEFAULT_CLASSES.items()}
 MIG = "nvidia.com/mig-1g.10gb"
 NODE = SeenNode(
     name="n1",
@@ -167,6 +168,12 @@ CASES = [
         "the scheduler asks no budget: pods bind to idle nodes, their team pays from the next look, and training, "
         "serving, notebook, batch run to their end beyond a hard budget",
         id="a team has a hard budget, and its pods bind by themselves",
+    ),
+    pytest.param(
+        WELL, msgspec.structs.replace(POLICY, budgets=(TEAM,), classes=STOPPED), "bind", "warning",
+        "the scheduler asks no budget: pods bind to idle nodes, their team pays from the next look, and pods without "
+        "money are evicted after they bind, and may go first or keep a gang out",
+        id="a team has a hard budget, and all that run may be stopped for it",
     ),
     pytest.param(
         seen(allowed={**ALL, QUEUES[0]: True, QUEUES[1]: False}), POLICY, "right-queues", "warning",

@@ -173,14 +173,18 @@ def _binds(policy: Policy) -> Iterator[Check]:
     """Work that the scheduler may still put at a team's cost, where teams have hard budgets."""
     teams = [b for b in policy.budgets if b.hard and isinstance(b.scope, BudgetScope) and b.scope.team]
     loose = [name for name in DEFAULT_CLASSES if not policy.of_class(name).stops]
-    if teams and loose and set(policy.pools) - set(policy.homed):
+    open_ = [name for name in policy.pools if name not in policy.homed]
+    ends = f"{', '.join(loose)} run to their end beyond a hard budget" if loose else ""
+    evicted = "pods without money are evicted after they bind, and may go first or keep a gang out"
+    if teams and open_:
         yield Check(
             code="bind",
             subject="budgets",
             verdict="warning",
             what="the scheduler asks no budget: pods bind to idle nodes, their team pays from the next look, and "
-            f"{', '.join(loose)} run to their end beyond a hard budget",
-            fix="write may_move: [hard-cap] for these classes, give pools homes, or queue: pilotlight kueue take",
+            + (ends or evicted),
+            fix=("write may_move: [hard-cap] for these classes, " if loose else "")
+            + f"give {', '.join(open_)} homes, or queue: pilotlight kueue take",
         )
 
 
