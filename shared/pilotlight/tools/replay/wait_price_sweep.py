@@ -57,7 +57,7 @@ def sweep(
     logs: Path | None = None,
 ) -> Sweep:
     """Run them all. With ``logs`` each run's log is written into that folder, as ``log_name`` names it."""
-    ours = {ours_name(v): partial(_ours, v, policy, trial, _log(logs, ours_name(v))) for v in values}
+    ours = {ours_name(v): partial(run_at, v, policy, trial, _log(logs, ours_name(v))) for v in values}
     # An always-on fleet has no events to tell.
     theirs = {n: partial(one_peer, n, trial, None if n == ALWAYS_ON else _log(logs, n)) for n in peers}
     tasks: dict[str, Callable[[], Outcome]] = {**ours, **theirs}
@@ -80,7 +80,8 @@ def _log(folder: Path | None, run_: str) -> Path | None:
     return folder / log_name(run_) if folder is not None else None
 
 
-def _ours(value: Decimal, policy: Policy, trial: Trial, log: Path | None) -> Outcome:
+def run_at(value: Decimal, policy: Policy, trial: Trial, log: Path | None) -> Outcome:
+    """Our run under one price of waiting."""
     trace, jobs, catalog, scenario, bound = trial
     priced = msgspec.structs.replace(policy, value_of_wait=value)
     with log_to(log) as write:

@@ -93,6 +93,45 @@ def test_a_sweep_is_told_as_json_and_on_a_page(trace: str, tmp_path: Path) -> No
     assert "src=" not in html
 
 
+@pytest.fixture
+def days(tmp_path: Path) -> str:
+    """Four days, each with other jobs: many short ones, or a few long."""
+    path = tmp_path / "days.csv"
+    rows = [(d, n) for d, many in enumerate((20, 3, 12, 1)) for n in range(many)]
+    lines = (f"d{d}n{n},{86400 * d + 900 * n},{600 if d % 2 else 200},1,1000,T4,t,,\n" for d, n in rows)
+    path.write_text(HEADER + "".join(lines))
+    return str(path)
+
+
+def test_a_recommendation_is_asked_again_on_days_drawn_anew(days: str, tmp_path: Path) -> None:
+    """Figures by trace, each from a run of its own, as the JSON, the text and the page tell them."""
+    page = tmp_path / "tune.html"
+    words = (days, "--values", "3,300", "--against", "keda", "--resamples", "3", "--seed", "7")
+    shown = json.loads(tune(*words, "--json", "--report", str(page)))
+    holds, value = shown["holds"], shown["recommended"]["value_of_wait"]
+    assert holds["seeds"] == [7, 8, 9]
+    assert holds["same"] == holds["recommended"].count(value)
+    assert len(holds["wait_s"]) == len(holds["x_cheapest"]) == 3
+    assert holds["wait_s"] == sorted(holds["wait_s"])
+    told = f"On 3 traces of days drawn anew (seeds 7 to 9) it is recommended in {holds['same']}"
+    assert told in page.read_text()
+    assert told in " ".join(tune(*words).split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param((), True, id="it has one day"),
+        pytest.param(("--resamples", "0"), False, id="nobody asked"),
+    ],
+)
+def test_a_trace_of_one_day_says_nothing_of_others(trace: str, words: tuple[str, ...], told: bool) -> None:
+    """That is said where it was asked for."""
+    shown = " ".join(tune(trace, "--values", "3,300", "--against", "keda", *words).split())
+    assert ("fewer than 3 days with jobs" in shown) is told
+    assert json.loads(tune(trace, "--values", "3,300", "--against", "keda", *words, "--json"))["holds"] is None
+
+
 @pytest.mark.parametrize("values", ["", "3,x", "-1", "nan", "1e12"])
 def test_values_that_are_no_prices_are_refused(trace: str, values: str) -> None:
     """Before anything runs, by the option's name."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -31,10 +32,12 @@ from pilotlight.tools.cli.value_of_wait import MOST
 from pilotlight.tools.replay.compare import Trial
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import check_peer
+from pilotlight.tools.replay.resampled_days import FEWEST_DAYS, Held, can_resample, hold_up
 from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Result
 from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Setting, Sweep, sweep
+from pilotlight.units import count_of
 
 
 class Advice(NamedTuple):
@@ -71,10 +74,16 @@ def tune(
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Runs at once; default: one for each processor.")
     ] = None,
+    resamples: Annotated[
+        int, typer.Option(min=0, max=1000, help="Traces of days drawn anew on which the recommendation is asked again.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the first of them; the others count on from it.")] = 0,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Try prices of waiting on a trace, draw dollars against waits beside every peer, and recommend one.
+
+    The recommendation is asked again on traces whose days are drawn with replacement from this one's.
 
     Example: pilotlight tune trace.csv.gz --within 60 --report tune.html
     """
@@ -86,17 +95,23 @@ def tune(
         placement=placement.value, scoring=scoring.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds
     )
     name = Path(trace).name
-    with progress_bar(len(tried) + len(peers)) as on_done:
+    seeds = range(seed, seed + resamples) if can_resample(jobs) else ()
+    with progress_bar(len(tried) * (1 + len(seeds)) + len(peers)) as on_done:
         trial = Trial(name, jobs, types, scenario, bounds(jobs, types))
         done = sweep(tried, peers, rules, trial, on_done=on_done, processes=processes)
-    _fail_unfinished(done)
-    chosen = advise(done.ours, within)
+        _fail_unfinished(done)
+        chosen = advise(done.ours, within)
+        held: Held | None = None
+        if seeds:
+            value, asked = chosen.setting.value_of_wait, partial(_advised, within)
+            held = hold_up(value, tried, rules, trial, seeds, asked, on_done=on_done, processes=processes)
+    told = _holds(held, within) if held else _not_asked(resamples)
     if as_json:
-        _print_json(done, chosen)
+        _print_json(done, chosen, held)
     else:
-        _print(done, chosen)
+        _print(done, chosen, told)
     if report:
-        _write(report, done, chosen, f"{name}: {count_jobs(jobs)}, placement {placement.value}")
+        _write(report, done, chosen, f"{name}: {count_jobs(jobs)}, placement {placement.value}", told)
 
 
 def advise(ours: Sequence[Setting], within: float | None) -> Advice:
@@ -116,6 +131,36 @@ def advise(ours: Sequence[Setting], within: float | None) -> Advice:
     return Advice(
         by_run[knee(curve)], "beyond it a second less of waiting costs more than before it, of what was tried"
     )
+
+
+def _advised(within: float | None, ours: Sequence[Setting]) -> Decimal | None:
+    try:
+        return advise(ours, within).setting.value_of_wait
+    except Failed:
+        return None
+
+
+def _holds(held: Held, within: float | None) -> str:
+    """How far the recommendation holds, in a sentence or two."""
+    from pilotlight.tools.report.tables.replay_table import wait
+
+    traces, seeds = count_of(len(held.seeds), "trace"), f"{held.seeds[0]} to {held.seeds[-1]}"
+    own = [value for value in held.recommended if value is not None]
+    said = [f"On {traces} of days drawn anew (seeds {seeds}) it is recommended in {held.same}"]
+    said += [f"${own[0]}/h to ${own[-1]}/h in all"] if own and own[0] != own[-1] else []
+    said += [f"it waits {wait(held.wait_s[0])} to {wait(held.wait_s[-1])} on average"]
+    if held.x_cheapest:
+        dear = (held.x_cheapest[0], held.x_cheapest[-1])
+        said += [f"it pays {dear[0]:.3f}x to {dear[1]:.3f}x of what they recommend themselves"]
+    slow = held.too_slow(within)
+    said += [f"longer than {within:g} s in {slow}"] if slow else []
+    return "; ".join(said) + "."
+
+
+def _not_asked(resamples: int) -> str:
+    if not resamples:
+        return ""
+    return f"The trace has fewer than {FEWEST_DAYS} days with jobs: whether this holds on other days is not known."
 
 
 def _values(text: str) -> list[Decimal]:
@@ -166,7 +211,7 @@ def _cells(name: str, result: Result) -> tuple[str, ...]:
     return (name, usd(result.cost_usd), multiple(result.x_integral), *waits)
 
 
-def _print(done: Sweep, chosen: Advice) -> None:
+def _print(done: Sweep, chosen: Advice, held: str) -> None:
     from rich.text import Text
 
     from pilotlight.tools.report.pages.tune_chart import Dot, text_chart
@@ -179,20 +224,28 @@ def _print(done: Sweep, chosen: Advice) -> None:
     out = console()
     out.print(sheet)
     dots = [Dot(n, *_run(r), ours) for n, r, ours in rows]
-    for told in ("", text_chart(dots, out.width), "", _sentence(chosen), "policy line:", f"  {_line(chosen)}"):
-        out.print(Text(told))
+    for told in ("", text_chart(dots, out.width), "", _sentence(chosen), held, "policy line:", f"  {_line(chosen)}"):
+        if told or told is not held:
+            out.print(Text(told))
 
 
-def _print_json(done: Sweep, chosen: Advice) -> None:
+def _print_json(done: Sweep, chosen: Advice, held: Held | None) -> None:
+    """As the table. ``holds`` is null where it was not asked, or the trace has too few days."""
     from pilotlight.tools.report.tables.replay_table import as_json
 
     ours = [{"value_of_wait": float(s.value_of_wait), **as_json(s.result)} for s in done.ours]
     recommended = {"value_of_wait": float(chosen.setting.value_of_wait), "why": chosen.why, "policy": _line(chosen)}
-    shape = {"ours": ours, "peers": [as_json(peer) for peer in done.peers], "recommended": recommended}
+    holds = None
+    if held is not None:
+        own = [None if value is None else float(value) for value in held.recommended]
+        holds = {"seeds": held.seeds, "same": held.same, "recommended": own, "wait_s": held.wait_s}
+        holds |= {"x_cheapest": held.x_cheapest}
+    theirs = [as_json(peer) for peer in done.peers]
+    shape = {"ours": ours, "peers": theirs, "recommended": recommended, "holds": holds}
     typer.echo(json.dumps(shape, indent=1))
 
 
-def _write(path: Path, done: Sweep, chosen: Advice, note: str) -> None:
+def _write(path: Path, done: Sweep, chosen: Advice, note: str, held: str) -> None:
     from pilotlight.tools.report.pages.tune_chart import Dot
     from pilotlight.tools.report.pages.tune_page import page
 
@@ -202,7 +255,7 @@ def _write(path: Path, done: Sweep, chosen: Advice, note: str) -> None:
         HEADINGS,
         [_cells(n, r) for n, r, _ in rows],
         title="Pilotlight tune",
-        advice=_sentence(chosen),
+        advice=f"{_sentence(chosen)}. {held}".strip(),
         note=note,
         line=_line(chosen),
     )
