@@ -206,6 +206,10 @@ class GpuTelemetry(Protocol):
         """Every pod's use on one grid; without any series it is absent. Raises kinds of ``Retry`` and ``Denied``."""
         ...
 
+    def past(self, end_s: float) -> "Telemetry":
+        """Every pod's activity in the week up to then: the most of each step of up to an hour. Raises as ``read``."""
+        ...
+
 
 class Queues(Protocol):
     """Queues of work, by the names that the policy gives them."""

@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.facts.workload import GpuRequest
 
-HOURS = 23
+HOURS = 24
 BUSY, QUIET = [1.0] * 60, [0.0] * 60
 
 

@@ -35,10 +35,17 @@ def called(*series: GpuSeries, group: str = "") -> list[str]:
 @pytest.mark.parametrize(
     ("hours", "idle"),
     [
-        pytest.param((0.0,) * 23, True, id="never active"),
+        pytest.param((0.0,) * 24, True, id="never active"),
+        pytest.param((0.0,) * 23, False, id="never active, and nobody knows what a day brings"),
         pytest.param((0.9, *(0.0,) * 3), False, id="silent since three hours, of which nothing is known"),
         pytest.param((0.9, *(0.0,) * 16), False, id="silent since a night, which the morning may end"),
-        pytest.param((0.9, *(0.0,) * 23), True, id="silent for longer than a night"),
+        pytest.param((0.9, *(0.0,) * 23), False, id="silent since it worked a day ago"),
+        pytest.param((0.9, *(0.0,) * 28), True, id="silent for longer than a day"),
+        pytest.param((*(0.0,) * 20, 0.9, 0.0, 0.0, 0.0) * 7, True, id="silent at these hours, a week long"),
+        pytest.param((*(0.0,) * 20, 0.9, 0.0, 0.0, 0.0) * 6, False, id="silent at these hours of six days"),
+        pytest.param(
+            (0.9, *(0.0,) * 19, 0.9, 0.0, 0.0, 0.0) * 7, False, id="silent, and at work within hours each day"
+        ),
         pytest.param((*(0.0,) * 6, 0.9), False, id="active now"),
         pytest.param((*(0.0,) * 6, nan), False, id="not measured now"),
         pytest.param((0.9, 0.0, 0.9, 0.0, 0.9, 0.0, 0.9, 0.0), False, id="silent as often before, and back each time"),
@@ -58,12 +65,12 @@ def test_a_quiet_replica_of_a_busy_service_is_not_idle() -> None:
 
 def test_a_call_says_its_evidence_by_group_and_its_own() -> None:
     """One that came back itself is not idle, though the silences of its group seldom ended."""
-    quiet = [pod(f"s-{n}", *(0.0,) * 23) for n in range(8)]
-    back = pod("s-8", *(0.9, 0.0) * 9, 0.9, 0.0, 0.0)
+    quiet = [pod(f"s-{n}", *(0.0,) * 24) for n in range(8)]
+    back = pod("s-8", 0.0, *(0.9, 0.0) * 10, 0.9, 0.0, 0.0)
     telemetry = Telemetry(start_s=0, step_s=STEP, series=(*quiet, back))
     found = idle_pods(telemetry, {one.pod: "s" for one in telemetry.series})
     assert [one.pod for one in found] == [one.pod for one in quiet]
-    assert (found[0].seen.windows, found[0].seen.back, found[0].own) == (16, 0, (2, 0))
+    assert found[0].evidence == ((40, 0), (2, 0), (1, 1), (1, 0))
 
 
 @given(st.lists(st.sampled_from([0.0, 0.02, 0.5, nan]), min_size=1, max_size=60))

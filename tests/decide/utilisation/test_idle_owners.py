@@ -72,7 +72,8 @@ def test_a_pod_that_was_silent_all_along_is_idle_with_its_evidence() -> None:
     assert (pod.full_name, pod.silent_s, pod.usd_per_hour) == ("ml/ada-0", 7200, Decimal(2))
     assert pod.evidence == (
         "1 GPU idle for 2.0 h by DCGM_FI_DEV_GPU_UTIL "
-        "(0 of 0 such silences of its owner's pods ended within 4 h, 0 of 0 of its own)"
+        "(0 of 0 such silences ended within 4 h, 0 of 0 of its own; "
+        "work at these hours on 0 of 0 days, its own on 0 of 0)"
     )
 
 

@@ -23,6 +23,10 @@ class Broken:
     def __init__(self, states: list[str]) -> None:
         self._states, self._looks = states, 0
 
+    def past(self, end_s: float) -> Telemetry:
+        """Nothing is kept for longer."""
+        return Telemetry(start_s=end_s, step_s=60)
+
     def read(self, start_s: float, end_s: float, step_s: float) -> Telemetry:
         """Nothing, nobody, missing, negative or stale figures."""
         state = self._states[self._looks % len(self._states)]

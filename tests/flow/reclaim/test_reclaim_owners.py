@@ -24,7 +24,7 @@ from pilotlight.flow.reclaim.reclaim_owners import watch
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.state_schema.alert_records import RECLAIM as TABLE
 from pilotlight.state_schema.alert_records import RECLAIM_LOOK as LOOK
-from pilotlight.units import Seconds
+from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world_cluster import WorldCluster
 
 RULE = ReclaimPolicy(idle=1200, grace=600, who="all")
@@ -35,6 +35,11 @@ class WorldTelemetry:
 
     def __init__(self, cluster: WorldCluster) -> None:
         self.read: Any = cluster.telemetry
+
+    def past(self, end_s: float) -> Telemetry:
+        """As ``read`` gives it, by ten minutes."""
+        found: Telemetry = self.read(end_s - 24 * HOUR, end_s, 600.0)
+        return found
 
 
 class Site(Stage):

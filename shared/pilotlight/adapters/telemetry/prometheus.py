@@ -13,13 +13,14 @@ from math import isfinite, nan
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.errors import BadInput
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.units import Seconds
+from pilotlight.units import HOUR, Seconds
 
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
 USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
 LATE = 3
 """Scrapes for which the last value counts at the grid's end."""
+PAST_HOURS = 7 * 24
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
 
@@ -35,14 +36,8 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        rows, containers, metrics = Rows(), dict[Key, str](), list[str]()
-        for name, scale in ACTIVITY:
-            found = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers)
-            _look_at_scale(name, scale, found)
-            there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
-            more = {key: row for key, row in found.items() if key not in there}
-            metrics += [name] if more else []
-            rows |= more
+        containers: dict[Key, str] = {}
+        rows, metrics = self._activity(start_s, end_s, step_s, containers, "last")
         _carry(rows)
         used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
@@ -59,6 +54,27 @@ class PrometheusTelemetry:
         )
         return Telemetry(start_s=start_s, step_s=step_s, metric=" and ".join(metrics), series=series)
 
+    def past(self, end_s: float) -> Telemetry:
+        """By the hour. A Prometheus that keeps less has less of it."""
+        start_s = end_s - (PAST_HOURS - 1) * HOUR
+        rows, metrics = self._activity(start_s, end_s, HOUR, {}, "max")
+        series = (GpuSeries(pod=pod, device=device, activity=row, memory=()) for (pod, device), row in rows.items())
+        return Telemetry(start_s=start_s, step_s=HOUR, metric=" and ".join(metrics), series=tuple(series))
+
+    def _activity(
+        self, start_s: float, end_s: float, step_s: Seconds, containers: dict[Key, str], of_step: str
+    ) -> tuple[Rows, list[str]]:
+        """Each device's, by the best metric that it has, and the metrics that were read."""
+        rows, metrics = Rows(), list[str]()
+        for name, scale in ACTIVITY:
+            found = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers, of_step)
+            _look_at_scale(name, scale, found)
+            there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
+            more = {key: row for key, row in found.items() if key not in there}
+            metrics += [name] if more else []
+            rows |= more
+        return rows, metrics
+
     def rows(
         self,
         query: str,
@@ -68,6 +84,7 @@ class PrometheusTelemetry:
         scale: float,
         most: float,
         containers: dict[Key, str],
+        of_step: str = "last",
     ) -> Rows:
         """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
         count = int((end_s - start_s) / step_s) + 1
@@ -76,7 +93,7 @@ class PrometheusTelemetry:
         for first in range(0, count, MOST_STEPS):
             last = min(count, first + MOST_STEPS) - 1
             asked = self._api.matrix(
-                f"last_over_time({query}[{span}])", start_s + first * step_s, start_s + last * step_s, step_s
+                f"{of_step}_over_time({query}[{span}])", start_s + first * step_s, start_s + last * step_s, step_s
             )
             for labels, values in asked:
                 key = _key(labels)

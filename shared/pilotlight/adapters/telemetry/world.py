@@ -7,7 +7,9 @@ import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
-from pilotlight.units import Seconds
+from pilotlight.units import HOUR, Seconds
+
+PAST_S, PAST_STEP_S = 7 * 24 * HOUR, HOUR / 6
 
 
 class ServedTelemetry:
@@ -21,6 +23,9 @@ class ServedTelemetry:
         return Telemetry(
             start_s=start_s, step_s=step_s, metric=found["metric"], series=tuple(map(_series, found.get("series", ())))
         )
+
+    def past(self, end_s: float) -> Telemetry:
+        return self.read(end_s - PAST_S, end_s, PAST_STEP_S)
 
 
 def _series(one: dict[str, Any]) -> GpuSeries:

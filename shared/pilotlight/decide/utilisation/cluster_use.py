@@ -122,9 +122,8 @@ def _evidence(row: Waste, spare: int) -> Iterable[str]:
 
 
 def _silence(those: Sequence[IdlePod]) -> str:
-    worst = max(those, key=lambda one: one.seen.chance).seen
-    least = human(min(one.silent_s for one in those))
-    return f"for {least} or more (of {worst.windows} such silences {worst.back} ended within 4 h)"
+    worst = max(those, key=lambda one: one.evidence.seen.chance).evidence
+    return f"for {human(min(one.silent_s for one in those))} or more ({worst})"
 
 
 def measure_pool_use(telemetry: Telemetry, nodes: Iterable[Node], now: datetime) -> PoolUse:

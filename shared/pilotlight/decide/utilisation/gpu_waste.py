@@ -99,6 +99,7 @@ def waste(
     for one, counts in zip(telemetry.series, holders(telemetry), strict=True):
         owners[owner(one.pod)].append(_Held(one, counts))
     groups = {one.series.pod: name for name, members in owners.items() for one in members}
+    groups |= {one.pod: owner(one.pod) for one in (telemetry.past or telemetry).series}
     idle: dict[str, list[IdlePod]] = defaultdict(list)
     for found in idle_pods(telemetry, groups):
         idle[groups[found.pod]].append(found)

@@ -14,7 +14,7 @@ from math import ceil, nan
 import msgspec
 
 from pilotlight.decide.demand.classify import made_by
-from pilotlight.decide.utilisation.idle_pods import Pasts, Silence, silence
+from pilotlight.decide.utilisation.idle_pods import Evidence, Hours, Past, evidence, hours_by_device, silence
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
@@ -41,10 +41,12 @@ def idle(
     series: dict[str, list[GpuSeries]] = defaultdict(list)
     for one in telemetry.series:
         series[one.pod].append(_sane(one))
-    makers: dict[str, list[GpuSeries]] = defaultdict(list)
-    for name, held in series.items():
-        makers[made_by(name)] += held
-    groups: dict[tuple[str, str], Pasts] = {}
+    own: dict[str, list[Hours]] = defaultdict(list)
+    makers: dict[str, list[Hours]] = defaultdict(list)
+    for (name, _), row in hours_by_device(telemetry).items():
+        own[name].append(row)
+        makers[made_by(name)].append(row)
+    groups: dict[tuple[str, str], Past] = {}
     found = []
     for node in nodes:
         for pod in node.gpu_pods:
@@ -54,11 +56,10 @@ def idle(
                 continue
             maker, known_as = made_by(name), (made_by(name), pod.workload_class)
             if known_as not in groups:
-                groups[known_as] = Pasts(makers[maker], rule.idle, telemetry.step_s, rule.under)
-            seen = groups[known_as].seen_enough(silent_s)
-            own = Pasts(held, rule.idle, telemetry.step_s, rule.under).seen_enough(silent_s, 1)
-            if own.seldom_ended(seen):
-                found.append(_silent_pod(node, pod, silent_s, telemetry, prices.get(node.name), (seen, own)))
+                groups[known_as] = Past(makers[maker], rule.under)
+            seen = evidence(groups[known_as], Past(own[name], rule.under), silent_s)
+            if not seen.against:
+                found.append(_silent_pod(node, pod, silent_s, telemetry, prices.get(node.name), seen))
     return found
 
 
@@ -112,7 +113,7 @@ def _silent_pod(
     silent_s: Seconds,
     telemetry: Telemetry,
     price: UsdPerHour | None,
-    past: tuple[Silence, Silence],
+    seen: Evidence,
 ) -> SilentPod:
     assert pod.gpu is not None
     whole = max(1, node.gpus) * MILLI_PER_GPU
@@ -126,8 +127,7 @@ def _silent_pod(
         team=pod.team,
         gpus=str(pod.gpu),
         silent_s=silent_s,
-        evidence=f"{pod.gpu} idle for {human(silent_s)} by {telemetry.metric or 'telemetry'} "
-        f"({past[0]} such silences of its owner's pods ended within 4 h, {past[1]} of its own)",
+        evidence=f"{pod.gpu} idle for {human(silent_s)} by {telemetry.metric or 'telemetry'} ({seen})",
         usd_per_hour=usd,
     )
 

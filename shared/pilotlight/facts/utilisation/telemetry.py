@@ -42,6 +42,10 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     step_s: Seconds
     metric: str = ""
     series: tuple[GpuSeries, ...] = ()
+    past: "Telemetry | None" = None
+    """Activity of the week up to the same end, also of pods that are gone, by a step of up to an hour with the most of
+    each; None where nobody asked for it.
+    """
 
     def sparse(self) -> bool:
         """True where a third or more of the samples inside the series are missing: the grid is too fine."""

@@ -6,6 +6,8 @@ alert has the day for a fingerprint: two ticks at once, or one after a crash, te
 
 from datetime import datetime
 
+import msgspec
+
 from pilotlight.decide.utilisation.cluster_use import Found, Wasted, find_waste
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
@@ -90,9 +92,10 @@ STEPS_S: tuple[Seconds, ...] = (60, 120, 300, 600)
 
 
 def on_its_grid(telemetry: GpuTelemetry, start_s: float, end_s: float) -> Telemetry:
-    """By the finest step that is not sparse; where each is, the gaps are real, and the finest. Raises as ``read``."""
+    """By the finest step that is not sparse; where each is, the gaps are real, and the finest. With the week before it.
+    Raises as ``read``.
+    """
     finest = telemetry.read(start_s, end_s, STEPS_S[0])
-    if not finest.sparse():
-        return finest
     coarser = (telemetry.read(start_s, end_s, step_s) for step_s in STEPS_S[1:])
-    return next((read for read in coarser if not read.sparse()), finest)
+    read = finest if not finest.sparse() else next((read for read in coarser if not read.sparse()), finest)
+    return msgspec.structs.replace(read, past=telemetry.past(end_s)) if read.series else read

@@ -290,6 +290,15 @@ def test_a_figure_that_is_none_is_not_measured(prometheus: str) -> None:
     assert all(one.pod for one in telemetry.series)
 
 
+def test_the_week_before_has_the_most_of_each_hour(prometheus: str) -> None:
+    """A replica that is busy for six minutes of an hour was no silent one; what is not kept is not known."""
+    past = PrometheusTelemetry(PrometheusApi(prometheus, {})).past(END)
+    [row] = [one.activity for one in past.series if one.pod == "web/chat-0"]
+    assert (past.step_s, len(row)) == (3600, 168)
+    assert all(math.isnan(value) for value in row[:144])
+    assert {round(value, 2) for value in row[145:]} == {0.6}
+
+
 def test_without_series_telemetry_is_absent(prometheus: str) -> None:
     """A span of which nothing is kept says so; it is no fleet that idles."""
     with pytest.raises(Failed, match="telemetry: absent"):

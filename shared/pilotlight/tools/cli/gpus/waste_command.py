@@ -159,7 +159,9 @@ def end_of_samples(until: str) -> float:
 
 def telemetry_of(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
     """Telemetry of pods' GPUs as one Prometheus has it."""
-    return _telemetry(_api(url, auth), start, end, step_s)
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+
+    return PrometheusTelemetry(_api(url, auth)).read(start, end, step_s)
 
 
 def _api(url: str, auth: str) -> "PrometheusApi":
@@ -173,7 +175,9 @@ def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds |
     from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
 
     read = PrometheusTelemetry(api)
-    return on_its_grid(read, start, end) if step_s is None else read.read(start, end, step_s)
+    if step_s is None:
+        return on_its_grid(read, start, end)
+    return msgspec.structs.replace(read.read(start, end, step_s), past=read.past(end))
 
 
 def with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:

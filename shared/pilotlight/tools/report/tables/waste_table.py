@@ -107,8 +107,10 @@ def _idle(one: IdlePod) -> dict[str, Any]:
         "pod": one.pod,
         "device": one.device,
         "silent_s": one.silent_s,
-        **one.seen._asdict(),
-        "own": one.own._asdict(),
+        **one.evidence.seen._asdict(),
+        "own": one.evidence.own._asdict(),
+        "days": one.evidence.days._asdict(),
+        "own_days": one.evidence.own_days._asdict(),
     }
 
 
@@ -172,10 +174,8 @@ def evidence(found: Found) -> Iterator[str]:
     for row in found.rows:
         for what, those in (("idle", row.idle), ("beyond use", row.beyond)):
             for one in those:
-                own = f"{one.own.back} of its own {one.own.windows}"
-                seen = f"of {one.seen.windows} such silences {one.seen.back} ended within 4 h, {own}"
                 which = f"{one.device} of {one.pod}" if what == "beyond use" else one.pod
-                yield f"{what}: {which} for {human(one.silent_s)} ({seen})"
+                yield f"{what}: {which} for {human(one.silent_s)} ({one.evidence})"
         if row.replicas and row.spare:
             kept, least = row.replicas, row.replicas.advised[-1]
             yield (
