@@ -1,10 +1,13 @@
 """Pilotlight's own cost of a month where infra/terraform runs it: a sum of uses x prices, free tiers taken off."""
 
 from decimal import Decimal
+from typing import Literal
 
 import msgspec
 
 from pilotlight.units import shorten_figure
+
+Cloud = Literal["google", "aws"]
 
 DAYS = Decimal("30.4375")
 """Days of a month: a year of 365.25 days by twelve."""
@@ -38,7 +41,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class OwnPrices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The price file (data/prices/self.yaml), dated."""
+    """The price file (data/prices/self.yaml, self-aws.yaml), dated."""
 
     as_of: str
     region: str
@@ -65,8 +68,9 @@ def own_cost(
     nodes: int = 0,
     budgets: int = 0,
     bill_gib: Decimal | None = None,
+    cloud: Cloud = "google",
 ) -> list[OwnLine]:
-    """The lines of a month, dearest first. ``addresses`` is 0 where no network is made (GKE's DNS endpoint).
+    """The lines of a month, dearest first. ``addresses`` is 0 where no network is made (GKE's DNS endpoint, AWS).
 
     Every event and every tick is one delivery. Store operations of a minute of ticks go by ``nodes``, lit in the mean
     in all clusters together, and by ``budgets`` of each (bench/money/own_operations.py). ``bill_gib`` is what a query
@@ -77,24 +81,36 @@ def own_cost(
     deliveries = (Decimal(events_per_day) + ticks * clusters) * DAYS
     events = events_per_day * DAYS
     each = {name: use.amount for name, use in found.uses.items()}
+
+    def stored(what: str) -> Decimal:
+        """Store operations of a kind."""
+        a_minute = clusters * (each[f"minute_{what}"] + budgets * each[f"budget_{what}"]) + nodes * each[f"node_{what}"]
+        return events * each[f"document_{what}"] + MINUTES * a_minute
+
     used = {
         "request": deliveries,
-        "cpu_second": deliveries * each["cpu_seconds"],
         "gib_second": deliveries * each["cpu_seconds"] * each["gib"],
-        "document_read": events * each["document_reads"]
-        + MINUTES * clusters * (each["minute_reads"] + budgets * each["budget_reads"])
-        + MINUTES * nodes * each["node_reads"],
-        "document_write": events * each["document_writes"]
-        + MINUTES * clusters * (each["minute_writes"] + budgets * each["budget_writes"])
-        + MINUTES * nodes * each["node_writes"],
-        "document_delete": events * each["document_deletes"] + MINUTES * clusters * each["minute_deletes"],
-        "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
-        "scheduled_job": Decimal((JOBS + (bill_gib is not None)) * clusters),
         "scanned_gib": (bill_gib or Decimal(0)) * BILL_READS_PER_DAY * DAYS * clusters,
         "secret_version": Decimal(SECRETS * clusters),
-        "nat_instance_hour": each["nat_instances"] * HOURS if addresses else Decimal(0),
-        "address_hour": addresses * HOURS,
     }
+    if cloud == "aws":
+        used |= {
+            "read_unit": stored("read_units"),
+            "write_unit": stored("write_units"),
+            "scheduled_call": ticks * clusters * DAYS,
+            "queue_request": deliveries * each["queue_requests"] + MINUTES * each["queues"] * each["polls"],
+        }
+    else:
+        used |= {
+            "cpu_second": deliveries * each["cpu_seconds"],
+            "document_read": stored("reads"),
+            "document_write": stored("writes"),
+            "document_delete": events * each["document_deletes"] + MINUTES * clusters * each["minute_deletes"],
+            "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
+            "scheduled_job": Decimal((JOBS + (bill_gib is not None)) * clusters),
+            "nat_instance_hour": each["nat_instances"] * HOURS if addresses else Decimal(0),
+            "address_hour": addresses * HOURS,
+        }
     return sorted(
         (_line(name, amount, found.prices[name]) for name, amount in used.items()), key=lambda line: -line.usd
     )

@@ -5,8 +5,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
+import own_operations
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.main import build
 
@@ -35,6 +37,33 @@ def test_it_grows_with_nodes_and_budgets() -> None:
     few, many = usd("--nodes", "10"), usd("--nodes", "1000")
     assert few < many < few * 2
     assert usd("--budgets", "50") > usd("--budgets", "1")
+
+
+@pytest.mark.parametrize("file", ["self.yaml", "self-aws.yaml"])
+def test_what_a_minute_of_nodes_asks_of_the_store_is_what_was_counted(file: str) -> None:
+    """Ten minutes of the bench's cluster of 100 nodes, each cloud by its own units, within a third."""
+    uses = yaml.safe_load(Path("data/prices", file).read_text())["uses"]
+    counted = own_operations.minute(100, 10, 10).counts
+    for what in ("read_units", "write_units") if "aws" in file else ("reads", "writes"):
+        told = sum(uses[f"{of}_{what}"]["amount"] * n for of, n in (("minute", 1), ("budget", 10), ("node", 100)))
+        assert told == pytest.approx(counted[what], rel=1 / 3)
+
+
+def test_on_aws_its_own_store_queues_and_lambda_are_counted() -> None:
+    """DynamoDB by units that grow with nodes and budgets, Athena by what a bill's table has; nothing of Google's."""
+
+    def told(*words: str) -> dict[str, Decimal]:
+        body = json.loads(_run("--events-per-day", "2000", "--cloud", "aws", "--json", *words))
+        return {line["what"]: Decimal(line["usd"]) for line in body["lines"]}
+
+    few, many = told("--nodes", "10"), told("--nodes", "1000", "--budgets", "50", "--bill-gib", "100")
+    assert few.keys() == {
+        "request", "gib_second", "scanned_gib", "secret_version", "read_unit", "write_unit", "scheduled_call",
+        "queue_request",
+    }  # fmt: skip
+    assert few["scanned_gib"] == 0
+    assert all(few[what] < many[what] for what in ("read_unit", "write_unit", "scanned_gib"))
+    assert sum(few.values()) < sum(many.values())
 
 
 def test_the_table_says_what_is_assumed() -> None:

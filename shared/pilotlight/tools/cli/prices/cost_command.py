@@ -1,4 +1,4 @@
-"""``pilotlight cost-of-self``: what Pilotlight itself costs a month on Google Cloud."""
+"""``pilotlight cost-of-self``: what Pilotlight itself costs a month on Google Cloud or AWS."""
 
 from decimal import Decimal
 from typing import Annotated
@@ -10,9 +10,9 @@ from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
 from pilotlight.tools.advice.money.month import cents
-from pilotlight.tools.advice.own_cost import OwnLine, OwnPrices, own_cost
+from pilotlight.tools.advice.own_cost import Cloud, OwnLine, OwnPrices, own_cost
 
-PRICES = "data/prices/self.yaml"
+PRICES = {"google": "data/prices/self.yaml", "aws": "data/prices/self-aws.yaml"}
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +28,8 @@ def cost_of_self(
     bill_gib: Annotated[
         float | None, typer.Option(min=0, help="GiB that a query of the bill's table scans; 0 for a bill in files.")
     ] = None,
-    addresses: Annotated[int, typer.Option(min=0, help="Fixed addresses; 0 with GKE's DNS endpoint.")] = 1,
+    addresses: Annotated[int, typer.Option(min=0, help="Fixed addresses on Google; 0 with GKE's DNS endpoint.")] = 1,
+    cloud: Annotated[Cloud, typer.Option(help="Where its functions and its state are.")] = "google",
     prices: Annotated[str, typer.Option(help="A price file; left out: the one that comes with it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
@@ -36,8 +37,8 @@ def cost_of_self(
 
     Example: [bold]pilotlight cost-of-self --events-per-day 2000 --nodes 40[/bold]
     """
-    where = prices or str(default_file(PRICES))
-    found = _prices(where)
+    where = prices or str(default_file(PRICES[cloud]))
+    found = _prices(where, PRICES[cloud])
     try:
         lines = own_cost(
             found,
@@ -47,6 +48,7 @@ def cost_of_self(
             nodes=nodes,
             budgets=budgets,
             bill_gib=None if bill_gib is None else Decimal(str(bill_gib)),
+            cloud=cloud,
         )
     except KeyError as error:
         raise BadInput(f"{where}: {error} is missing; an unknown price is not $0: write it") from None
@@ -64,7 +66,7 @@ def cost_of_self(
     _show(found, lines)
 
 
-def _prices(where: str) -> OwnPrices:
+def _prices(where: str, like: str) -> OwnPrices:
     import yaml
 
     from pilotlight.codec.bounded_yaml import load
@@ -73,7 +75,7 @@ def _prices(where: str) -> OwnPrices:
         value = load(read(where))
         return typed_json.convert(value, OwnPrices, strict=False)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, msgspec.ValidationError) as error:
-        raise BadInput(f"{where}: {error}; write it as {PRICES} is") from None
+        raise BadInput(f"{where}: {error}; write it as {like} is") from None
 
 
 def _show(found: OwnPrices, lines: list[OwnLine]) -> None:
