@@ -55,6 +55,10 @@ locals {
       "Call a GKE cluster by its own name here: its events in Cloud Logging carry that name, and would not be taken for another's.",
     ],
     [
+      alltrue([for c in values(s.clusters) : try(c.gke.buys || !c.gke.queue, true)]),
+      "gke.queue asks GKE's queue for nodes, and goes with gke.buys = true.",
+    ],
+    [
       alltrue(flatten([for c in values(s.clusters) : [for cron in [c.reconcile, c.billing] : can(regex("^(\\S+ ){4}\\S+$", cron))]])),
       "A schedule is five fields as cron has them: \"* * * * *\" is every minute, \"7 * * * *\" seven minutes past every hour.",
     ],

@@ -19,7 +19,7 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
-from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, STOPS
+from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, QUEUE_ACTS, QUEUE_LOOKS, STOPS
 from pilotlight.tools.install.connect_account import ACCOUNT, LABEL, NAMESPACE, PLACES, READER, Step, is_ours, place_of
 from pilotlight.tools.install.evicting_roles import EVICTIONS
 from pilotlight.tools.install.left_manifests import manifests_left
@@ -34,10 +34,12 @@ _LEAVING = f"{ACCOUNT}-uninstall"
 """Who opens nodes while a Helm release goes; one that could not end stays."""
 _PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
 """What the watchmen, and we beside them, may do in our namespace."""
+_QUEUE = (f"{ACCOUNT}-gke-queue", f"{ACCOUNT}-gke-queue-act")
+"""What may be asked of GKE's queue, in our namespace."""
 _RIGHTS = (
     *(("CronJob", name) for name in _WATCHMEN),
     *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman", _LEAVING)),
-    *(("RoleBinding", name) for name in _PLACES),
+    *(("RoleBinding", name) for name in (*_PLACES, *_QUEUE, QUEUE_LOOKS, QUEUE_ACTS)),
 )
 _EVICTIONS = (EVICTION_LIMIT, f"{EVICTION_LIMIT}-pods", f"{EVICTION_LIMIT}-nodes")
 _LIMITS = tuple(
@@ -48,7 +50,7 @@ _LIMITS = tuple(
 _REST = (
     *(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES),
     *(("ClusterRole", name) for name in (f"{ACCOUNT}-watchman", _LEAVING)),
-    *(("Role", name) for name in _PLACES),
+    *(("Role", name) for name in (*_PLACES, *_QUEUE)),
     ("Lease", "pilotlight-placement"),
     *(("ServiceAccount", name) for name in (*_WATCHMEN, _LEAVING, READER, ACCOUNT)),
 )

@@ -351,6 +351,27 @@ def test_who_answers_kueue_and_who_only_stops_its_queues(api: ApiServer) -> None
     assert [rule["resources"] for rule in rules["pilotlight-queues"]] == [["clusterqueues", "localqueues"]]
 
 
+def test_who_asks_gkes_queue_and_who_only_reads_it(api: ApiServer) -> None:
+    """With --gke-queue who acts makes and deletes requests in our namespace; who only counts money reads them there."""
+    run("--act", "--gke-queue", *ACTORS, *READERS)
+    bound = {one["metadata"]["name"]: one for one in _all(api, "rolebindings")}
+    whose = {
+        one["roleRef"]["name"]: [each["name"] for each in one["subjects"]]
+        for name, one in bound.items()
+        if name.endswith("-accounts")
+    }
+    actors = [ACTORS[1], ACTORS[3]]
+    assert whose == {"pilotlight-gke-queue": [*actors, READERS[1]], "pilotlight-gke-queue-act": actors}
+    assert {(one["metadata"]["namespace"], one["roleRef"]["kind"]) for one in bound.values()} == {("pilotlight", "Role")}
+    rules = {one["metadata"]["name"]: one["rules"] for one in _all(api, "roles")}
+    verbs = {name: [(rule["resources"], rule["verbs"]) for rule in found] for name, found in rules.items()}
+    assert verbs["pilotlight-gke-queue"] == [(["provisioningrequests"], ["list"])]
+    assert verbs["pilotlight-gke-queue-act"] == [
+        (["provisioningrequests"], ["create", "delete"]),
+        (["podtemplates"], ["create"]),
+    ]
+
+
 def test_who_acts_stays_limited_when_the_pools_change(api: ApiServer, tmp_path: Path) -> None:
     """Connecting again without naming the accounts keeps them bound, and the policy goes on limiting them."""
     run("--act", *ACTORS, *READERS)
@@ -373,10 +394,10 @@ def test_a_second_account_never_acts(api: ApiServer, tmp_path: Path) -> None:
 
 def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
     """Nothing is left of whom it let in."""
-    run("--act", "--kueue", *ACTORS, *READERS)
+    run("--act", "--kueue", "--gke-queue", *ACTORS, *READERS)
     run("--read-only", "--stdout")
     run("--remove")
-    for kind in ("clusterrolebindings", "clusterroles", "serviceaccounts"):
+    for kind in ("clusterrolebindings", "clusterroles", "rolebindings", "roles", "serviceaccounts"):
         assert not _all(api, kind)
 
 
@@ -388,6 +409,7 @@ def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
         pytest.param(("--act", "--actor", "a@x", "--reader", "a@x"), "name it once", id="both at once"),
         pytest.param(("--read-only", "--act"), "never acts", id="a reader that acts"),
         pytest.param(("--read-only", "--kueue"), "never acts", id="a reader that answers"),
+        pytest.param(("--gke-queue",), "add --act", id="a queue without --act"),
         pytest.param(("--rotate", *READERS), "need none", id="a token for who needs none"),
     ],
 )

@@ -65,7 +65,7 @@ run "refuses_clusters_that_cannot_be" {
       clusters = {
         ML_prod = { mode = "full", reconcile = "every minute" }
         two     = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "two" } }
-        ml      = { gke = { location = "europe-west1", cluster = "training" } }
+        ml      = { gke = { location = "europe-west1", cluster = "training", queue = true } }
       }
     })
   }
@@ -76,6 +76,7 @@ run "refuses_clusters_that_cannot_be" {
       "A cluster's mode is one of observe, advise, scale-up and act. Begin with advise: it decides and tells, and changes nothing.",
       "A cluster is either Civo's or GKE's: give it civo = {...} or gke = {...}, not both. With neither, its kubeconfig lies in a secret.",
       "Call a GKE cluster by its own name here: its events in Cloud Logging carry that name, and would not be taken for another's.",
+      "gke.queue asks GKE's queue for nodes, and goes with gke.buys = true.",
       "A schedule is five fields as cron has them: \"* * * * *\" is every minute, \"7 * * * *\" seven minutes past every hour.",
     ]
     error_message = join("\n", local.refused)

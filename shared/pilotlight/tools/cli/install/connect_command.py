@@ -37,6 +37,7 @@ def connect(
     act: Annotated[bool, typer.Option("--act", help="Also what buying and giving back need.")] = False,
     evict_in: EvictIn = None,
     kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
+    gke_queue: Annotated[bool, typer.Option("--gke-queue", help="Also what asking GKE's queue needs.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
     actor: Actor = None,
     reader: Annotated[list[str] | None, typer.Option(help="The same, of one that only looks.")] = None,
@@ -59,7 +60,7 @@ def connect(
     from pilotlight.tools.install import connect_account
 
     users = Users(tuple(actor or ()), tuple(reader or ()))
-    rights = RightsAsked(act, kueue, read_only, tuple(evict_in or ()))
+    rights = RightsAsked(act, kueue, gke_queue, read_only, tuple(evict_in or ()))
     _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)
@@ -95,6 +96,7 @@ class RightsAsked(NamedTuple):
 
     act: bool
     kueue: bool
+    gke_queue: bool
     read_only: bool
     evict_in: tuple[str, ...] = ()
 
@@ -107,6 +109,8 @@ def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, std
         raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
     if rights.evict_in and not rights.act:
         raise BadInput("--evict-in says where --act may evict: add --act")
+    if rights.gke_queue and not rights.act:
+        raise BadInput("--gke-queue is for buying nodes of queued provisioning: add --act")
     if users.actors and not rights.act:
         raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
     if any(users) and rotate:
@@ -162,9 +166,11 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
 
     act = rights.act
     acting = users.actors or (cloud_users.acting(api) if act or users.readers else ())
-    bound = list(cloud_users.bindings(acting, users.readers, kueue=rights.kueue)) if any(users) else []
+    given = cloud_users.bindings(acting, users.readers, kueue=rights.kueue, gke_queue=rights.gke_queue)
+    bound = list(given) if any(users) else []
     names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if rights.read_only else [])]
     names += ["rbac/kueue.yaml"] if rights.kueue else []
+    names += ["rbac/gke-queue.yaml"] if rights.gke_queue else []
     if act:
         # What limits a right is there before the right is.
         limits = ("nodes", "tolerations", "evictions", "homes")
