@@ -17,7 +17,7 @@ from pilotlight.errors import Retry
 from pilotlight.facts.money.budgets import Hold
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.state_schema.billing_records import HOLD
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
 QUEUE = {"one": PoolPolicy(instance_type="eight", max=4, atomic=True)}
@@ -67,6 +67,21 @@ def test_a_gang_waits_in_the_queue_for_hours_and_runs_on_nodes_that_come_togethe
         stage.minutes(150)
         assert (len(stage.world.finished), stage.nodes("one"), held(stage)) == (1, 0, [])
         assert len(site.posted("provisioningrequests")) == 1
+
+
+def test_a_request_that_waits_over_midnight_costs_the_day_before_nothing() -> None:
+    """Both days hold for it; the first, in which no node was there, is charged nothing, the second what its node cost."""
+    with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
+        stage.minutes(9 * 60)
+        stage.event(stage.submit("a", gpus=8, run_s=HOUR))
+        site.says(name_of(site), "Accepted")
+        stage.minutes(210)
+        site.provision(name_of(site))
+        stage.minutes(120)
+        assert (len(stage.world.finished), stage.nodes("one"), held(stage)) == (1, 0, [])
+        days = [entry.value.settled for entry in sorted(CAP.scan(stage.deps.state), key=lambda each: each.name)]
+        assert days[0] == 0
+        assert days[1] == pytest.approx(stage.world.cost(), rel=Decimal("0.1"))
 
 
 def test_what_the_queue_refused_is_deleted_and_its_pods_go_elsewhere() -> None:

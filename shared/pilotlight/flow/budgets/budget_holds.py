@@ -12,10 +12,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
+from msgspec.structs import replace
+
 from pilotlight.decide.demand.run_lengths import median_run_s
 from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_ladder import refuses
-from pilotlight.decide.money.budget_limits import counted_by, life, meters, open_hold, unpaid, used_amount
+from pilotlight.decide.money.budget_limits import counted_by, life, meters, open_hold, unpaid, used_amount, window
 from pilotlight.errors import Conflict
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.memory import Memory
@@ -186,16 +188,16 @@ def _settle(deps: Deps, found: Kept[Hold]) -> None:
 
 
 def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:
-    """The windows that a hold is listed in, as far as the policy still has them."""
+    """The windows that a hold is listed in, as far as the policy still has them; those before its node came, too."""
     keys = {budget_accounts.meter_key(name) for name in hold.accounts}
-    first = meters(deps.policy.budgets, hold.since)
-    own = {meter.key.rpartition("/")[0]: meter for meter in first}
-    found = (
-        each
-        for limit, meter in own.items()
-        for each in budget_accounts.windows_of(meter, {key for key in keys if key.rpartition("/")[0] == limit})
-    )
-    return {meter.key: meter for meter in found}
+    found: dict[str, Meter] = {}
+    for meter in meters(deps.policy.budgets, hold.since):
+        own = {key for key in keys if key.rpartition("/")[0] == meter.key.rpartition("/")[0]}
+        while meter.end is not None and min(own, default=meter.key) < meter.key:
+            start, end = window(meter.budget, meter.start - timedelta(seconds=1))
+            meter = replace(meter, start=start, end=end)
+        found |= {each.key: each for each in budget_accounts.windows_of(meter, own)}
+    return found
 
 
 def _settled(account: Account, hold: Hold, meter: Meter | None) -> Account:
