@@ -3,9 +3,10 @@
 ``aws`` is the tests' stand-in over HTTP: every second seed grows groups by their size, the others launch at once; half
 of the former have warm pools that take nodes back, and one node of each pool is to stand by. ``gke`` is the tests'
 local project over HTTP, validated by Google's documents: groups take on what they are asked for, refuse it late, and
-try for ever. ``karpenter`` is the stand-in of an API server with claims: deleted at once, or launched later. ``gate``
-is a NodePool behind budgets, over a Karpenter that overshoots in one way a seed. Prints what each seed broke, and the
-sum; exit code 1 where anything was.
+try for ever. ``queue`` is the same project with queued provisioning: requests that are provisioned late, in part or
+never, fail, or are deleted. ``karpenter`` is the stand-in of an API server with claims: deleted at once, or launched
+later. ``gate`` is a NodePool behind budgets, over a Karpenter that overshoots in one way a seed. Prints what each seed
+broke, and the sum; exit code 1 where anything was.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from harness.asg_hazard import broken, on_asg  # noqa: E402
 from harness.gate_walk import walked  # noqa: E402
 from harness.gke_hazard import on_gke  # noqa: E402
 from harness.karpenter_hazard import on_karpenter  # noqa: E402
+from harness.queue_hazard import on_queue  # noqa: E402
 from harness.serial_run import run  # noqa: E402
 
 
@@ -31,6 +33,8 @@ def opened(cloud: str, seed: int, patch: pytest.MonkeyPatch) -> Any:
     """The clouds of a seed's deployments, while they are open."""
     if cloud == "gke":
         return on_gke(seed, patch=patch)
+    if cloud == "queue":
+        return on_queue(seed, patch=patch)
     if cloud == "karpenter":
         return on_karpenter(seed, patch=patch)
     return on_asg(seed, at_once=seed % 2 == 0, stops=seed % 4 == 1, patch=patch)
@@ -51,7 +55,7 @@ def walk_gates(seeds: range) -> int:
 def main() -> None:
     """Every seed in its turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cloud", choices=("aws", "gke", "karpenter", "gate"))
+    parser.add_argument("cloud", choices=("aws", "gke", "queue", "karpenter", "gate"))
     parser.add_argument("--seeds", default="0..199", help="A..B, both ends included")
     parser.add_argument("--deliveries", type=int, default=16)
     asked = parser.parse_args()

@@ -7,7 +7,9 @@ import pytest
 from harness.asg_hazard import broken, on_asg
 from harness.gke_hazard import on_gke
 from harness.karpenter_hazard import on_karpenter
+from harness.queue_hazard import on_queue
 from harness.serial_run import run
+from planted import Bug, plant
 
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
@@ -114,4 +116,66 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
     monkeypatch.setattr(Api, "change", twice)
     with on_karpenter(33, patch=monkeypatch):
         found = broken(run(33, 16))
+    assert any("double_buys" in each for each in found)
+
+
+QUEUE_SEED = 19
+
+
+def test_requests_that_come_late_in_part_or_never_break_nothing() -> None:
+    """Deaths, stalls, doubles and faults of an API server in most changes; requests of GKE's queue that fail, that
+    somebody deletes, that get their nodes hours later or as they are called off: each count stays zero."""
+    with pytest.MonkeyPatch.context() as patch, on_queue(QUEUE_SEED, patch=patch) as projects:
+        outcome = run(QUEUE_SEED, 16)
+    assert broken(outcome) == []
+    assert outcome.launches > 0
+    assert sum(queue.called_off for queue in projects) > 0
+
+
+QUEUE = "adapters.pools.gke.queue:Queue"
+QUEUE_BUGS = {
+    "what waits is no part of its pool": (
+        9,
+        Bug(f"{QUEUE}.join_to", "state.desired + sum(one.nodes for one in asked)", "state.desired"),
+        "cap_overruns",
+    ),
+    "a request goes whatever has become of it since the look": (
+        QUEUE_SEED,
+        Bug(f"{QUEUE}.call_off", '"preconditions": read}', '"gracePeriodSeconds": 0}'),
+        "killed_work",
+    ),
+    "what failed is not called off": (
+        1,
+        Bug(f"{QUEUE}.join_to", "for one in failed for name", "for one in () for name"),
+        "lost_demands",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUEUE_BUGS)
+def test_the_judges_see_a_planted_bug_of_the_queue(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each breaks what it ought to."""
+    seed, bug, kind = QUEUE_BUGS[name]
+    plant(bug, monkeypatch.setattr)
+    with on_queue(seed, patch=monkeypatch):
+        found = broken(run(seed, 16))
+    assert any(kind in each for each in found)
+
+
+def test_a_queue_that_is_asked_twice_by_other_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what may not have happened is asked for once more, by another name."""
+    change = Api.change
+
+    def twice(api: Api, method: str, path: str, body: Any, gate: Gate) -> bool:
+        try:
+            return change(api, method, path, body, gate)
+        except Unsure:
+            if method != "POST" or "provisioningrequests" not in path:
+                raise
+            meta = {**body["metadata"], "name": f"{body['metadata']['name'][:-1]}z"}
+            return change(api, method, path, {**body, "metadata": meta}, OPEN)
+
+    monkeypatch.setattr(Api, "change", twice)
+    with on_queue(2, patch=monkeypatch):
+        found = broken(run(2, 16))
     assert any("double_buys" in each for each in found)

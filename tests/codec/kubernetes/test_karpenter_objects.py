@@ -58,6 +58,8 @@ LIMITS: list[tuple[str, dict[str, Any], dict[str, str], tuple[int | None, int | 
     ("ours over one", {GPU: "8"}, {BEFORE: "16", WROTE: "8"}, (8, 16, "16")),
     ("ours over none", {GPU: "8"}, {BEFORE: "", WROTE: "8"}, (8, None, "")),
     ("thousands", {GPU: "2k"}, {}, (2000, 2000, None)),
+    ("half a GPU is none", {GPU: "0.5"}, {}, (0, 0, None)),
+    ("thousandths, of which whole ones count", {GPU: "8500m"}, {}, (8, 8, None)),
     ("as good as none", {GPU: "9E"}, {}, (1 << 31, 1 << 31, None)),
 ]
 

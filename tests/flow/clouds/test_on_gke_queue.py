@@ -70,7 +70,7 @@ def test_a_gang_waits_in_the_queue_for_hours_and_runs_on_nodes_that_come_togethe
 
 
 def test_a_request_that_waits_over_midnight_costs_the_day_before_nothing() -> None:
-    """Both days hold for it; the first, in which no node was there, is charged nothing, the second what its node cost."""
+    """Both days hold for it; the first, without a node, is charged nothing, the second what its node cost."""
     with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
         stage.minutes(9 * 60)
         stage.event(stage.submit("a", gpus=8, run_s=HOUR))

@@ -58,6 +58,10 @@ class Purchases:
         """A worker looked at the cluster: it may buy for what waits, and for what runs on a node that is taken."""
         self._seen[worker] = (*pending, *(d for job in self._doomed() for d in job.demands))
 
+    def seen(self, worker: str) -> tuple[PodDemand, ...]:
+        """What a worker's last look may be bought for."""
+        return self._seen.get(worker, ())
+
     def came_late(self, pool: str, nodes: tuple[WorldNode, ...]) -> None:
         """Nodes came that nobody could call off any more: from now on it is unknown which of a pool's were asked for.
 
@@ -90,7 +94,7 @@ class Purchases:
         over = () if self.strays & self._world.nodes.keys() else _over(self._policy, self._world, pool)
         for line in (*over, *self._books.over(ids, self._world, looked_s)):
             self._broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
-        waiting.update({d.uid: d for d in self._seen.get(worker, ())})
+        waiting.update({d.uid: d for d in self.seen(worker)})
         self._too_many(worker, pool, zone, list(waiting.values()), kind)
 
     def _doomed(self) -> list[WorldJob]:

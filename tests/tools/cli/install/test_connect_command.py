@@ -362,7 +362,9 @@ def test_who_asks_gkes_queue_and_who_only_reads_it(api: ApiServer) -> None:
     }
     actors = [ACTORS[1], ACTORS[3]]
     assert whose == {"pilotlight-gke-queue": [*actors, READERS[1]], "pilotlight-gke-queue-act": actors}
-    assert {(one["metadata"]["namespace"], one["roleRef"]["kind"]) for one in bound.values()} == {("pilotlight", "Role")}
+    assert {(one["metadata"]["namespace"], one["roleRef"]["kind"]) for one in bound.values()} == {
+        ("pilotlight", "Role")
+    }
     rules = {one["metadata"]["name"]: one["rules"] for one in _all(api, "roles")}
     verbs = {name: [(rule["resources"], rule["verbs"]) for rule in found] for name, found in rules.items()}
     assert verbs["pilotlight-gke-queue"] == [(["provisioningrequests"], ["list"])]
