@@ -128,6 +128,7 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words
         (["pause"], "Missing option '--reason'; see pilotlight pause --help"),
         (["serve", "--port", "99999"], "Invalid value for '--port': "),
         (["report", "--mont", "2026-10"], "No such option: --mont"),
+        (["gpus", "--model"], "Option '--model' requires an argument; see pilotlight gpus --help"),
         (["state", "get"], "see pilotlight state get --help"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -76,6 +76,20 @@ def test_a_plan_of_a_cluster_is_that_of_its_files(api: ApiServer) -> None:
     assert changes(api) == []
 
 
+def test_without_a_context_a_cluster_is_called_by_the_current_one(api: ApiServer) -> None:
+    """Two ways to the same cluster have one name, by which its records lie in the state."""
+    named, current = (settings_for(context, "") for context in ("test", ""))
+    assert (named.cluster, named.api) == (current.cluster, current.api)
+    assert current.cluster == "test"
+
+
+def test_a_plan_of_nothing_names_the_current_context(api: ApiServer) -> None:
+    """No cluster is looked at that nobody named; the line that says so is complete to type."""
+    with pytest.raises(BadInput, match=r"or a cluster by --context test; "):
+        run("plan")
+    assert api.requests == []
+
+
 def test_a_plan_by_a_kubeconfigs_proxy(api: ApiServer) -> None:
     """A cluster that only a proxy reaches is planned on like another."""
     at = ("--at", "2026-11-21T01:00:00Z", "--json", "--context", "test")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 POD = ROOT / "events" / "samples" / "pilotlight" / "pod_pending.json"
 QUESTIONS = [
-    *("status", "pools", "why nobody", "budget", "report", "alerts list", "state ls", "targets", "bill"),
+    *("status", "pools", "why nobody", "budget", "report", "alerts list", "state ls", "targets", "bill", "gpus"),
     *("shadow report", "shadow canary", "audit verify", "reclaim list", "reclaim snooze ada", "reclaim wake ada"),
     *("alerts redeliver", "alerts ack fingerprint", "audit export copy.jsonl"),
 ]
@@ -40,6 +40,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path}/home/state.db")
     monkeypatch.setenv("PILOTLIGHT_HOME", f"{tmp_path}/home")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/no-kubeconfig")
 
 
 def ask(words: str) -> Result:
@@ -71,6 +72,26 @@ def _refused(done: Result) -> None:
     assert str(done.exception).startswith("nothing is set up here: no cluster is named, and no pilotlight serve runs")
     assert "pilotlight plan --sample" in str(done.exception)
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", ["status", "pools", "gpus", "budget"])
+def test_with_a_kubeconfig_the_next_command_names_its_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """The cluster that kubectl would ask is said to be unread, and how it is read."""
+    (tmp_path / "kubeconfig").write_text("current-context: prod\n")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/kubeconfig")
+    said = str(ask(words).exception)
+    assert "no cluster is named (your kubeconfig's context prod is read where --context names it)" in said
+    assert "next: pilotlight plan --context prod, pilotlight init --context prod, " in said
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "current-context: [1]\n", "current-context: '\n", "\x00"])
+def test_a_kubeconfig_without_a_context_goes_unsaid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Whatever it holds: no context is made up, and the sample is what to try."""
+    (tmp_path / "kubeconfig").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/kubeconfig")
+    _refused(ask("status"))
 
 
 @pytest.mark.parametrize("address", ["nonsense", "sqlite:", "dynamodb:"])

@@ -47,6 +47,14 @@ def test_the_world_keeps_what_a_pod_may_not_claim(app: App) -> None:
     assert app.deps.cluster.observe().findings[0].message.endswith("(and 1 more)")
 
 
+def test_a_pod_waits_from_when_it_enters(app: App) -> None:
+    """A sample's own time is long ago: its days are nobody's wait."""
+    before = app.clock.now()
+    pods_to_world.create(app, event("a"), {})
+    [pod] = app.deps.cluster.observe().pending
+    assert before <= pod.created_at <= app.clock.now()
+
+
 def test_the_decision_names_it(app: App) -> None:
     """The record of the purchase, which `why` and alerts read, has the refused claim."""
     pods_to_world.create(app, event("a"), {})

@@ -216,13 +216,19 @@ def _usage(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return EXIT_BAD_INPUT
-    path = error.ctx.command_path if error.ctx else "pilotlight"
+    path = error.ctx.command_path if error.ctx else _typed()
     said = " ".join(error.format_message().split())
     if path == "pilotlight" and (asked := _NO_COMMAND.match(said)):
         said = f"{asked[0]}{_instead(asked['word'])}"
     see = "" if path == "pilotlight" and said.endswith(tuple(ELSEWHERE.values())) else f"; see {path} --help"
     sys.stderr.write(f"error: {said.rstrip('.')}{see}\n")
     return EXIT_BAD_INPUT
+
+
+def _typed() -> str:
+    """The command that was typed, for an error that does not name its own: an option without its value."""
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    return f"pilotlight {first}" if any(first in commands for commands in COMMANDS.values()) else "pilotlight"
 
 
 _NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'")

@@ -11,6 +11,7 @@ from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, deployed_settings
 
 Context = Annotated[str, typer.Option(help="A context of your kubeconfig; left out: its current one.")]
+Named = Annotated[str, typer.Option(help="A context of your kubeconfig; left out: the cluster that is set up.")]
 Kubeconfig = Annotated[str, typer.Option(help="A kubeconfig file; left out: KUBECONFIG, or ~/.kube/config.")]
 USUAL = Path("~/.kube/config")
 
@@ -28,6 +29,7 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     if not (context or kubeconfig) and settings.api:
         return msgspec.structs.replace(settings, pools=settings.pools or "advisor")
     file = _file(kubeconfig or settings.environ.get("KUBECONFIG", ""), context)
+    context = context or _current(file)
     return msgspec.structs.replace(
         settings,
         cluster=settings.cluster or context or file.stem,
@@ -36,6 +38,28 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
         pools=settings.pools or "advisor",
         mode=settings.mode if settings.environ.get("PILOTLIGHT_MODE") else "advise",
     )
+
+
+def current_context(settings: Settings) -> str:
+    """The context that kubectl would take; empty where no kubeconfig is there or it names none."""
+    try:
+        return _current(_file(settings.environ.get("KUBECONFIG", ""), ""))
+    except BadInput:
+        return ""
+
+
+def _current(file: Path) -> str:
+    """A file's current context; empty where it names none, or is no kubeconfig: its reader says so."""
+    import yaml
+
+    from pilotlight.codec.bounded_yaml import SafeLoader, load
+
+    try:
+        config = load(file.read_bytes(), SafeLoader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        return ""
+    found = config.get("current-context") if isinstance(config, dict) else ""
+    return found if isinstance(found, str) else ""
 
 
 def _file(named: str, context: str) -> Path:

@@ -186,9 +186,14 @@ def nothing_set_up(settings: Settings, state: str, held: Sequence[str] = ()) -> 
         kept = f", which holds records of cluster {', '.join(real)}: PILOTLIGHT_CLUSTER={real[0]} pilotlight why"
     elif held:
         kept = ", which holds what a pretend world left: pilotlight why and report show it"
+    from pilotlight.tools.cli.real_cluster import current_context
+
+    context = current_context(settings)
+    unread = f" (your kubeconfig's context {context} is read where --context names it)" if context else ""
+    first = f"pilotlight plan --context {context}" if context else "pilotlight plan --sample"
     return (
-        f"nothing is set up here: no cluster is named, and no pilotlight serve runs over {state}{kept}; "
-        "next: pilotlight plan --sample, pilotlight init --context CONTEXT, pilotlight serve, or --state ADDRESS"
+        f"nothing is set up here: no cluster is named{unread}, and no pilotlight serve runs over {state}{kept}; next: "
+        f"{first}, pilotlight init --context {context or 'CONTEXT'}, pilotlight serve, or --state ADDRESS"
     )
 
 

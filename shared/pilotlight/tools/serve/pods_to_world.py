@@ -27,9 +27,11 @@ RUN_S: Seconds = 600
 def create(app: App, body: bytes, headers: Mapping[str, str]) -> list[str]:
     """Create in the world the pods of a Pod (or a list of them), or those that an event names; their names.
 
-    A pod that is there already stays as it is. Raises ``Reject`` for a body that holds neither.
+    They wait from now on, for a sample's own time is long ago. A pod that is there already stays as it is. Raises
+    ``Reject`` for a body that holds neither.
     """
-    demands = _demands(app, body, headers)
+    now = app.clock.now()
+    demands = [msgspec.structs.replace(one, created_at=now) for one in _demands(app, body, headers)]
     if app.served_world is not None:
         return app.served_world.create(demands, RUN_S)
     from pilotlight.tools.serve import world_pods

@@ -8,6 +8,7 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
+from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.start.policy_commands import register
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "policy.yaml"
@@ -215,6 +216,20 @@ def test_fix_writes_what_it_can_and_says_it(tmp_path: Path) -> None:
     ]
     assert "# mine\n" in policy.read_text()
     assert "fixed" not in run("check", str(policy), "--fix").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("missing.yaml", "No such file or directory; name a file that can be read"), (".", "Is a directory"),
+     ("bytes", "not YAML: it holds what is no UTF-8 text"), ("/dev/null", "--fix writes a file of this machine")],
+)  # fmt: skip
+def test_fix_says_of_a_file_what_check_says(tmp_path: Path, name: str, said: str) -> None:
+    """What cannot be mended is told as without --fix; only what is no file is refused for it."""
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    words = ["check", str(tmp_path / name), "--fix"]
+    result = CliRunner().invoke(build(["check"]), words)
+    assert result.exit_code != 0
+    assert said in f"{result.stderr}{result.exception}"
 
 
 def test_types_prices_and_names_are_known(tmp_path: Path) -> None:

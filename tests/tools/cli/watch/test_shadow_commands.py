@@ -57,6 +57,12 @@ def test_what_is_older_is_not_in_it() -> None:
     assert "gpu-node" not in out.stdout
 
 
+def test_the_header_comes_before_all_else() -> None:
+    """Also before what goes to stderr: a terminal shows the cluster first."""
+    out = run("report", "--days", "1")
+    assert out.output.startswith("cluster local")
+
+
 def test_a_cluster_that_there_is_not_is_refused() -> None:
     """In one line, with those there are."""
     with pytest.raises(BadInput, match="--cluster other: is none of ours; name one of local"):

@@ -13,7 +13,7 @@ from pilotlight.errors import BadInput
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.offers.zone_history import ZoneHistory
 from pilotlight.settings import Settings, deployed_settings
-from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.cli.real_cluster import Kubeconfig, Named, settings_for
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
 from pilotlight.units import Seconds
 
@@ -35,7 +35,7 @@ def spot(
     takes: Annotated[str, typer.Option(help="Time that a checkpoint takes.", metavar="DURATION")] = "1m",
     zones: Annotated[list[str] | None, typer.Option(help="When spot was up in a zone: an availability file.")] = None,
     region: Annotated[str, typer.Option(help="Ask AWS for a week's prices there, as eu-west-1.")] = "",
-    context: Context = "",
+    context: Named = "",
     kubeconfig: Kubeconfig = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
 ) -> None:

@@ -15,7 +15,7 @@ from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, default_file, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
-from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
+from pilotlight.tools.cli.real_cluster import Kubeconfig, current_context, settings_for
 from pilotlight.tools.cli.served import header
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
@@ -149,9 +149,10 @@ def _from_files(app: "App", pods: str, nodes: str, objects: Sequence[str], at: s
     from pilotlight.tools.cli.cluster_files import FileCluster, FilePools
 
     if not (pods and nodes):
+        context = "" if pods or nodes or objects else current_context(app.settings)
         raise BadInput(
-            "name two files by --pods and --nodes, or a cluster by --context; pilotlight plan --sample tries one that "
-            "comes along"
+            f"name two files by --pods and --nodes, or a cluster by --context{f' {context}' if context else ''}; "
+            "pilotlight plan --sample tries one that comes along"
         )
     files = read_files([pods, nodes, *objects])
     cluster = FileCluster(files[0], files[1], files[2:], app.policy)

@@ -124,9 +124,13 @@ def _fix(policy: str) -> list[str]:
     from pilotlight.tools.cli.start.whole_file import write_whole
     from pilotlight.tools.lint.policy_fix import fix_policy
 
+    before = read(policy)
     if not Path(policy).is_file():
-        raise BadInput(f"{policy}: --fix writes a file of this machine, and this is none")
-    text, said = fix_policy(read(policy).decode(), policy)
+        raise BadInput(f"{policy}: --fix writes a file of this machine, and this is none; copy it to one first")
+    try:
+        text, said = fix_policy(before.decode(), policy)
+    except UnicodeDecodeError:
+        return []  # The look at it says what is wrong.
     if said:
         write_whole(policy, text)
     return list(said)

@@ -7,7 +7,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.cli.real_cluster import Kubeconfig, Named, settings_for
 from pilotlight.tools.cli.state_option import cluster_line
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def gpus(
     model: Annotated[str, typer.Option("--model", help="Only this GPU, as T4 or A100; in any case of letters.")] = "",
     free: Annotated[bool, typer.Option("--free", help="Only where one is free now.")] = False,
-    context: Context = "",
+    context: Named = "",
     kubeconfig: Kubeconfig = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, deployed_settings
-from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.cli.real_cluster import Kubeconfig, Named, settings_for
 from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.tools.glance.pool_row import PoolRow
 from pilotlight.units import clock_seconds
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def pools(
-    context: Context = "",
+    context: Named = "",
     kubeconfig: Kubeconfig = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every figure.")] = False,
 ) -> None:

@@ -55,13 +55,16 @@ def report(
 
         typer.echo(json_text({"cluster": name, "since": since, "until": now, "pools": [_plain(row) for row in rows]}))
         return
+    from pilotlight.tools.cli.printing import console
+
+    console().print(head, markup=False)
     if not advice:
         typer.echo(
             f"no advice of cluster {name} ended in the last {count_of(days, 'day')}: its pools are not in mode advise, "
             "nothing was to be done in them, or nobody ticks",
             err=True,
         )
-    _show(rows, head, f"{since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC")
+    _show(rows, f"{since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC")
 
 
 def canary(
@@ -133,7 +136,7 @@ def _plain(row: "BesideAdvice") -> dict[str, Any]:
     return {**row._asdict(), "hurt": hurt}
 
 
-def _show(rows: "list[BesideAdvice]", head: str, span: str) -> None:
+def _show(rows: "list[BesideAdvice]", span: str) -> None:
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.sheet import Column, Sheet
 
@@ -154,7 +157,6 @@ def _show(rows: "list[BesideAdvice]", head: str, span: str) -> None:
             (human(would) if would is not None else "") + added,
         )
     out = console()
-    out.print(head, markup=False)
     out.print(f"Advised beside what was done, {span}")
     out.print(table)
     for row in rows:
