@@ -109,6 +109,11 @@ def count_of(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
+def moment_of(at: datetime, now: datetime) -> str:
+    """A time as people read it on a day: "09:12:00"; with its date where that is another: "2026-11-27 06:00:00"."""
+    return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
 def clock_seconds(moment: datetime) -> Seconds:
     """Seconds from the epoch to an aware moment."""
     return (moment - EPOCH).total_seconds()

@@ -12,6 +12,7 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.ports.state import ABSENT, LARGEST
 from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.tools.report.texts import interruption_text
 
 MANY = 1100
 """More than one page of a store."""
@@ -35,6 +36,17 @@ def test_an_instance_is_found_by_its_whole_name(instance: str) -> None:
     assert kept is not None
     assert kept.found.instance == instance
     assert first == instance or interruption_records.find(deps, first) is None
+
+
+@pytest.mark.parametrize(
+    ("in_days", "says"), [(0, "it goes at 12:30:00 UTC, "), (9, "it goes at 2026-11-29 12:30:00 UTC, ")]
+)
+def test_an_end_on_another_day_is_told_with_its_date(in_days: int, says: str) -> None:
+    """Clouds announce maintenance days ahead: its time alone would be taken for today's."""
+    deadline = START.replace(hour=12, minute=30) + timedelta(days=in_days)
+    told = interruption_records.opening(_found("i", deadline=deadline), 0, Decimal(0), START)
+    assert says in bytes(told.data).decode()
+    assert says.replace(" UTC", "") in " ".join(interruption_text.lines(_found("i", deadline=deadline)))
 
 
 def test_every_rescue_is_carried_on() -> None:

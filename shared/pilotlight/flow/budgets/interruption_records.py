@@ -30,7 +30,7 @@ from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.cluster_records import INTERRUPTION, RESCUE
-from pilotlight.units import HOUR, UsdPerHour
+from pilotlight.units import HOUR, UsdPerHour, moment_of
 
 BRIEFLY_S = 24 * HOUR
 """A notice that was untrue, or of nobody known, is kept so long: whoever posts many fills no store with them."""
@@ -127,7 +127,7 @@ def every(state: State, cluster: str) -> Iterator[Interruption]:
 
 def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) -> Outgoing:
     """The alert that tells people of a notice as it comes."""
-    when = f"at {found.deadline:%H:%M:%S} UTC" if found.deadline else _WHEN.get(found.kind, "now or never")
+    when = f"at {moment_of(found.deadline, now)} UTC" if found.deadline else _WHEN.get(found.kind, "now or never")
     risk = f"; {found.loss} on it are not saved" if found.lost_gpu_hours else ""
     alert = Alert(
         cluster=found.cluster,

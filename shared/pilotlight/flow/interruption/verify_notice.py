@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import Confirmed, Interruption
 from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.flow.deps import Deps
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, moment_of
 
 PATIENCE_S: Seconds = 2.0
 """No answer within this is none: what is not verified by then counts as not verified."""
@@ -72,7 +72,7 @@ def _settled(found: Interruption, before: Confirmed, of_cloud: datetime | None, 
     return msgspec.structs.replace(
         found,
         truth="verified",
-        proof=f"it goes at {deadline:%H:%M:%S}",
+        proof=f"it goes at {moment_of(deadline, now)}",
         deadline=deadline,
         begin=begin_of(deadline, now),
         confirmed=None,

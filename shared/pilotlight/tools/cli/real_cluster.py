@@ -32,7 +32,7 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     context = context or _current(file)
     return msgspec.structs.replace(
         settings,
-        cluster=settings.cluster or context or file.stem,
+        cluster=settings.cluster or context,
         clusters={},
         api=f"kubeconfig:{file}" + (f"#{context}" if context else ""),
         pools=settings.pools or "advisor",

@@ -1,7 +1,7 @@
 """An interruption as lines of text: what came, what was done when, and what it cost."""
 
 from pilotlight.facts.interruption.interruption import Interruption
-from pilotlight.units import cents, human
+from pilotlight.units import cents, human, moment_of
 
 
 def lines(found: Interruption) -> list[str]:
@@ -13,7 +13,7 @@ def lines(found: Interruption) -> list[str]:
         out.append(f"  {found.truth}: {found.proof}")
     if found.deadline:
         left = human((found.deadline - found.received_at).total_seconds())
-        out.append(f"  it goes at {found.deadline:%H:%M:%S}, {left} after the notice")
+        out.append(f"  it goes at {moment_of(found.deadline, found.received_at)}, {left} after the notice")
     if found.replaced:
         by = f"by decision {found.decision}" if found.decision else "and there was room already"
         out.append(f"  room for its pods was asked for {by}")
