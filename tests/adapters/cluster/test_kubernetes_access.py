@@ -150,6 +150,11 @@ GOOD = config("https://127.0.0.1", {"token": "planted-secret"})
         pytest.param("{token: planted-secret", "no YAML", id="no YAML"),
         pytest.param("[planted-secret]", "no kubeconfig", id="a list"),
         pytest.param(json.dumps({**GOOD, "current-context": "x"}), "no context 'x'; it has main", id="no such context"),
+        pytest.param(
+            json.dumps({**GOOD, "current-context": ""}),
+            "names no current context: name one; it has main",
+            id="no current",
+        ),
         pytest.param(json.dumps({**GOOD, "users": []}), "no user 'u'; it has none", id="no such user"),
         pytest.param(
             json.dumps(config("https://h", {}, **{"insecure-skip-tls-verify": True})),

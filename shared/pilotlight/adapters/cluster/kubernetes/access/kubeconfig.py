@@ -93,7 +93,8 @@ class Kubeconfig:
             if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
                 return dict(entry[kind])
         names = sorted(str(e.get("name")) for e in config.get(f"{kind}s") or () if isinstance(e, dict))
-        raise BadInput(f"{self._where}: has no {kind} {name!r}; it has {', '.join(names) or 'none'}")
+        lacks = f"has no {kind} {name!r}" if name or kind != "context" else "names no current context: name one"
+        raise BadInput(f"{self._where}: {lacks}; it has {', '.join(names) or 'none'}")
 
     def _refuse(self, cluster: Table, user: Table) -> None:
         if cluster.get("insecure-skip-tls-verify"):
