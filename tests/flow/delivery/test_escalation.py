@@ -21,6 +21,11 @@ def kinds(wall: Wall) -> list[str]:
     return [told.kind for told in wall.told]
 
 
+def _counted(told: Alert) -> int:
+    """Alerts that a message stands for."""
+    return int(told.what.split()[0]) if told.fingerprint.startswith(GROUP) else 1
+
+
 def wait(desk: Desk, clock: VirtualClock, seconds: float) -> None:
     """Time passes, with a flush a minute."""
     for _ in range(int(seconds // 60)):
@@ -86,9 +91,21 @@ def test_a_burst_that_nobody_acknowledges_goes_on_as_one(clock: VirtualClock) ->
     for _ in range(1200):
         later(clock, 1)
         flush(desk)
-    counted = sum(int(told.what.split()[0]) if told.fingerprint.startswith(GROUP) else 1 for told in boss.told)
-    assert counted == 1000
+    assert sum(_counted(told) for told in boss.told) == 1000
     assert len(boss.told) <= 11
+
+
+def test_ten_thousand_alerts_are_few_calls_of_either_channel(clock: VirtualClock) -> None:
+    """Of one minute, acknowledged by nobody: both channels count all of them, in messages of up to 500."""
+    ops, boss = Wall(), Wall()
+    desk = desk_of(clock, {"ops": ops, "boss": boss}, ops=ESCALATES, boss=ALONE)
+    for n in range(10_000):
+        fan_out(desk, alert(f"quota/{n}"))
+        later(clock, 0.006)
+    wait(desk, clock, 1800)
+    for wall in (ops, boss):
+        assert sum(_counted(told) for told in wall.told) == 10_000
+        assert len(wall.told) <= 30
 
 
 def test_an_info_and_what_the_next_channel_does_not_want_stay(clock: VirtualClock) -> None:
