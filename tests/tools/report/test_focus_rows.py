@@ -103,7 +103,8 @@ OCTOBER = [
 ]
 
 
-def _rows(days: list[MeterDay]) -> list[dict[str, str]]:
+def rows_of(days: list[MeterDay]) -> list[dict[str, str]]:
+    """The rows of some days, without pods."""
     return list(focus_rows("prod", whole_lines(days, FIRST, LAST)))
 
 
@@ -116,7 +117,7 @@ def test_columns_are_focus_own_or_begin_with_x() -> None:
 @given(_days())
 def test_every_row_is_as_the_specification_wants_it(days: list[MeterDay]) -> None:
     """No null where none may be, allowed values, times in UTC, plain numbers, and prices that come to the cost."""
-    for row in _rows(days):
+    for row in rows_of(days):
         assert not [name for name in NEVER_NULL if not row.get(name)]
         assert all(row.get(name, "") in values for name, values in ALLOWED.items())
         assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row[name]) for name in TIMES)
@@ -151,7 +152,7 @@ def test_the_rows_add_up_to_the_report(days: list[MeterDay], pods: list[tuple[in
 def test_idle_time_and_pods_have_rows_of_their_own() -> None:
     """A node's idle hours are nobody's; what a namespace held is divided among its pods; a new price is a new row."""
     twice = _day(FIRST, _line("used", "1", "2", project="nlp"), _line("used", "1", "3", project="nlp"))
-    assert [row["BilledCost"] for row in _rows([twice])] == ["2", "3"]
+    assert [row["BilledCost"] for row in rows_of([twice])] == ["2", "3"]
     pods = [PodTime(FIRST, "n1", "nlp", name, weight) for name, weight in (("train-0", 3.0), ("train-1", 1.0))]
     rows = list(focus_rows("prod", parts_by_pod(OCTOBER[:1], FIRST, LAST, pods)))
     told = [(row["x_LineKind"], row.get("x_Pod", ""), row.get("x_Team", ""), row["BilledCost"][:5]) for row in rows]
@@ -166,12 +167,12 @@ def test_idle_time_and_pods_have_rows_of_their_own() -> None:
 
 def test_a_day_that_goes_on_ends_where_it_was_counted_to() -> None:
     """So a reader does not take it for a whole day."""
-    assert {row["ChargePeriodEnd"] for row in _rows(OCTOBER[1:])} == {"2026-10-02T10:00:00Z"}
+    assert {row["ChargePeriodEnd"] for row in rows_of(OCTOBER[1:])} == {"2026-10-02T10:00:00Z"}
 
 
 def test_no_spreadsheet_takes_a_name_for_a_formula() -> None:
     """A team's name comes from a label; its tag is text inside JSON."""
-    (row,) = _rows([_day(FIRST, _line("used", "1", "1", team="=1+1"))])
+    (row,) = rows_of([_day(FIRST, _line("used", "1", "1", team="=1+1"))])
     assert (row["x_Team"], row["Tags"][:31]) == ("'=1+1", '{"pilotlight.dev/team": "=1+1",')
 
 
