@@ -37,7 +37,7 @@ from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reconcile import reconcile
-from pilotlight.ports.state import Page, Stored
+from pilotlight.ports.state import Page, State, Stored
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -52,8 +52,8 @@ COUNTED = ("calls", "reads", "writes", "deletes", "read_units", "write_units", "
 class CountingState:
     """Counts calls, documents, bytes and DynamoDB's units of what is asked, in all and by family."""
 
-    def __init__(self, world: World) -> None:
-        self._state = MemoryState(world.clock)
+    def __init__(self, world: World, state: State | None = None) -> None:
+        self._state: State = state or MemoryState(world.clock)
         self.counts: Counter[str] = Counter()
         self.kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
 

@@ -63,17 +63,17 @@ class Book:
             for _ in range(2):
                 self.tick(12 * 3600.0)
 
-    def minute(self) -> Counter[str]:
-        """Operations of a tick, the mean of twenty without a read of the bill."""
+    def minute(self, ticks: int = 20, first: int = 10) -> Counter[str]:
+        """Operations of a tick, the mean of some without a read of the bill, after the first."""
         bills, self.on.deps = self.on.deps.bills, replace(self.on.deps, bills=None)
         self.on.submit(f"m{self.days}", run_s=7200, team="red", workload_class="batch")
-        for n in range(30):
-            if n == 10:
+        for n in range(first + ticks):
+            if n == first:
                 self.state.clear()
             self.tick(60.0)
         assert self.on.world.nodes
         self.on.deps = replace(self.on.deps, bills=bills)
-        return Counter({name: round(count / 20) for name, count in self.state.counts.items()})
+        return Counter({name: round(count / ticks) for name, count in self.state.counts.items()})
 
 
 def test_a_ticks_store_operations_do_not_grow_with_history() -> None:
