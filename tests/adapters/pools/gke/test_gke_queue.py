@@ -215,3 +215,21 @@ def test_without_the_right_to_ask_nothing_is_asked(here: QueueSite) -> None:
     with pytest.raises(Forbidden):
         here.pools.grow("one", 1)
     assert here.requests() == []
+
+
+def test_the_roles_grant_what_is_asked_of_the_queue_and_no_more(here: QueueSite) -> None:
+    """A purchase, a look and a release against rbac/gke-queue.yaml, both ways; who only reads has list alone."""
+    used: set[tuple[str, str]] = set()
+    here.server.allow = lambda access: used.add((access.resource, access.verb)) is None
+    name = asked(here)
+    here.pool()
+    here.pools.release("one", f"{name}.0")
+    assert here.requests() == []
+    documents = yaml.safe_load_all(Path("infra/kubernetes/rbac/gke-queue.yaml").read_text())
+    roles = {one["metadata"]["name"]: one["rules"] for one in documents if one["kind"] == "Role"}
+    granted = {
+        role: {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+        for role, rules in roles.items()
+    }
+    assert granted["pilotlight-gke-queue"] | granted["pilotlight-gke-queue-act"] == used
+    assert granted["pilotlight-gke-queue"] == {("provisioningrequests", "list")}
