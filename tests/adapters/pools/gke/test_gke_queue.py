@@ -225,7 +225,9 @@ def test_the_roles_grant_what_is_asked_of_the_queue_and_no_more(here: QueueSite)
     here.pool()
     here.pools.release("one", f"{name}.0")
     assert here.requests() == []
-    documents = yaml.safe_load_all(Path("infra/kubernetes/rbac/gke-queue.yaml").read_text())
+    documents = yaml.safe_load_all(
+        (Path(__file__).resolve().parents[4] / "infra/kubernetes/rbac/gke-queue.yaml").read_text()
+    )
     roles = {one["metadata"]["name"]: one["rules"] for one in documents if one["kind"] == "Role"}
     granted = {
         role: {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}

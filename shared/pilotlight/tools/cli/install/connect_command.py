@@ -66,8 +66,7 @@ def connect(
     source = source_of(settings.api, settings.environ, settings.role_arn)
     api = Api(source)
     if remove:
-        _remove(api, dry_run)
-        return
+        return _remove(api, dry_run)
     if not rotate:
         _apply(api, _objects(api, settings, rights, users), act, dry_run)
     if any(users):
@@ -107,12 +106,13 @@ def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, std
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
     if rights.read_only and (rights.act or rights.kueue or any(users)):
         raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
-    if rights.evict_in and not rights.act:
-        raise BadInput("--evict-in says where --act may evict: add --act")
-    if rights.gke_queue and not rights.act:
-        raise BadInput("--gke-queue is for buying nodes of queued provisioning: add --act")
-    if users.actors and not rights.act:
-        raise BadInput("--actor names who acts: add --act, and --policy for the pools that it is limited to")
+    for asked, why in (
+        (rights.evict_in, "--evict-in says where --act may evict: add --act"),
+        (rights.gke_queue, "--gke-queue is for buying nodes of queued provisioning: add --act"),
+        (users.actors, "--actor names who acts: add --act, and --policy for the pools that it is limited to"),
+    ):
+        if asked and not rights.act:
+            raise BadInput(why)
     if any(users) and rotate:
         raise BadInput("--rotate makes a token, and --actor and --reader need none: leave out one of them")
 
