@@ -206,6 +206,9 @@ NO_DEMAND = {
     "a check failed": workload(
         2, status={"admissionChecks": [{"name": "pilotlight"}, {"name": "b", "state": "Retry"}]}
     ),
+    "another's check is pending": workload(
+        2, status={"admissionChecks": [{"name": "pilotlight"}, {"name": "b", "state": "Pending"}]}
+    ),
     "it is another API's": {**workload(2), "apiVersion": "scheduling.k8s.io/v1alpha1"},
 }
 

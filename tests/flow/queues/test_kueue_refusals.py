@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from api_server import api_server
 from played_kueue import Played
-from queue_site import QueueSite
+from queue_site import KUEUE, QueueSite
 
-from pilotlight.adapters.cluster.kubernetes.transport import JSON, NOTHING
+from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING
 from pilotlight.facts.labels import OPT_IN
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.budgets import interruption_records
@@ -162,6 +162,25 @@ def test_what_an_earlier_answer_pinned_is_taken_back(played: Played) -> None:
     site.tick(60)
     [check] = site.work("rich", "train")["status"]["admissionChecks"]
     assert (check["state"], check.get("podSetUpdates")) == ("Pending", None)
+
+
+def test_nothing_is_bought_until_another_s_check_is_ready(played: Played) -> None:
+    """Another's check is answered in an hour: no node stands idle and goes before it, and no work is let in without."""
+    site = played.site({"rich": "100"})
+    checks = [{"name": "other"}, {"name": "pilotlight"}]
+    spec = {"spec": {"admissionChecksStrategy": {"admissionChecks": checks}}}
+    site.api.ask("PATCH", f"{KUEUE}/clusterqueues/q", NOTHING, spec, MERGE_PATCH)
+    site.submit("rich", "train")
+    played.settle()
+    for _ in range(60):
+        site.tick(60)
+    assert (site.stands("rich", "train"), held(site, "rich")) == ("reserved", 0)
+    [other, ours] = site.work("rich", "train")["status"]["admissionChecks"]
+    site.patch("rich", "train", {"status": {"admissionChecks": [{**other, "state": "Ready"}, ours]}}, "/status")
+    played.settle()
+    assert site.stands("rich", "train") == "reserved"
+    site.tick(60)
+    assert ([pool.desired for pool in site.deps.pools.describe()], held(site, "rich") > 2) == ([1], True)
 
 
 def reserved_with_pins(played: Played) -> QueueSite:

@@ -10,9 +10,10 @@ from api_server import api_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_kueue import Played
-from queue_site import QueueSite
+from queue_site import KUEUE, QueueSite
 from typer.testing import CliRunner
 
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING
 from pilotlight.errors import Failed
 from pilotlight.facts.messages import Tick
 from pilotlight.flow.reconcile import reconcile
@@ -74,6 +75,19 @@ def test_refused_work_is_admitted_by_quota_alone(played: Played, strategy: str) 
     assert site.stands("poor", "train") == "admitted"
     assert "pilotlight.dev/inactive-because" not in site.work("poor", "train")["metadata"].get("annotations", {})
     assert back(site, played) == []
+
+
+def test_a_check_of_ours_by_another_name_leaves_its_queue_too(played: Played) -> None:
+    """Names that begin with ours and a dash are answered as ours: what is answered by nobody any more stays nowhere."""
+    site = played.site({"poor": "0.01"})
+    spec = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": "pilotlight-spot"}]}}}
+    site.api.ask("PATCH", f"{KUEUE}/clusterqueues/q", NOTHING, spec, MERGE_PATCH)
+    site.submit("poor", "train")
+    played.settle()
+    site.tick()
+    assert site.stands("poor", "train") == "reserved"
+    back(site, played)
+    assert site.stands("poor", "train") == "admitted"
 
 
 def test_kueue_writes_at_the_same_time(played: Played) -> None:

@@ -107,14 +107,17 @@ class Workload(Wire, frozen=True):
 
     @property
     def wants_nodes(self) -> bool:
-        """True where it has its quota and waits for our admission check."""
-        states = [check.state for check in self.status.admission_checks]
+        """True where it has its quota and waits for our admission check alone: until another's is answered, which may
+        be never, a node would stand idle."""
+        others = (check for check in self.status.admission_checks if not is_ours(check.name))
+        ours = (check for check in self.status.admission_checks if is_ours(check.name))
         return (
             self.spec.active
             and "QuotaReserved" in self._true
             and self._true.isdisjoint(("Admitted", "Finished", "Evicted"))
             and bool(self.our_check)
-            and not {"Retry", "Rejected"}.intersection(states)
+            and all(check.state == "Ready" for check in others)
+            and not any(check.state in ("Retry", "Rejected") for check in ours)
         )
 
     @property

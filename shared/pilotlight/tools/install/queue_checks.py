@@ -194,7 +194,7 @@ def _with_check(queue: _Json) -> _Json | None:
 
 
 def _without_check(queue: _Json) -> _Json | None:
-    left = [rule for rule in _rules(queue) if rule.get("name") != CHECK]
+    left = [rule for rule in _rules(queue) if not is_ours(str(rule.get("name")))]
     return _ruled(left) if len(left) < len(_rules(queue)) else None
 
 
