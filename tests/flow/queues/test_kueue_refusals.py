@@ -64,6 +64,19 @@ def test_the_head_of_a_strict_queue_is_taken_out_at_once(played: Played) -> None
     assert played.evictions("q-poor/head") == 1
 
 
+@pytest.mark.parametrize("fault", ["cut", 500])
+def test_what_it_is_told_survives_a_lost_answer(played: Played, fault: int | str) -> None:
+    """The request that takes it out of its queue is answered by nobody: its Event is there once it is out."""
+    site = played.site({"poor": "0.01"}, strategy="StrictFIFO")
+    site.submit("poor", "train")
+    played.settle()
+    played.server.fail(fault, on="^PATCH .*/workloads/train$")
+    site.tick()
+    site.tick(60)
+    assert site.stands("poor", "train") == "out"
+    assert [each.partition(":")[0] for each in site.events("poor", "train")] == ["OutOfQueue"]
+
+
 def test_it_is_back_in_its_queue_when_its_budget_has_room(played: Played) -> None:
     """Out while the other's node is all that it holds, untried; back when it is raised, and bought for."""
     site = played.site({"poor": "2.50"}, strategy="StrictFIFO", gpus=2)

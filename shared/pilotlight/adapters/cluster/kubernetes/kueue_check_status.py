@@ -16,6 +16,7 @@ from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, MERGE_PATCH, NOTHING, Api
 from pilotlight.codec.kubernetes.kueue_objects import PARKED
 from pilotlight.codec.kubernetes.typed_objects import Metadata
+from pilotlight.errors import Retry
 from pilotlight.facts.workload import CheckAnswer, QueuedWork
 
 LONGEST_MESSAGE = 1024
@@ -41,10 +42,20 @@ def answer(api: Api, kueue: str, said: CheckAnswer, now: datetime) -> None:
 
 
 def set_active(api: Api, kueue: str, of: QueuedWork, why: str) -> None:
-    """Take it out of its queue because of ``why``, or with an empty one put it back. Raises as ``answer`` does."""
-    meta: dict[str, Any] = {"annotations": {PARKED: why[:LONGEST_MESSAGE] or None}}
+    """Take it out of its queue because of ``why``, or with an empty one put it back. Raises as ``answer`` does.
+
+    An answer that is lost is looked for: what was done is told of.
+    """
+    said = why[:LONGEST_MESSAGE]
+    meta: dict[str, Any] = {"annotations": {PARKED: said or None}}
     meta |= {"resourceVersion": of.version} if of.version else {}
-    api.ask("PATCH", path(kueue, of), NOTHING, {"metadata": meta, "spec": {"active": not why}}, MERGE_PATCH)
+    try:
+        api.ask("PATCH", path(kueue, of), NOTHING, {"metadata": meta, "spec": {"active": not why}}, MERGE_PATCH)
+    except Retry:  # A second try conflicts with what the first did.
+        found = api.get(path(kueue, of), _ANY)
+        noted = (found["metadata"].get("annotations") or {}).get(PARKED, "")
+        if (noted, found["spec"].get("active", True)) != (said, not why):
+            raise
 
 
 def tell(api: Api, kueue: str, of: QueuedWork, reason: str, message: str, now: datetime) -> None:
