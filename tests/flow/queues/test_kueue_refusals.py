@@ -8,12 +8,17 @@ import msgspec
 import pytest
 from api_server import api_server
 from played_kueue import Played
-from queue_site import KUEUE, QueueSite
+from queue_site import KUEUE, TWO_HOURS, QueueSite
+from stage import Stage
 
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING
+from pilotlight.decide.demand.queue_refusals import needs_of, room_of, takes_room
 from pilotlight.facts.labels import OPT_IN
+from pilotlight.facts.money.budgets import Refusals
+from pilotlight.facts.money.money_policy import Budget, BudgetScope
+from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected
 from pilotlight.facts.policy import ClassPolicy
-from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets import budget_holds, interruption_records
 
 HOUR = 3600.0
 
@@ -94,6 +99,21 @@ def test_it_is_back_in_its_queue_when_its_budget_has_room(played: Played) -> Non
     assert [pool.desired for pool in site.deps.pools.describe()] == [2]
     told = sorted(site.events("poor", stand["out"]))
     assert [each.partition(":")[0] for each in told] == ["BackInQueue", "OutOfQueue"]
+
+
+@pytest.mark.parametrize(("usd", "room"), [("69", False), ("72", True)])
+def test_pods_on_two_pools_have_room_where_their_sum_has(usd: str, room: bool) -> None:
+    """$2.13 on one pool and $68.27 on another, told of one: without room for both others have it."""
+    budget = Budget(name="t", scope=BudgetScope(team="t"), usd=Decimal(usd), period="day")
+    on = Stage(budgets=(budget,), classes={"batch": TWO_HOURS})
+    deps, now = on.deps, on.deps.now()
+    pods = [on.submit(f"p{gpus}", gpus=gpus, team="t", workload_class="batch") for gpus in (1, 8)]
+    told = Rejected(offering="one/one/on-demand", code="budget", why="", usd_per_useful_hour=Decimal(1))
+    group = PodGroup(verdict="refused", pods=("p",), uids=("p",), where="", why="", code="budget", rejected=(told,))
+    both, small = (needs_of(group, some, deps.offerings, deps.policy, Refusals()) for some in (pods, pods[:1]))
+    assert [node.pool for node in both.nodes] == ["one", "eight"]
+    left = room_of(deps.policy, budget_holds.balances(deps, now), (), (), deps.offerings, now)
+    assert (takes_room(left, both), takes_room(left, small)) == (room, not room)
 
 
 def test_it_comes_back_where_nothing_else_waits(played: Played) -> None:
