@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import msgspec
@@ -9,10 +10,10 @@ import pytest
 from api_server import api_server
 from played_kueue import Played
 from queue_site import KUEUE, TWO_HOURS, QueueSite
-from stage import Stage
+from stage import START, Stage
 
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING
-from pilotlight.decide.demand.queue_refusals import needs_of, room_of, takes_room
+from pilotlight.decide.demand.queue_refusals import needs_of, recent, room_of, takes_room
 from pilotlight.facts.labels import OPT_IN
 from pilotlight.facts.money.budgets import Refusals
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -114,6 +115,13 @@ def test_pods_on_two_pools_have_room_where_their_sum_has(usd: str, room: bool) -
     assert [node.pool for node in both.nodes] == ["one", "eight"]
     left = room_of(deps.policy, budget_holds.balances(deps, now), (), (), deps.offerings, now)
     assert (takes_room(left, both), takes_room(left, small)) == (room, not room)
+
+
+@pytest.mark.parametrize(("ahead", "counted"), [(-59, 1), (0, 1), (59, 1), (61, 0), (-61, 0)])
+def test_evictions_count_for_an_hour_of_either_side(ahead: int, counted: int) -> None:
+    """A clock that was hours ahead, and is set right, keeps no work out of its queue until then."""
+    noted = Refusals(times=(START + timedelta(minutes=ahead),))
+    assert len(recent(noted, START)) == counted
 
 
 def test_it_comes_back_where_nothing_else_waits(played: Played) -> None:
