@@ -215,7 +215,7 @@ def test_nothing_is_bought_until_another_s_check_is_ready(played: Played) -> Non
     played.settle()
     for _ in range(60):
         site.tick(60)
-    assert (site.stands("rich", "train"), held(site, "rich")) == ("reserved", 0)
+    assert (site.stands("rich", "train"), held(site, "rich")) == ("reserved", Decimal(0))
     [other, ours] = site.work("rich", "train")["status"]["admissionChecks"]
     site.patch("rich", "train", {"status": {"admissionChecks": [{**other, "state": "Ready"}, ours]}}, "/status")
     played.settle()

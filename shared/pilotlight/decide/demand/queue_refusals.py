@@ -67,7 +67,7 @@ def takes_room(room: Room, needs: Refusals) -> bool:
     chosen = room.offerings.get(needs.offering)
     if chosen is None or not needs.nodes:
         return True
-    by_pool = {each.pool: each for each in reversed(room.offerings.values())} | {chosen.pool: chosen}
+    by_pool = {each.pool: each for each in reversed(tuple(room.offerings.values()))} | {chosen.pool: chosen}
     head, taken = room.head.copy(), list[tuple[Offering, int, Terms]]()
     for pool, count in Counter(node.pool for node in needs.nodes).items():
         if (offering := by_pool.get(pool)) is None:
