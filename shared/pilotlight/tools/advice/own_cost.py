@@ -1,6 +1,8 @@
 """Pilotlight's own cost of a month where infra/terraform runs it: a sum of uses x prices, free tiers taken off."""
 
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -81,12 +83,7 @@ def own_cost(
     deliveries = (Decimal(events_per_day) + ticks * clusters) * DAYS
     events = events_per_day * DAYS
     each = {name: use.amount for name, use in found.uses.items()}
-
-    def stored(what: str) -> Decimal:
-        """Store operations of a kind."""
-        a_minute = clusters * (each[f"minute_{what}"] + budgets * each[f"budget_{what}"]) + nodes * each[f"node_{what}"]
-        return events * each[f"document_{what}"] + MINUTES * a_minute
-
+    stored = partial(_stored, each, events, clusters, budgets, nodes)
     used = {
         "request": deliveries,
         "gib_second": deliveries * each["cpu_seconds"] * each["gib"],
@@ -111,9 +108,14 @@ def own_cost(
             "nat_instance_hour": each["nat_instances"] * HOURS if addresses else Decimal(0),
             "address_hour": addresses * HOURS,
         }
-    return sorted(
-        (_line(name, amount, found.prices[name]) for name, amount in used.items()), key=lambda line: -line.usd
-    )
+    lines = (_line(name, amount, found.prices[name]) for name, amount in used.items())
+    return sorted(lines, key=lambda line: -line.usd)
+
+
+def _stored(each: Mapping[str, Decimal], events: Decimal, clusters: int, budgets: int, nodes: int, what: str) -> Decimal:
+    """Store operations of a kind in a month."""
+    a_minute = clusters * (each[f"minute_{what}"] + budgets * each[f"budget_{what}"]) + nodes * each[f"node_{what}"]
+    return events * each[f"document_{what}"] + MINUTES * a_minute
 
 
 def _line(name: str, used: Decimal, price: UnitPrice) -> OwnLine:

@@ -82,8 +82,10 @@ def hold_up(
     *,
     on_done: Done,
     processes: int | None = None,
-) -> Held:
-    """Run all values on each resampled trace, and see what becomes of the one that was recommended."""
+) -> Held | None:
+    """Run all values on each resampled trace, and see what becomes of the one that was recommended. None: no seeds."""
+    if not seeds:
+        return None
     tasks = {resampled_name(seed, each): partial(_run, each, policy, trial, seed) for seed in seeds for each in values}
     _, found = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=processes)
     outcomes = iter(found)

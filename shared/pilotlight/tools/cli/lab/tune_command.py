@@ -39,6 +39,17 @@ from pilotlight.tools.replay.traces.trace_job import Result
 from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Setting, Sweep, sweep
 from pilotlight.units import count_of
 
+Within = Annotated[
+    float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
+]
+StandbyBootSeconds = Annotated[
+    float | None, typer.Option(min=0, max=MOST_S, help="Start of a stopped node, in seconds; left out: none is.")
+]
+Processes = Annotated[int | None, typer.Option(min=1, max=256, help="Runs at once; default: one for each processor.")]
+Resamples = Annotated[
+    int, typer.Option(min=0, max=1000, help="Traces of days drawn anew on which the recommendation is asked again.")
+]
+
 
 class Advice(NamedTuple):
     """The setting to take, and why in one sentence."""
@@ -62,21 +73,13 @@ def tune(
     against: Annotated[
         list[str] | None, typer.Option(help="A peer to stand beside; repeatable. Default: all of them.")
     ] = None,
-    within: Annotated[
-        float | None, typer.Option(min=0, max=MOST_S, help="The longest mean wait, in seconds, to choose for.")
-    ] = None,
+    within: Within = None,
     placement: Placement = Shaping.HOMES,
     scoring: ScoringOption = Scoring.LEAST_ALLOCATED,
     boot_seconds: BootSeconds = None,
-    standby_boot_seconds: Annotated[
-        float | None, typer.Option(min=0, max=MOST_S, help="Start of a stopped node, in seconds; left out: none is.")
-    ] = None,
-    processes: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Runs at once; default: one for each processor.")
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option(min=0, max=1000, help="Traces of days drawn anew on which the recommendation is asked again.")
-    ] = 5,
+    standby_boot_seconds: StandbyBootSeconds = None,
+    processes: Processes = None,
+    resamples: Resamples = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of the first of them; the others count on from it.")] = 0,
     report: Report = None,
     as_json: AsJson = False,
@@ -95,16 +98,14 @@ def tune(
         placement=placement.value, scoring=scoring.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds
     )
     name = Path(trace).name
-    seeds = range(seed, seed + resamples) if can_resample(jobs) else ()
+    seeds = range(seed, seed + resamples if can_resample(jobs) else seed)
     with progress_bar(len(tried) * (1 + len(seeds)) + len(peers)) as on_done:
         trial = Trial(name, jobs, types, scenario, bounds(jobs, types))
         done = sweep(tried, peers, rules, trial, on_done=on_done, processes=processes)
         _fail_unfinished(done)
         chosen = advise(done.ours, within)
-        held: Held | None = None
-        if seeds:
-            value, asked = chosen.setting.value_of_wait, partial(_advised, within)
-            held = hold_up(value, tried, rules, trial, seeds, asked, on_done=on_done, processes=processes)
+        value, asked = chosen.setting.value_of_wait, partial(_advised, within)
+        held = hold_up(value, tried, rules, trial, seeds, asked, on_done=on_done, processes=processes)
     told = _holds(held, within) if held else _not_asked(resamples)
     if as_json:
         _print_json(done, chosen, held)
