@@ -112,7 +112,9 @@ def own_cost(
     return sorted(lines, key=lambda line: -line.usd)
 
 
-def _stored(each: Mapping[str, Decimal], events: Decimal, clusters: int, budgets: int, nodes: int, what: str) -> Decimal:
+def _stored(
+    each: Mapping[str, Decimal], events: Decimal, clusters: int, budgets: int, nodes: int, what: str
+) -> Decimal:
     """Store operations of a kind in a month."""
     a_minute = clusters * (each[f"minute_{what}"] + budgets * each[f"budget_{what}"]) + nodes * each[f"node_{what}"]
     return events * each[f"document_{what}"] + MINUTES * a_minute

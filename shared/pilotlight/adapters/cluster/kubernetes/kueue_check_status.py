@@ -46,15 +46,15 @@ def set_active(api: Api, kueue: str, of: QueuedWork, why: str) -> None:
 
     An answer that is lost is looked for: what was done is told of.
     """
-    said = why[:LONGEST_MESSAGE]
-    meta: dict[str, Any] = {"annotations": {PARKED: said or None}}
+    notes, spec = {PARKED: why[:LONGEST_MESSAGE] or None}, {"active": not why}
+    meta: dict[str, Any] = {"annotations": notes}
     meta |= {"resourceVersion": of.version} if of.version else {}
     try:
-        api.ask("PATCH", path(kueue, of), NOTHING, {"metadata": meta, "spec": {"active": not why}}, MERGE_PATCH)
+        api.ask("PATCH", path(kueue, of), NOTHING, {"metadata": meta, "spec": spec}, MERGE_PATCH)
     except Retry:  # A second try conflicts with what the first did.
         found = api.get(path(kueue, of), _ANY)
-        noted = (found["metadata"].get("annotations") or {}).get(PARKED, "")
-        if (noted, found["spec"].get("active", True)) != (said, not why):
+        noted = {PARKED: (found["metadata"].get("annotations") or {}).get(PARKED)}
+        if noted != notes or {"active": found["spec"].get("active", True)} != spec:
             raise
 
 
