@@ -202,7 +202,8 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
     pools = found[0].open_pools(found[1], _account(settings, policy, clock, cluster)) if found else None
     if pools is None:
         known = ", ".join(cast("Cloud", import_module(where)).ADDRESS for where in CLOUDS.values())
-        raise BadInput(f"PILOTLIGHT_POOLS is {settings.pools!r}: use {known}, or advisor to be told what would be done")
+        said = f"is {settings.pools!r}" if settings.pools else "is not set"
+        raise BadInput(f"PILOTLIGHT_POOLS {said}: use {known}, or advisor to be told what would be done")
     return cluster, pools
 
 

@@ -51,6 +51,7 @@ def test_the_mode_is_advise_until_set(environ: dict[str, str], mode: str) -> Non
             "PILOTLIGHT_POOLS is 'civo:LON1'",
             id="a cloud without its cluster",
         ),
+        pytest.param({"PILOTLIGHT_API": "kubeconfig:x"}, "PILOTLIGHT_POOLS is not set: use", id="no cloud"),
         pytest.param(
             {"PILOTLIGHT_API": "kubeconfig:x", "PILOTLIGHT_POOLS": "civo:LON1/c"},
             "variable CIVO_TOKEN is needed",

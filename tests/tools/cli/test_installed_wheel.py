@@ -88,7 +88,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "shadow report": ("--days 7", Said(2, "nothing is set up here")),
     "shadow canary": ("", Said(2, "nothing is set up here")),
     "deadline": ("--work 24h --by 48h --price 3 --spot 1", Said()),
-    "queues": ("", Said(2, "the policy names no queues")),
+    "queues": ("", Said()),
     "reclaim list": ("", Said(2, "nothing is set up here")),
     "reclaim snooze": ("ml/ada --dry-run", Said(2, "nothing is set up here")),
     "reclaim wake": ("ml/ada --dry-run", Said(2, "nothing is set up here")),

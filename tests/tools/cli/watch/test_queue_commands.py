@@ -51,6 +51,14 @@ def client(wired: App) -> Client:
     return Client(request_gate.guard_paths(own_pages.pages(wired), READER))
 
 
+def test_a_policy_without_queues_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question about nothing is answered: in a sentence, or as an empty list."""
+    monkeypatch.setenv("PILOTLIGHT_STATE", "memory:")
+    for words, told in ((["queues"], "the policy names no queues: add some"), (["queues", "--json"], "[]")):
+        result = CliRunner().invoke(build(words), words)
+        assert (result.exit_code, result.stdout[: len(told)]) == (0, told)
+
+
 def test_keda_reads_a_number(clock: VirtualClock) -> None:
     """200 with the workers that the queue asks for, and the sum behind it."""
     answer = client(house(clock, Line(speech=41))).get("/keda/speech", headers=BEARER)

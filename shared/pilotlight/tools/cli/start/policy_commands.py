@@ -50,7 +50,7 @@ def check(
         told |= {"run_s_held_by_budget": seen.budgets or {}, "notes": seen.notes, "fixed": mended}
         typer.echo(json.dumps(told, indent=2))
     else:
-        _say(seen, mended)
+        _say(seen, [f"fixed: {line}" for line in mended] or ["--fix: no key to mend"] * fix)
     if seen.problems:
         raise typer.Exit(EXIT_BAD_INPUT)
 
@@ -97,13 +97,12 @@ def _examined(policy: str) -> _Examined:
     return _Examined(problems, findings, summary, [f"{policy}: {note}" for note in notes], budgets)
 
 
-def _say(seen: _Examined, mended: list[str]) -> None:
-    """Faults on stderr; else the summary, in which findings follow the first line."""
+def _say(seen: _Examined, fixed: list[str]) -> None:
+    """Faults on stderr; else the summary, in which findings follow the first line. Before it: what was fixed."""
     from pilotlight.tools.cli.printing import say
 
     findings = [f"finding: {one}" for one in seen.findings]
     notes = [f"note: {note}" for note in seen.notes]
-    fixed = [f"fixed: {line}" for line in mended]
     say([*fixed, *seen.summary[:1], *findings, *seen.summary[1:], *notes])
     for problem in seen.problems:
         typer.echo(f"error: {problem}", err=True)

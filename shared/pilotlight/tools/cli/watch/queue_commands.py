@@ -32,12 +32,12 @@ def queues(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     app = App(deployed_settings())
     named = [cluster for cluster in app.clusters if app.for_cluster(cluster).policy.queues]
     rows = [row for cluster in named for row in _rows(app.for_cluster(cluster).deps)]
-    if not rows:
-        raise BadInput("the policy names no queues: add some under queues, whose keys pilotlight schema lists")
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
         typer.echo(json_text(rows))
+    elif not rows:
+        typer.echo("the policy names no queues: add some under queues, whose keys pilotlight schema lists")
     else:
         _show(rows)
     if any(row["workers"] is None for row in rows):
