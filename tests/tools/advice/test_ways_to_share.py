@@ -81,7 +81,7 @@ def test_no_layout_overlaps() -> None:
 def row(*pods: tuple[float, float], names: str = "abcdefghi") -> Waste:
     """An owner whose pods, each made by itself, took so many GiB and did so much, all day."""
     series = tuple(
-        GpuSeries(pod=f"web/{names[n]}", device=f"GPU-{n}", activity=[activity] * 140, memory=[gib * GIB] * 140)
+        GpuSeries(pod=f"web/{names[n]}", device=f"GPU-{n}", activity=[activity] * 150, memory=[gib * GIB] * 150)
         for n, (gib, activity) in enumerate(pods)
     )
     (found,) = waste(Telemetry(start_s=0, step_s=600, series=series), Decimal(1), 0, lambda _: "web/chat")
