@@ -12,7 +12,7 @@ from math import isfinite, nan
 
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.errors import BadInput
-from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import PAST_S, GpuSeries, Telemetry
 from pilotlight.units import HOUR, Seconds
 
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
@@ -20,7 +20,6 @@ USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
 LATE = 3
 """Scrapes for which the last value counts at the grid's end."""
-PAST_HOURS = 7 * 24
 MOST_STEPS = 10_000
 """Prometheus gives 11,000 points a series at most: longer spans are asked for in parts."""
 
@@ -56,7 +55,7 @@ class PrometheusTelemetry:
 
     def past(self, end_s: float) -> Telemetry:
         """By the hour. A Prometheus that keeps less has less of it."""
-        start_s = end_s - (PAST_HOURS - 1) * HOUR
+        start_s = end_s - PAST_S + HOUR
         rows, metrics = self._activity(start_s, end_s, HOUR, {}, "max")
         series = (GpuSeries(pod=pod, device=device, activity=row, memory=()) for (pod, device), row in rows.items())
         return Telemetry(start_s=start_s, step_s=HOUR, metric=" and ".join(metrics), series=tuple(series))

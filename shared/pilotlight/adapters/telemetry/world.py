@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.world_client import WorldClient
-from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.utilisation.telemetry import PAST_S, GpuSeries, Telemetry
 from pilotlight.units import HOUR, Seconds
 
-PAST_S, PAST_STEP_S = 7 * 24 * HOUR, HOUR / 6
+PAST_STEP_S: Seconds = HOUR / 6
 
 
 class ServedTelemetry:

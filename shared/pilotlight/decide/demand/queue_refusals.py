@@ -103,8 +103,8 @@ def needs_of(
         return msgspec.structs.replace(known, offering="", nodes=())
     said = min(dear, key=lambda one: (one.usd_per_useful_hour is None, one.usd_per_useful_hour or 0, one.offering))
     chosen, on = by_name[said.offering], dict[str, list[PodDemand]]()
+    where = [chosen, *sorted(by_name.values(), key=lambda each: (each.usd_per_hour, each.name))]
     for pod in pods:
-        where = [chosen, *sorted(by_name.values(), key=lambda each: (each.usd_per_hour, each.name))]
         able = (each.name for each in where if reason_never_fits(pod.shape, each) is None)
         on.setdefault(next(able, chosen.name), []).append(pod)
     nodes = tuple(node for name, own in on.items() for node in nodes_for(by_name[name], own, policy))

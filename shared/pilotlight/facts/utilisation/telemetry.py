@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pilotlight.units import Seconds
+from pilotlight.units import HOUR, Seconds
+
+PAST_S: Seconds = 7 * 24 * HOUR
+"""How far back the past of a telemetry goes."""
 
 
 class GpuSeries(msgspec.Struct, frozen=True, kw_only=True):

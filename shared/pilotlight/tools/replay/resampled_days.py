@@ -11,6 +11,7 @@ from random import Random
 
 import msgspec
 
+from pilotlight.errors import Failed
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.replay.compare import Done, Trial, apart
 from pilotlight.tools.replay.measure import Outcome
@@ -29,7 +30,7 @@ Advise = Callable[[Sequence[Setting]], Decimal | None]
 class Held(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one recommendation on resampled traces. ``recommended`` are their own values, lowest first.
 
-    ``wait_s`` and ``x_cheapest`` are of the value asked about, by trace, lowest first: its mean wait, and its dollars
+    ``wait_s`` and ``x_own`` are of the value asked about, by trace, lowest first: its mean wait, and its dollars
     in multiples of those of the trace's own recommendation.
     """
 
@@ -37,7 +38,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     recommended: tuple[Decimal | None, ...]
     wait_s: tuple[Seconds, ...]
-    x_cheapest: tuple[float, ...]
+    x_own: tuple[float, ...]
 
     @property
     def same(self) -> int:
@@ -83,13 +84,17 @@ def hold_up(
     on_done: Done,
     processes: int | None = None,
 ) -> Held | None:
-    """Run all values on each resampled trace, and see what becomes of the one that was recommended. None: no seeds."""
+    """Run all values on each resampled trace, and see what becomes of the one that was recommended. None: no seeds.
+
+    Raises ``Failed`` where a run leaves jobs undone: its dollars are not those of the work.
+    """
     if not seeds:
         return None
     tasks = {resampled_name(seed, each): partial(_run, each, policy, trial, seed) for seed in seeds for each in values}
     _, found = apart(tasks, meanwhile=lambda: None, on_done=on_done, processes=processes)
     outcomes = iter(found)
     sweeps = [[Setting(value_of_wait=each, result=next(outcomes).result) for each in values] for _ in seeds]
+    check_finished(seeds, sweeps)
     named = [(advise(one), {setting.value_of_wait: setting.result for setting in one}) for one in sweeps]
     dear = [
         float(by_value[value].cost_usd / by_value[own].cost_usd)
@@ -101,8 +106,19 @@ def hold_up(
         seeds=tuple(seeds),
         recommended=tuple(sorted((own for own, _ in named), key=lambda own: (own is None, own))),
         wait_s=tuple(sorted(by_value[value].wait_s.mean for _, by_value in named)),
-        x_cheapest=tuple(sorted(dear)),
+        x_own=tuple(sorted(dear)),
     )
+
+
+def check_finished(seeds: Sequence[int], sweeps: Sequence[Sequence[Setting]]) -> None:
+    """Raise ``Failed`` for the first run that leaves jobs undone."""
+    for seed, one in zip(seeds, sweeps, strict=True):
+        for value, result in ((setting.value_of_wait, setting.result) for setting in one):
+            if not result.finished:
+                raise Failed(
+                    f"{resampled_name(seed, value)}: {result.jobs - result.jobs_done:,} of {result.jobs:,} jobs did "
+                    "not finish; mend the policy's limits, or leave these days out by --resamples 0"
+                )
 
 
 def resampled_name(seed: int, value: Decimal) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from pilotlight.errors import BadInput, Failed
 from pilotlight.tools.cli.lab.tune_command import advise
 from pilotlight.tools.cli.main import build
+from pilotlight.tools.replay.resampled_days import check_finished
 from pilotlight.tools.replay.traces.trace_job import Bounds, Result, Spread
 from pilotlight.tools.replay.wait_price_sweep import Setting
 from pilotlight.tools.report.pages.tune_chart import Dot, chart, text_chart
@@ -111,11 +112,19 @@ def test_a_recommendation_is_asked_again_on_days_drawn_anew(days: str, tmp_path:
     holds, value = shown["holds"], shown["recommended"]["value_of_wait"]
     assert holds["seeds"] == [7, 8, 9]
     assert holds["same"] == holds["recommended"].count(value)
-    assert len(holds["wait_s"]) == len(holds["x_cheapest"]) == 3
+    assert len(holds["wait_s"]) == len(holds["x_own"]) == 3
     assert holds["wait_s"] == sorted(holds["wait_s"])
     told = f"On 3 traces of days drawn anew (seeds 7 to 9) it is recommended in {holds['same']}"
     assert told in page.read_text()
     assert told in " ".join(tune(*words).split())
+
+
+def test_a_resampled_run_that_leaves_jobs_undone_is_no_figure() -> None:
+    """The seed, the value and the jobs are told; runs that end all count."""
+    half = replace(OURS[1], result=replace(OURS[1].result, jobs=8, jobs_done=6))
+    check_finished([4, 5], [OURS, OURS])
+    with pytest.raises(Failed, match=r"\$10/h, days drawn by seed 5: 2 of 8 jobs did not finish; .*--resamples 0"):
+        check_finished([4, 5], [OURS, [OURS[0], half]])
 
 
 @pytest.mark.parametrize(

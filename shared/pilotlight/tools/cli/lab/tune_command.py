@@ -150,8 +150,8 @@ def _holds(held: Held, within: float | None) -> str:
     said = [f"On {traces} of days drawn anew (seeds {seeds}) it is recommended in {held.same}"]
     said += [f"${own[0]}/h to ${own[-1]}/h in all"] if own and own[0] != own[-1] else []
     said += [f"it waits {wait(held.wait_s[0])} to {wait(held.wait_s[-1])} on average"]
-    if held.x_cheapest:
-        dear = (held.x_cheapest[0], held.x_cheapest[-1])
+    if held.x_own:
+        dear = (held.x_own[0], held.x_own[-1])
         said += [f"it pays {dear[0]:.3f}x to {dear[1]:.3f}x of what they recommend themselves"]
     slow = held.too_slow(within)
     said += [f"longer than {within:g} s in {slow}"] if slow else []
@@ -240,7 +240,7 @@ def _print_json(done: Sweep, chosen: Advice, held: Held | None) -> None:
     if held is not None:
         own = [None if value is None else float(value) for value in held.recommended]
         holds = {"seeds": held.seeds, "same": held.same, "recommended": own, "wait_s": held.wait_s}
-        holds |= {"x_cheapest": held.x_cheapest}
+        holds |= {"x_own": held.x_own}
     theirs = [as_json(peer) for peer in done.peers]
     shape = {"ours": ours, "peers": theirs, "recommended": recommended, "holds": holds}
     typer.echo(json.dumps(shape, indent=1))
