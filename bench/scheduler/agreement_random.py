@@ -6,6 +6,10 @@ disagreement is stands in ``agreement.py``. Each is shrunk: parts of its shape a
 long as it stays one. ``--case JSON`` tries one shape again; ``--batch`` is how many are tried at a time.
 ``AGREEMENT_THROWAWAY=1`` is for a cluster that goes afterwards: only what binds is taken away between batches.
 ``--homes`` gives each bought node the home of its pods, as Pilotlight in act does; without it nodes are open to all.
+
+Fifty shapes at a time keep the cluster busy: a DaemonSet's pod may come to a node after the plan has read it. A pod
+that was refused, and bound after such a pod came, is asked again alone (``agreement_races.py``). A shape that agrees
+each time is told as a race of the cluster and is no disagreement; all else counts.
 """
 
 import argparse
@@ -18,6 +22,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +35,7 @@ from agreement_bed import ANY, CATALOG, MARK, POOLS, Bed, api_of, offered
 from agreement_claims import slices_of
 from agreement_drawn import Case, drawn, shape_of, smaller
 from agreement_objects import ZONE
+from agreement_races import ALONE, Seen, is_race, late_daemons, refused_alone
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.codec.policy_file import read_policy
@@ -49,6 +55,8 @@ SPEEDS = {name: {"T4": 1.0, "A100": 1.0} for name in ("training", "serving", "ba
 STILL_S, LONGEST_S = 12.0, 45.0
 THROWAWAY = bool(os.environ.get("AGREEMENT_THROWAWAY"))
 """The cluster is thrown away afterwards: little is taken away between batches."""
+FIRST_ALONE = 1_000_000
+"""Number of the first shape that is asked again alone: namespaces stay, so no name comes twice."""
 SHRINKS = 12
 """So many steps a disagreement is shrunk by at most."""
 
@@ -85,6 +93,9 @@ class Trial:
         self.bought: list[str] = []
         self.where: dict[str, str] = {}
         self.costs: list[str] = []
+        self.late: list[str] = []
+        self.seen = Seen(frozenset(), frozenset())
+        self.pods: dict[str, Any] = {}
         self.policy: Policy
         self.new = True
 
@@ -107,6 +118,8 @@ class Trial:
         pods = [p for p in found.pods if p.metadata.namespace == self.bed.space]
         now = datetime.now(UTC)
         own = [node for node in found.nodes if node.metadata.labels.get(MARK) == self.bed.name]
+        bound = frozenset(pod.metadata.uid for pod in pods if pod.spec.node_name)
+        self.seen = Seen(frozenset(node.metadata.name for node in own), bound)
         view = view_of(pods, own, found.objects, policy=self.policy, classify=classify, now=now)
         sold = offered(self.policy)
         plan = plan_cluster(Look(view, (), tuple(sold.values()), self.policy, Memory(), now, throughput=SPEEDS))
@@ -147,11 +160,9 @@ class Trial:
     def judge_refused(self, before: dict[str, str]) -> None:
         """Pods that were refused and bind after all."""
         told = [name for name in self.names if not self.told.get(name, "").startswith(UNTOLD)]
-        self.costs += [
-            f"{name} was refused ({self.told.get(name, 'nothing')}) and binds to {self.where[name]}"
-            for name in told
-            if self.where.get(name) and not before.get(name)
-        ]
+        after_all = [name for name in told if self.where.get(name) and not before.get(name)]
+        self.costs += [refused_alone(name, self.told.get(name, "nothing"), self.where[name]) for name in after_all]
+        self.late = late_daemons(self.seen, self.pods, after_all)
 
 
 def _told(plan: Plan, space: str) -> dict[str, str]:
@@ -240,7 +251,8 @@ def _settled(trials: Sequence[Trial], of: Callable[[Trial], Sequence[str]], stil
     while time.monotonic() - begun < LONGEST_S and time.monotonic() - changed < still_s:
         pods = _pods(trials)
         for trial in trials:
-            trial.where = {name: p["spec"].get("nodeName", "") for name, p in pods[trial.bed.space].items()}
+            trial.pods = pods[trial.bed.space]
+            trial.where = {name: p["spec"].get("nodeName", "") for name, p in trial.pods.items()}
         if all(trial.where.get(name) for trial in trials for name in of(trial)):
             break
         if (now := [trial.where for trial in trials]) != last:
@@ -257,10 +269,16 @@ def shrunk(trial: Trial, kubeconfig: str, first: int) -> Trial:
             if candidates
             else []
         )
+        found = [one for one in found if bool(one.late) == bool(trial.late)]
         if not found:
             break
         trial = min(found, key=lambda one: len(json.dumps(one.case)))
     return trial
+
+
+def _alone(trial: Trial, kubeconfig: str, first: int, n: int) -> list[Trial]:
+    """Its shape once more, with nothing beside it."""
+    return tried([trial.case], kubeconfig, FIRST_ALONE + first + n, homes=trial.homes)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -291,12 +309,16 @@ def main(words: Sequence[str] | None = None) -> int:
         for trial in (one for one in found if one.costs):
             print(json.dumps({"costs": trial.costs, "case": trial.case}), flush=True)
         print(f"{counts}, {len(apart)} apart", file=sys.stderr, flush=True)
+    races = [trial for n, trial in enumerate(apart) if is_race(trial, partial(_alone, trial, kubeconfig, ALONE * n))]
+    apart = [trial for trial in apart if trial not in races]
+    for trial in races:
+        print(json.dumps({"race": trial.costs, "late": trial.late, "case": trial.case}), flush=True)
     for n, trial in enumerate(() if asked.keep_going else apart):
         least = shrunk(trial, kubeconfig, 10_000 + 2_000 * n)
         print(json.dumps({"shrunk": least.costs, "case": least.case}), flush=True)
-    print(
-        f"{counts['shapes']} shapes drawn with seed {asked.seed}, {len(apart)} disagreements that cost a node: {counts}"
-    )
+    drew = f"{counts['shapes']} shapes drawn with seed {asked.seed}"
+    late = f"{len(races)} that a DaemonSet's late pod let bind and that agree alone"
+    print(f"{drew}, {len(apart)} disagreements that cost a node, {late}: {counts}")
     return 1 if apart else 0
 
 
