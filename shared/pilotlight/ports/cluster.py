@@ -138,8 +138,12 @@ class AdmittingCluster(Cluster, Protocol):
         ...
 
     def park(self, work: "QueuedWork", why: str) -> None:
-        """Take work out of its queue and tell its owners ``why``; with an empty one put it back. Raises ``Conflict``
-        where it is not as it was read."""
+        """Take work out of its queue and note ``why`` on it; with an empty one put it back. Raises ``Conflict`` where
+        it is not as it was read."""
+        ...
+
+    def tell_of_work(self, work: "QueuedWork", reason: str, message: str, change: str) -> None:
+        """Tell its owners, once a ``reason`` and ``change`` however often it is asked for."""
         ...
 
 

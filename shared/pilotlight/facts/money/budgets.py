@@ -155,11 +155,15 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusals(msgspec.Struct, frozen=True, kw_only=True):
-    """When a Workload was refused of late, and the nodes of ``offering`` that there was no money for."""
+    """When a Workload was refused of late, and the nodes of ``offering`` that there was no money for.
+
+    ``untold``: the refusal that took it out of its queue, until its owners are told why.
+    """
 
     times: tuple[datetime, ...] = ()
     offering: str = ""
     nodes: tuple[Terms, ...] = ()
+    untold: datetime | None = None
 
 
 class StepInForce(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from pilotlight.decide.demand.queue_admission import refused_group
 from pilotlight.decide.demand.queue_refusals import MOST_EVICTIONS, needs_of, recent, room_of, takes_room
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.labels import BACK_IN_QUEUE, OUT_OF_QUEUE
 from pilotlight.facts.money.budgets import Money, Refusals, Terms
 from pilotlight.facts.workload import CheckAnswer, Queued, QueuedWork, Reserving
 from pilotlight.flow.deps import Deps
@@ -40,17 +41,9 @@ class Refuser:
         self._needs[of.turn] = offering, nodes
 
     def refuse(self, answer: CheckAnswer) -> str:
-        """Refuse it, or take it out of its queue, and say which. Counted before it is told: a crash between the two
-        evicts it once less. Raises what the port raises."""
+        """Refuse it, or take it out of its queue, and say which. Raises what the port raises."""
         of, now = answer.of, self.snapshot.now
-        known = _known(self.deps, of)
-        times = recent(known, now)
-        needs = self._needed(of, msgspec.structs.replace(known, times=(*times, now)))
-        REFUSED.put(self.deps.state, _name(self.deps, of), needs)
-        if _parks(self.cluster, of, answer.message, len(times) + 1):
-            return f"took Workload {_about(of)} out of its queue: {answer.message}"
-        self.cluster.answer_check(answer)
-        return f"answered {answer.state} for Workload {_about(of)}: {answer.message}"
+        return _refuse(self.deps, self.cluster, answer, self._needed(of, _known(self.deps, of)), now)
 
     def _needed(self, of: Queued, known: Refusals) -> Refusals:
         if of.turn in self._needs:
@@ -76,28 +69,55 @@ def refuse_running(deps: Deps, cluster: AdmittingCluster, work: Reserving, why: 
         turn=work.turn,
         queue=work.queue,
     )
-    known = _known(deps, of)
-    times = recent(known, now)
-    REFUSED.put(deps.state, _name(deps, of), msgspec.structs.replace(known, times=(*times, now)))
-    if _parks(cluster, of, why, len(times) + 1):
-        return f"took Workload {_about(of)} out of its queue: {why}"
-    cluster.answer_check(CheckAnswer(of=of, state="Retry", message=why))
-    return f"answered Retry for Workload {_about(of)}: {why}"
+    return _refuse(deps, cluster, CheckAnswer(of=of, state="Retry", message=why), _known(deps, of), now)
 
 
-def _parks(cluster: AdmittingCluster, of: Queued, why: str, evictions: int) -> bool:
-    """Take it out of its queue, where it is the last eviction of the hour or nothing passes it there.
+def _refuse(deps: Deps, cluster: AdmittingCluster, answer: CheckAnswer, known: Refusals, now: datetime) -> str:
+    """Counted before it is told, with what its owners are to hear: a crash evicts it once less, and loses no word."""
+    of, times = answer.of, (*recent(known, now), now)
+    parks = _parks(cluster, of, len(times))
+    noted = msgspec.structs.replace(known, times=times, untold=now if parks else None)
+    REFUSED.put(deps.state, _name(deps, of), noted)
+    if parks and _parked(cluster, of, why := f"{answer.message}: {AGAIN}"):
+        _tell(deps, cluster, of, why, noted)
+        return f"took Workload {_about(of)} out of its queue: {answer.message}"
+    cluster.answer_check(answer)
+    return f"answered {answer.state} for Workload {_about(of)}: {answer.message}"
 
-    Without the rights to that it is evicted once more: better that than a queue that stands still.
+
+def _parks(cluster: AdmittingCluster, of: Queued, evictions: int) -> bool:
+    """True where it is the last eviction of the hour, or nothing passes it in its queue."""
+    try:
+        return evictions >= MOST_EVICTIONS or bool(of.queue and cluster.lets_nothing_pass(of.queue))
+    except Denied as no:
+        return _stays(of, no)
+
+
+def _parked(cluster: AdmittingCluster, of: Queued, why: str) -> bool:
+    """Take it out of its queue. Without the rights to that it is evicted once more: better that than a queue that
+    stands still.
     """
     try:
-        if evictions < MOST_EVICTIONS and not (of.queue and cluster.lets_nothing_pass(of.queue)):
-            return False
-        cluster.park(of, f"{why}: {AGAIN}")
+        cluster.park(of, why)
     except Denied as no:
-        _log.warning("stays in its queue", extra={"data": {"workload": _about(of), "why": str(no)}})
-        return False
+        return _stays(of, no)
     return True
+
+
+def _stays(of: Queued, no: Denied) -> bool:
+    _log.warning("stays in its queue", extra={"data": {"workload": _about(of), "why": str(no)}})
+    return False
+
+
+def _tell(deps: Deps, cluster: AdmittingCluster, work: QueuedWork, why: str, known: Refusals) -> None:
+    """Its owners are told why it is out of its queue: again after a crash, for the Event's name is the refusal's."""
+    try:
+        cluster.tell_of_work(work, OUT_OF_QUEUE, why, str(known.untold))
+    except Denied as no:
+        _log.warning("not told", extra={"data": {"workload": _about(work), "why": str(no)}})
+    except Retry:
+        return
+    REFUSED.put(deps.state, _name(deps, work), msgspec.structs.replace(known, untold=None))
 
 
 def put_back(deps: Deps, cluster: AdmittingCluster, snapshot: Snapshot, plan: Plan, money: Money) -> Iterator[str]:
@@ -107,10 +127,13 @@ def put_back(deps: Deps, cluster: AdmittingCluster, snapshot: Snapshot, plan: Pl
     room = room_of(deps.policy, money, snapshot.pools, plan.buys, deps.offerings, snapshot.now)
     for work in snapshot.view.parked:
         known = _known(deps, work)
+        if known.untold is not None:
+            _tell(deps, cluster, work, work.why, known)
         if not work.active and (len(recent(known, snapshot.now)) >= MOST_EVICTIONS or not takes_room(room, known)):
             continue
         try:
             cluster.park(work, "")
+            cluster.tell_of_work(work, BACK_IN_QUEUE, "its budget has room: it is in its queue again", work.version)
         except (Denied, Retry) as error:
             _log.warning("not put back", extra={"data": {"workload": _about(work), "why": str(error)}})
             continue

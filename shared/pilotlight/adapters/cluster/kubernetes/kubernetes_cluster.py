@@ -22,7 +22,6 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.capacity import BoundPod, ClusterView
-from pilotlight.facts.labels import BACK_IN_QUEUE, OUT_OF_QUEUE
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import CheckAnswer, QueuedWork
@@ -184,8 +183,11 @@ class KubernetesCluster:
         from pilotlight.adapters.cluster.kubernetes import kueue_check_status
 
         kueue_check_status.set_active(self._api, self._reads.kueue, work, why)
-        reason, told = (OUT_OF_QUEUE, why) if why else (BACK_IN_QUEUE, "its budget has room: it is in its queue again")
-        kueue_check_status.tell(self._api, self._reads.kueue, work, reason, told, self._clock.now())
+
+    def tell_of_work(self, work: QueuedWork, reason: str, message: str, change: str) -> None:
+        from pilotlight.adapters.cluster.kubernetes import kueue_check_status
+
+        kueue_check_status.tell(self._api, self._reads.kueue, work, reason, message, change, self._clock.now())
 
     def stop_queue(self, queue: str, why: str) -> bool:
         from pilotlight.adapters.cluster.kubernetes import queue_stop_policy

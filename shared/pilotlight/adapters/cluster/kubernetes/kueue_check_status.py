@@ -58,11 +58,11 @@ def set_active(api: Api, kueue: str, of: QueuedWork, why: str) -> None:
             raise
 
 
-def tell(api: Api, kueue: str, of: QueuedWork, reason: str, message: str, now: datetime) -> None:
-    """An Event on it."""
+def tell(api: Api, kueue: str, of: QueuedWork, reason: str, message: str, change: str, now: datetime) -> None:
+    """An Event on it, one a reason and change."""
     about = Metadata(name=of.name, namespace=of.namespace, uid=of.uid)
     kind = writes.Kind(kueue.removeprefix("/apis/"), "Workload")
-    writes.tell(api, about, reason, message, now, f"{message}/{of.version}", kind=kind)
+    writes.tell(api, about, reason, message, now, change, kind=kind)
 
 
 def path(kueue: str, of: QueuedWork) -> str:
