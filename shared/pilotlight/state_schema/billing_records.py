@@ -136,5 +136,5 @@ CHARGED = Table("charged", Format(Charged), 48 * HOUR_S)
 """``<cluster>/<instance>``: until when an instance was charged whose hold is closed."""
 
 REFUSED = Table("refused", Format(Refusals), 40 * DAY_S)
-"""``<cluster>/<uid of a Workload>``: when Kueue was told that there is no money for it, and for what. Longer than a
+"""``<cluster>/<namespace>.<Workload>``: when Kueue was told that there is no money for it, and for what. Longer than a
 budget's period: by then it is asked for again."""

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 import pytest
 from api_server import api_server
 from played_kueue import Played
 from queue_site import KUEUE, TWO_HOURS, QueueSite
-from stage import START, Stage
+from stage import Stage
 
-from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING, Api
-from pilotlight.decide.demand.queue_refusals import needs_of, recent, room_of, takes_room
+from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, NOTHING
+from pilotlight.decide.demand.queue_refusals import needs_of, room_of, takes_room
 from pilotlight.facts.labels import OPT_IN
 from pilotlight.facts.money.budgets import Refusals
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -84,45 +82,6 @@ def test_what_it_is_told_survives_a_lost_answer(played: Played, fault: int | str
     assert [each.partition(":")[0] for each in site.events("poor", "train")] == ["OutOfQueue"]
 
 
-class Died(BaseException):
-    """The worker is killed."""
-
-
-@pytest.mark.parametrize("call", ["PATCH", "POST"])
-@pytest.mark.parametrize("done", [False, True], ids=["before it", "after it"])
-def test_what_it_is_told_survives_a_kill(
-    played: Played, monkeypatch: pytest.MonkeyPatch, call: str, done: bool
-) -> None:
-    """Killed around the request that takes it out of its queue, or around the Event that says why: it is told once, and
-    looks that come later ask for nothing more."""
-    site = played.site({"poor": "0.01"}, strategy="StrictFIFO")
-    site.submit("poor", "train")
-    played.settle()
-    ask, killed = Api.ask, [True]
-
-    def dies(api: Api, method: str, path: str, *rest: Any) -> Any:
-        dying = method == call and path.endswith(("/workloads/train", "/events")) and killed
-        if dying and not done:
-            raise Died(killed.pop())
-        answer = ask(api, method, path, *rest)
-        if dying:
-            raise Died(killed.pop())
-        return answer
-
-    monkeypatch.setattr(Api, "ask", dies)
-    with pytest.raises(Died):
-        site.tick()
-    played.settle()
-    assert (site.stands("poor", "train") == "out") == (call == "POST" or done)
-    for _ in range(3):
-        site.tick(120)
-    assert site.stands("poor", "train") == "out"
-    assert [each.partition(":")[0] for each in site.events("poor", "train")] == ["OutOfQueue"]
-    told = len(played.server.lines("^POST .*/events$"))
-    site.tick(120)
-    assert len(played.server.lines("^POST .*/events$")) == told
-
-
 def test_it_is_back_in_its_queue_when_its_budget_has_room(played: Played) -> None:
     """Out while the other's node is all that it holds, untried; back when it is raised, and bought for."""
     site = played.site({"poor": "2.50"}, strategy="StrictFIFO", gpus=2)
@@ -155,13 +114,6 @@ def test_pods_on_two_pools_have_room_where_their_sum_has(usd: str, room: bool) -
     assert [node.pool for node in both.nodes] == ["one", "eight"]
     left = room_of(deps.policy, budget_holds.balances(deps, now), (), (), deps.offerings, now)
     assert (takes_room(left, both), takes_room(left, small)) == (room, not room)
-
-
-@pytest.mark.parametrize(("ahead", "counted"), [(-59, 1), (0, 1), (59, 1), (61, 0), (-61, 0)])
-def test_evictions_count_for_an_hour_of_either_side(ahead: int, counted: int) -> None:
-    """A clock that was hours ahead, and is set right, keeps no work out of its queue until then."""
-    noted = Refusals(times=(START + timedelta(minutes=ahead),))
-    assert len(recent(noted, START)) == counted
 
 
 def test_it_comes_back_where_nothing_else_waits(played: Played) -> None:

@@ -86,8 +86,9 @@ def takes_room(room: Room, needs: Refusals) -> bool:
 
 
 def recent(known: Refusals, now: datetime) -> tuple[datetime, ...]:
-    """The evictions of the last hour; of a clock that was far ahead none is left once it is right again."""
-    return tuple(at for at in known.times if abs(now - at) < HOUR)
+    """The evictions of the last hour. One that is still to come is of a clock that stepped back: it counts from now on,
+    for an hour."""
+    return tuple(min(at, now) for at in known.times if now - at < HOUR)
 
 
 def needs_of(

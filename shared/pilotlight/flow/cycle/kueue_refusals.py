@@ -127,9 +127,13 @@ def put_back(deps: Deps, cluster: AdmittingCluster, snapshot: Snapshot, plan: Pl
     room = room_of(deps.policy, money, snapshot.pools, plan.buys, deps.offerings, snapshot.now)
     for work in snapshot.view.parked:
         known = _known(deps, work)
+        times = recent(known, snapshot.now)
+        if known.times and max(known.times) > snapshot.now:
+            known = msgspec.structs.replace(known, times=times)
+            REFUSED.put(deps.state, _name(deps, work), known)
         if known.untold is not None:
             _tell(deps, cluster, work, work.why, known)
-        if not work.active and (len(recent(known, snapshot.now)) >= MOST_EVICTIONS or not takes_room(room, known)):
+        if not work.active and (len(times) >= MOST_EVICTIONS or not takes_room(room, known)):
             continue
         try:
             cluster.park(work, "")
@@ -146,7 +150,8 @@ def _about(work: QueuedWork) -> str:
 
 
 def _name(deps: Deps, work: QueuedWork) -> str:
-    return f"{deps.name}/{work.uid or f'{work.namespace}.{work.name}'}"
+    """By its name, not its uid: a controller that makes its Workload anew gives it the same."""
+    return f"{deps.name}/{work.namespace}.{work.name}"
 
 
 def _known(deps: Deps, work: QueuedWork) -> Refusals:
