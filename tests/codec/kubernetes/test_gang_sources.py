@@ -238,6 +238,18 @@ def test_a_workload_is_read_as_its_pods_will_be() -> None:
     assert (made.priority, made.max_run_s, demands[0].owner) == (7, 3000, "MPIJob/train")
 
 
+@pytest.mark.parametrize("given", [1, 2, 4])
+def test_a_gang_that_was_let_in_in_part_is_as_large_as_that(given: int) -> None:
+    """Its pods say that they are four; Kueue's partial admission gave quota for less: one alone waits for no others."""
+    says = {"annotations": {"pilotlight.dev/gang": "four", "pilotlight.dev/gang-size": "4"}}
+    sets = [{"name": "worker", "count": 4, "minCount": 1, "template": {"metadata": says, "spec": EIGHT}}]
+    status = {"admission": {"podSetAssignments": [{"name": "worker", "count": given}]}}
+    seen = view([], objects=[workload(4, status=status, podSets=sets)])
+    assert [demand.shape.gang.size for demand in seen.pending if demand.shape.gang] == [given] * given
+    (buy,) = plan(seen, 4).buys
+    assert (buy.count, len(buy.demands)) == (given, given)
+
+
 LIMITS = {
     "nothing": ({}, {}, [], 0),
     "its deadline": ({"activeDeadlineSeconds": 600}, {}, [], 600),

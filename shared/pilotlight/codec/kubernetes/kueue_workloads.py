@@ -13,6 +13,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.bounds import COMING_PODS, too_many
 from pilotlight.codec.kubernetes.kueue_objects import PARKED, FlavorSpec, PodSet, ResourceFlavor, Workload, is_ours
+from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
 from pilotlight.codec.kubernetes.typed_objects import Metadata, OwnerReference, Pod, PodStatus
 from pilotlight.facts.labels import GANG, GANG_SIZE
 from pilotlight.facts.workload import Finding, Parked, Queued, QueuedSet, Reserving
@@ -170,7 +171,6 @@ def _pods(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator
 
 def _pod(workload: Workload, pod_set: PodSet, n: int, size: int, flavors: Iterable[FlavorSpec]) -> Pod:
     meta, template = workload.metadata, pod_set.template
-    gang = {GANG: meta.name, GANG_SIZE: str(size)} if size > 1 else {}
     replace = msgspec.structs.replace
     spec = template.spec
     for flavor in flavors:
@@ -179,16 +179,19 @@ def _pod(workload: Workload, pod_set: PodSet, n: int, size: int, flavors: Iterab
             node_selector={**spec.node_selector, **flavor.node_labels},
             tolerations=(*spec.tolerations, *flavor.tolerations),
         )
+    own = Metadata(
+        name=f"{meta.name}-{pod_set.name}-{n}",
+        namespace=meta.namespace,
+        uid=_uid(workload, pod_set, n),
+        labels=template.metadata.labels,
+        annotations={**template.metadata.annotations, _OWN_WORKLOAD: meta.name},
+        owner_references=_owners(workload),
+        creation_timestamp=meta.creation_timestamp,
+    )
+    if size > 1 or gang_key(Pod(metadata=own, spec=spec)):  # Of a gang that was let in in part one pod may be all.
+        own = replace(own, annotations={**own.annotations, GANG: meta.name, GANG_SIZE: str(size)})
     return Pod(
-        metadata=Metadata(
-            name=f"{meta.name}-{pod_set.name}-{n}",
-            namespace=meta.namespace,
-            uid=_uid(workload, pod_set, n),
-            labels=template.metadata.labels,
-            annotations={**template.metadata.annotations, **gang, _OWN_WORKLOAD: meta.name},
-            owner_references=_owners(workload),
-            creation_timestamp=meta.creation_timestamp,
-        ),
+        metadata=own,
         spec=replace(spec, priority=spec.priority or workload.spec.priority, scheduling_gates=(), scheduler_name=""),
         status=PodStatus(),
     )
