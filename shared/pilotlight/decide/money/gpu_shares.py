@@ -1,6 +1,7 @@
 """Which part of a node each team holds: whole GPUs, MIG slices and time-sliced shares in one measure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from math import gcd, lcm
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.money.bill import Holder
-from pilotlight.facts.workload import MIG_PREFIX, NVIDIA, part_of_gpu
+from pilotlight.facts.workload import MIG_PREFIX, NVIDIA, GpuRequest, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 
 
@@ -70,6 +71,18 @@ def pod_parts(node: Node, gpus: int) -> tuple[list[tuple[BoundPod, int]], int]:
         else:
             held.append((pod, gpu.count * gpu.milli * of_milli))
     return held, parts
+
+
+def measure(node: Node, gpus: int) -> Callable[[GpuRequest], Decimal]:
+    """GPUs of a node that devices of it stand for, in the measure of its pods' parts."""
+    weights, slices = _slice_weights(node, gpus)
+    of_milli = Decimal(min(gpus, node.gpus)) / (MILLI_PER_GPU * max(1, node.gpus))
+
+    def measured(gpu: GpuRequest) -> Decimal:
+        sliced = weights.get(gpu.resource)
+        return gpu.total_milli * of_milli if sliced is None else Decimal(gpu.count * sliced) / slices
+
+    return measured
 
 
 def _slice_weights(node: Node, gpus: int) -> tuple[dict[str, int], int]:

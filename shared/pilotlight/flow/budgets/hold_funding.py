@@ -4,7 +4,7 @@ The scheduler asks no budget: pods of a team without money bind beside those of 
 no part of the node then: its pods leave, and the node stays with the owners that pay for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from pilotlight.decide.money.budget_limits import (
     windows,
 )
 from pilotlight.decide.money.economics import Stopping, calls_s
+from pilotlight.decide.money.gpu_shares import measure
 from pilotlight.decide.money.holds import TICK, Away, Lit
 from pilotlight.decide.money.node_end import stop_within
 from pilotlight.facts.capacity import BoundPod, Node
@@ -34,20 +35,23 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.units import MILLI_PER_GPU
 
 MOST_CLOSED = 5
 """A node is kept closed for so many minutes at most where pods of its payers wait; squared, where others alone do."""
 _Owner = tuple[str, str]
 """The team that pays, and the class."""
+_Measure = Callable[[GpuRequest], Decimal]
+"""GPUs of a node that devices stand for."""
 
 
 class _Wanted(NamedTuple):
-    """GPUs that an owner's pods wait for: of the smallest gang or pod, of the largest, of all; and the pods."""
+    """GPUs that an owner's pods wait for: of the smallest gang or pod, of the largest, of all; what each asks for, and
+    the pods."""
 
     fewest: Decimal
     most: Decimal
     whole: Decimal
+    asks: Sequence[GpuRequest]
     pods: Sequence[Stopping]
 
 
@@ -140,25 +144,35 @@ class Funding:
         it opens later each time. It opens at once for its payers' pods where all that wait are paid for, or where these
         find room beside all that are not.
         """
-        waiting = self._waiting(node, leaving)
-        unpaid = {owner for owner, wants in waiting.items() if self._is_unfunded(hold, node, owner, wants.most, wants)}
+        one = next((offering for offering in self.deps.offerings if offering.pool == hold.terms.pool), None)
+        measured = measure(node, one.gpus if one is not None else node.gpus)
+        waiting = self._waiting(node, leaving, measured)
+
+        def is_unfunded(owner: _Owner, gpus: Decimal) -> bool:
+            return self._is_unfunded(hold, node, owner, gpus, waiting[owner].pods, measured)
+
+        unpaid = {owner for owner, wants in waiting.items() if is_unfunded(owner, wants.most)}
         payers = {(one.team, one.workload_class) for one in rules.payers_of(hold.terms)}
         if not unpaid:
             return not waiting.keys() <= payers and self.now < self._opens_at(node)
-        if all(self._is_unfunded(hold, node, owner, wants.fewest, wants) for owner, wants in waiting.items()):
+        if all(is_unfunded(owner, wants.fewest) for owner, wants in waiting.items()):
             return True
         paid = [wants.most for owner, wants in waiting.items() if owner in payers and owner not in unpaid]
         beside = sum((waiting[owner].whole for owner in unpaid), max(paid, default=Decimal(0)))
-        finds_room = bool(paid) and beside <= _free_gpus(node)  # Whoever binds first.
+        free = sum((measured(gpu) for gpu in _free(node)), Decimal(0))
+        enough = _have_room(node, waiting.values()) if node.slices else beside <= free
+        finds_room = bool(paid) and enough  # Whoever binds first.
         return not finds_room and self.now < self._opens_at(node, soon=bool(paid))
 
-    def _is_unfunded(self, hold: Hold, node: Node, whose: _Owner, gpus: Decimal, wants: _Wanted) -> bool:
+    def _is_unfunded(
+        self, hold: Hold, node: Node, whose: _Owner, gpus: Decimal, pods: Sequence[Stopping], measured: _Measure
+    ) -> bool:
         """True where an owner could not pay for its part of a node once pods of so many GPUs more are on it."""
-        held, own = {whose: gpus}, list[Stopping](wants.pods)
+        held, own = {whose: gpus}, list(pods)
         for pod in node.gpu_pods:
             if pod.gpu is not None:
                 key = self.deps.policy.payer(pod.team), pod.workload_class
-                held[key] = held.get(key, Decimal(0)) + _gpus(pod.gpu)
+                held[key] = held.get(key, Decimal(0)) + measured(pod.gpu)
                 own += [pod] if key == whose else []
         whole = sum(held.values(), Decimal(0))  # What nobody holds is paid for by those that hold the rest.
         owners = [Payer(team=team, workload_class=kind, part=has / whole) for (team, kind), has in held.items()]
@@ -175,22 +189,23 @@ class Funding:
         left = [one.ended_at for one in past if one.kind == UNFUNDED and one.ended_at is not None]
         return left[-1] + min(len(left), MOST_CLOSED) ** (1 if soon else 2) * TICK if left else self.now
 
-    def _waiting(self, node: Node, leaving: Iterable[BoundPod]) -> dict[_Owner, _Wanted]:
+    def _waiting(self, node: Node, leaving: Iterable[BoundPod], measured: _Measure) -> dict[_Owner, _Wanted]:
         """Owners of whom pods wait that could bind to a node were it open, or leave another and come again."""
         binds: dict[str, bool] = {m.shape: False for m in self.snapshot.memory.misfits if m.node == node.name}
-        found: dict[_Owner, list[tuple[str, Decimal, Stopping]]] = {}
+        found: dict[_Owner, list[tuple[str, GpuRequest, Stopping]]] = {}
         for pod in self.snapshot.view.pending:
             if pod.shape.key not in binds:
                 binds[pod.shape.key] = would_bind(pod.shape, node)
             if binds[pod.shape.key]:
                 owner: _Owner = (self.deps.policy.payer(pod.shape.team), pod.shape.workload_class)
                 gang = pod.shape.gang.key if pod.shape.gang else pod.uid
-                found.setdefault(owner, []).append((gang, _gpus(pod.shape.gpu), pod))
+                found.setdefault(owner, []).append((gang, pod.shape.gpu, pod))
         for bound in leaving:
-            if bound.gpu is not None and bound.gpu.count <= sum(milli > 0 for milli in node.devices):
+            if bound.gpu is not None and bound.gpu.count <= _free_devices(node, bound.gpu.resource):
                 owner = self.deps.policy.payer(bound.team), bound.workload_class
-                found.setdefault(owner, []).append((bound.gang or bound.uid, _gpus(bound.gpu), bound))
-        return {owner: _wanted(pods, _free_gpus(node)) for owner, pods in found.items()}
+                found.setdefault(owner, []).append((bound.gang or bound.uid, bound.gpu, bound))
+        free = sum((measured(gpu) for gpu in _free(node)), Decimal(0))
+        return {owner: _wanted(pods, free, measured) for owner, pods in found.items()}
 
     def _lacks(
         self, hold: Hold, after: Hold, owner: Payer, pods: Sequence[Stopping], *, goes_on: bool
@@ -221,19 +236,32 @@ class Funding:
         return self._room
 
 
-def _gpus(gpu: GpuRequest) -> Decimal:
-    return Decimal(gpu.total_milli) / MILLI_PER_GPU
+def _free_devices(node: Node, resource: str) -> int:
+    """Devices of a resource that are free, or free in part."""
+    return node.slices[resource] if resource in node.slices else sum(milli > 0 for milli in node.devices)
 
 
-def _free_gpus(node: Node) -> Decimal:
-    return Decimal(sum(node.devices)) / MILLI_PER_GPU
+def _free(node: Node) -> Sequence[GpuRequest]:
+    """All that is free of a node's devices."""
+    slices = [GpuRequest(count=count, resource=name) for name, count in node.slices.items()]
+    return (GpuRequest(count=1, milli=sum(node.devices), resource=node.resource), *slices)
 
 
-def _wanted(pods: Sequence[tuple[str, Decimal, Stopping]], free: Decimal) -> _Wanted:
+def _have_room(node: Node, waiting: Iterable[_Wanted]) -> bool:
+    """True where slices are free for all that waits: one profile has no room for another."""
+    asked: dict[str, int] = {}
+    for gpu in (gpu for wants in waiting for gpu in wants.asks):
+        asked[gpu.resource] = asked.get(gpu.resource, 0) + gpu.total_milli
+    free = {gpu.resource: gpu.total_milli for gpu in _free(node)}
+    return all(milli <= free.get(name, 0) for name, milli in asked.items())
+
+
+def _wanted(pods: Sequence[tuple[str, GpuRequest, Stopping]], free: Decimal, measured: _Measure) -> _Wanted:
     """What pods want, each with its gang and its GPUs; of a gang no more than is ``free``."""
     gangs: dict[str, Decimal] = {}
-    for gang, gpus, _ in pods:
-        gangs[gang] = gangs.get(gang, Decimal(0)) + gpus
-    at_once = max(free, *(gpus for _, gpus, _ in pods))
+    for gang, gpu, _ in pods:
+        gangs[gang] = gangs.get(gang, Decimal(0)) + measured(gpu)
+    at_once = max(free, *(measured(gpu) for _, gpu, _ in pods))
     each = [min(gpus, at_once) for gpus in gangs.values()]
-    return _Wanted(min(each), max(each), sum(gangs.values(), Decimal(0)), [pod for _, _, pod in pods])
+    whole = sum(gangs.values(), Decimal(0))
+    return _Wanted(min(each), max(each), whole, [gpu for _, gpu, _ in pods], [pod for _, _, pod in pods])
