@@ -218,3 +218,22 @@ def test_devices_that_are_no_gpus() -> None:
     assert dict(seen.free.other)["claim:net.example.test"] == 1
     assert seen.gpu_pods == ()
     assert seen.idle_since == datetime.fromisoformat(NOW)
+
+
+@pytest.mark.parametrize("published", [True, False], ids=["published", "not published"])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "its own"])
+def test_a_card_by_claim_hides_no_gpu_of_a_device_plugin(published: bool, shared: bool) -> None:
+    """Pods with GPUs by resource hold all of them, also where they claim another driver's device beside those, share it,
+    or nobody has published any."""
+    results = [{"driver": "net.example.test", "pool": "n1", "device": "nic-0", "request": "r"}]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"name": "p"}, {"name": "q"}]}
+    held = named("ResourceClaim", "c", spec={"devices": {"requests": [request()]}}, status=status)
+    by = {"resourceClaimName": "c"} if shared else {"resourceClaimTemplateName": "t"}
+    on = [bound(name, gpus=gpus, resourceClaims=[{"name": "g", **by}]) for name, gpus in (("p", 2), ("q", 1))]
+    for each in on:
+        each["status"]["resourceClaimStatuses"] = [{"name": "g", "resourceClaimName": "c"}]
+    cards = [slice_of("n1", {"name": "nic-0"}, name="nics", driver="net.example.test")] if published else []
+    four = node(allocatable={"cpu": "4", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "4"})
+    seen = only_node(view(on, [four], objects=[device_class(), template(request()), held, *cards]))
+    assert {each.name: each.gpu for each in seen.gpu_pods} == {"p": GpuRequest(count=2), "q": GpuRequest(count=1)}
+    assert sorted(seen.devices) == [0, 0, 0, 1000]

@@ -46,7 +46,7 @@ def _claims_read(asked: Asked, by_node: Mapping[str, OnNode], devices: Devices, 
             return asked._replace(problem=asked.problem or problem, claims_read=True)
         claimed = None
     request = {name: amount for name, amount in asked.request.items() if not name.startswith(IMPLICIT)}
-    gpu = asked.gpu if not pod.node else _held(pod, by_node.get(pod.node), devices) or asked.gpu
+    gpu = asked.gpu if not pod.node else _held(asked, by_node.get(pod.node), devices)
     return asked._replace(request=request, gpu=gpu, claimed=claimed, claims_read=True)
 
 
@@ -55,14 +55,16 @@ def uses_claims(asked: Asked) -> bool:
     return bool(asked.pod.spec.resource_claims) or any(name.startswith(IMPLICIT) for name in asked.request)
 
 
-def _held(pod: Pod, on: OnNode | None, devices: Devices) -> GpuRequest | None:
-    """The GPUs that a pod on a node has by claim. Of a claim that pods share the first has all; in doubt it has one."""
-    if on is None:
-        return GpuRequest(count=1) if pod.spec.resource_claims else None
-    names = [on.resources[each] for each in held_by(pod, devices) if each in on.resources]
+def _held(asked: Asked, on: OnNode | None, devices: Devices) -> GpuRequest | None:
+    """The GPUs that a pod on a node has: by claim, else those that it asks a device plugin for. Where it asks for none,
+    of a claim that pods share the first has all; in doubt it has one."""
+    pod = asked.pod
+    names = [on.resources[each] for each in held_by(pod, devices) if each in on.resources] if on is not None else []
     gpus = [name for name in names if is_gpu(name)]
     if gpus:
         return GpuRequest(count=gpus.count(gpus[0]), resource=gpus[0])
+    if asked.gpu is not None or on is None:
+        return asked.gpu or (GpuRequest(count=1) if pod.spec.resource_claims else None)
     shared = any(claim.get("resourceClaimName") for claim in pod.spec.resource_claims)
     return GpuRequest(count=0, resource=next((k.resource for k in on.kinds), NVIDIA)) if shared and not names else None
 
