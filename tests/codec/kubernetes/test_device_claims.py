@@ -105,18 +105,12 @@ def test_a_class_as_a_resource() -> None:
 PROBLEMS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "no such class": ([template(request(of="none"))], "claim-missing", "DeviceClass none"),
     "no such template": ([device_class()], "claim-missing", "ResourceClaimTemplate t"),
-    "admin access": ([device_class(), template(request(adminAccess=True))], "claim", "admin access"),
     "an amount that is none": (
         [device_class(), template(request(capacity={"requests": {"memory": "much"}}))],
         "bad-quantity",
         "capacity[memory]",
     ),
     "a mode of later": ([device_class(), template(request(allocationMode="Half"))], "claim", "Half"),
-    "devices that differ": (
-        [device_class(), template(request(), constraints=[{"distinctAttribute": "x/y"}])],
-        "claim",
-        "x/y",
-    ),
 }
 
 
@@ -126,6 +120,29 @@ def test_what_cannot_be_told_is_a_finding(objects: list[dict[str, Any]], code: s
     seen = view([asking()], objects=objects)
     assert seen.pending == ()
     assert [(f.code, words in f.message) for f in seen.findings] == [(code, True)]
+
+
+UNTOLD: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "admin access": (template(request("a", adminAccess=True), request("b")), ["admin access", ""]),
+    "devices that differ": (
+        template(request("a"), request("b"), constraints=[{"distinctAttribute": "x/y"}]),
+        ["differ in x/y", "differ in x/y"],
+    ),
+    "those of one request differ": (
+        template(request("a"), request("b"), constraints=[{"distinctAttribute": "x/y", "requests": ["b"]}]),
+        ["", "differ in x/y"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("asked", "words"), UNTOLD.values(), ids=UNTOLD.keys())
+def test_requests_of_which_nobody_can_tell_the_devices_say_why(asked: dict[str, Any], words: list[str]) -> None:
+    """They are for the plan to judge: of a driver that nobody knows they keep no GPU from being wanted."""
+    (waiting,) = view([asking()], objects=[device_class(), asked]).pending
+    assert waiting.shape.claimed is not None
+    untold = [ask.untold for asks in waiting.shape.claimed.asks for ask in asks]
+    assert [bool(told) for told in untold] == [bool(said) for said in words]
+    assert all(said in told for said, told in zip(words, untold, strict=True))
 
 
 def test_pods_that_share_a_claim() -> None:
@@ -223,7 +240,7 @@ def test_devices_that_are_no_gpus() -> None:
 @pytest.mark.parametrize("published", [True, False], ids=["published", "not published"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "its own"])
 def test_a_card_by_claim_hides_no_gpu_of_a_device_plugin(published: bool, shared: bool) -> None:
-    """Pods with GPUs by resource hold all of them, also where they claim another driver's device beside those, share it,
+    """Pods with GPUs by resource hold all of them, also where they claim another driver's device too, share that,
     or nobody has published any."""
     results = [{"driver": "net.example.test", "pool": "n1", "device": "nic-0", "request": "r"}]
     status = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"name": "p"}, {"name": "q"}]}

@@ -234,6 +234,7 @@ BESIDE: dict[str, PodDemand] = {
     "GPUs of a device plugin": claiming(CARD, gpu=GpuRequest(count=1)),
     "GPUs by claim": claiming(ask(), CARD),
     "an alternative": claiming((CARD, replace(CARD, count=2)), gpu=GpuRequest(count=1)),
+    "cards that differ": claiming(replace(CARD, untold="which differ cannot be told"), gpu=GpuRequest(count=1)),
 }
 
 
@@ -259,8 +260,30 @@ def test_a_driver_that_published_devices_is_held_to_them_unless_it_is_ignored() 
     card = DeviceKind(driver="net.example.test", resource="claim:net.example.test", count=1)
     known = replace(V100X4, kinds=(card,), resources=Resources(other=(("claim:net.example.test", 1),)))
     two = claiming(replace(CARD, count=2), gpu=GpuRequest(count=1))
-    assert bought(plan(two, offerings=(known,))) == {}
+    waits = plan(two, offerings=(T4, known))
+    assert (bought(waits), [(f.subject, f.code) for f in waits.findings]) == ({}, [("ml/p", "claim-devices")])
     assert bought(plan(two, offerings=(known,), ignored=("net.example.test",))) == {"v100x4": 1}
+
+
+def test_a_full_node_of_a_pool_that_is_not_sold_holds_no_driver_to_it() -> None:
+    """The driver runs on nodes of a pool that is gone from the policy: those of another are bought, and it is told."""
+    card = DeviceKind(driver="net.example.test", resource="claim:net.example.test", count=1)
+    full = node("n1", V100X4, used=4, kinds=(card,))
+    found = plan(claiming(CARD, gpu=GpuRequest(count=1)), offerings=(T4,), nodes=(full,))
+    assert (bought(found), [f.code for f in found.findings]) == ({"t4": 1}, ["claim-driver"])
+
+
+def test_a_class_of_any_device_beside_gpus_of_a_plugin_is_of_another_driver() -> None:
+    """A DeviceClass without selectors: GPUs of a device plugin are never its devices, and are wanted all the same."""
+    found = plan(claiming(DeviceAsk(named="any (r)"), gpu=GpuRequest(count=1)))
+    assert (bought(found), [f.code for f in found.findings]) == ({"t4": 1}, ["claim-driver"])
+
+
+@pytest.mark.parametrize("untold", ["admin access cannot be told", "which differ cannot be told"])
+def test_gpus_by_claim_of_which_nobody_can_tell_are_a_finding(untold: str) -> None:
+    """Nothing is bought for them; the reason is the request's."""
+    found = plan(claiming(ask(), ask(untold=untold)))
+    assert (bought(found), [(f.code, f.message) for f in found.findings]) == ({}, [("claim", untold)])
 
 
 def test_an_alternative_that_reads_what_devices_lack_stops_the_scheduler() -> None:

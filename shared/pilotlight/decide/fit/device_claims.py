@@ -47,15 +47,16 @@ def resolve_claims(
     made: dict[str, PodShape | Finding | None] = {}
     for key, one in sorted(shapes.items()):
         assert one.claimed is not None
+        if untold := next((ask.untold for asks in one.claimed.asks for ask in asks if ask.untold), ""):
+            made[key] = Finding(subject="", code="claim", message=untold)
+            continue
         bare = _bare(one, view.nodes)
         here = {o.name: _by_claim(o, plain, bare) for o in offerings}
         tried = _tried(one, view.nodes, here.values())
         one, need = choose_devices(one, tried, view.nodes, offerings)
         stop = _stopped_at(one, tried, view.nodes)
         if need is None or stop:
-            made[key] = stop or _finding(
-                one.claimed or Claimed(asks=()), tried, sorted(bare.intersection(o.pool for o in offerings))
-            )
+            made[key] = stop or _finding(one, tried, sorted(bare.intersection(o.pool for o in offerings)))
             continue
         made[key] = _with_need(one, need)
         for name, each in tried.items():
@@ -70,8 +71,12 @@ def resolve_claims(
 
 
 def _without_foreign(view: ClusterView, offerings: Sequence[Offering], ignored: Collection[str]) -> ClusterView:
-    """The view whose pods beside GPUs claim nothing of drivers that nobody here has; each such driver is a finding."""
-    known = [kind for kinds in (*(n.kinds for n in view.nodes), *(o.kinds for o in offerings)) for kind in kinds]
+    """The view whose pods beside GPUs claim nothing of drivers that nobody here has; each such driver is a finding.
+
+    Nodes without free devices, of a pool that is not sold, tell of no node to come.
+    """
+    free = (n.kinds for n in view.nodes if n.ready and (any(n.devices) or any(n.slices.values())))
+    known = [kind for kinds in (*free, *(o.kinds for o in offerings)) for kind in kinds]
     pods = [replace(pod, shape=but_foreign(pod.shape, known, ignored)) for pod in view.pending]
     return replace(view, pending=tuple(pods), findings=(*view.findings, *told_of(view.pending, pods, ignored)))
 
@@ -236,8 +241,9 @@ def _with_need(one: PodShape, need: Need) -> PodShape:
     return replace(shape(**{**fields, "key": ""}), key=one.key)
 
 
-def _finding(claimed: Claimed, tried: Mapping[str, Tried], bare: Sequence[str]) -> Finding | None:
+def _finding(one: PodShape, tried: Mapping[str, Tried], bare: Sequence[str]) -> Finding | None:
     """Why no node will do; None where nothing says that GPUs are asked for."""
+    claimed = one.claimed or Claimed(asks=())
     named = ", ".join(sorted({ask.named for alternatives in claimed.asks for ask in alternatives}))
     unread = next((t.unread for t in tried.values() if t.unread), "")
     unknown = sorted({t.unknown for t in tried.values() if t.unknown})
@@ -257,6 +263,12 @@ def _finding(claimed: Claimed, tried: Mapping[str, Tried], bare: Sequence[str]) 
     elif any(driver in text for text in texts for driver in GPU_DRIVERS):
         why = f"asks by claim for {named}: no pool has such devices, or as many on one node; add one, or ask for others"
         why += f"; no driver publishes devices of the nodes of {' and '.join(bare)}: install it there" if bare else ""
+        code = "claim-devices"
+    elif one.gpu.count:
+        why = (
+            f"claims {named} beside its GPUs: no pool is known to have such devices, or as many on one node; add one, "
+        )
+        why += "ask for others, or list the driver in ignored_drivers"
         code = "claim-devices"
     else:
         return None

@@ -24,8 +24,10 @@ def but_foreign(one: PodShape, known: Iterable[DeviceKind], ignored: Collection[
     """The shape without claims of drivers that are ``ignored``, or of which no devices are ``known``."""
     if one.claimed is None:
         return one
-    heard = {*GPU_DRIVERS, *(kind.driver for kind in known)}
-    kept = tuple(asks for asks in one.claimed.asks if _names(asks, heard) and not _names(asks, ignored, bare=False))
+    others = {kind.driver for kind in known}.difference(GPU_DRIVERS)
+    bare = bool(others) or not one.gpu.count  # Beside GPUs of a device plugin a claim of any device is of no GPU.
+    mine = tuple(asks for asks in one.claimed.asks if not _names(asks, ignored, bare=False))
+    kept = tuple(asks for asks in mine if _names(asks, {*GPU_DRIVERS, *others}, bare=bare))
     if len(kept) == len(one.claimed.asks) or not (kept or one.gpu.count):
         return one
     return replace(one, claimed=replace(one.claimed, asks=kept) if kept else None)

@@ -34,6 +34,7 @@ class DeviceAsk(msgspec.Struct, frozen=True, kw_only=True):
     """``count`` devices that all of ``selectors`` (CEL) choose; ``every``: all that they choose of a node.
 
     ``named`` is the class and the request, for people; ``amounts`` is what each of them has at least, by name.
+    ``untold``: why nobody can tell which devices do; empty where somebody can.
     """
 
     named: str
@@ -41,6 +42,7 @@ class DeviceAsk(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     every: bool = False
     amounts: tuple[tuple[str, str], ...] = ()
+    untold: str = ""
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):

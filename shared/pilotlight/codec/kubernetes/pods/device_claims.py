@@ -108,7 +108,11 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
             "claim-rights", "asks for devices by claim, which may not be read here: run pilotlight connect again"
         )
     asks = [
-        tuple(_ask(one, devices, request.name) for one in (request.exactly, *request.first_available) if one)
+        tuple(
+            _ask(one, devices, request.name, _differs(spec, request.name))
+            for one in (request.exactly, *request.first_available)
+            if one
+        )
         for spec in specs
         for request in spec.devices.requests
     ]
@@ -121,20 +125,23 @@ def asks_of(pod: Pod, request: Request, devices: Devices) -> Claimed | None:
 def _implicit(request: Request, devices: Devices) -> list[tuple[DeviceAsk]]:
     """Devices that a pod asks for as it does for other resources, by the name of their class."""
     return [
-        (_ask(ExactRequest(name=name, device_class_name=name.removeprefix(IMPLICIT), count=int(n)), devices, ""),)
+        (_ask(ExactRequest(name=name, device_class_name=name.removeprefix(IMPLICIT), count=int(n)), devices, "", ""),)
         for name, n in request.items()
         if name.startswith(IMPLICIT) and n
     ]
 
 
 def _alike(specs: Iterable[DeviceClaimSpec]) -> tuple[str, ...]:
-    """Attributes in which the devices of a claim are to be alike. Raises ``Unreadable`` where they are to differ."""
+    """Attributes in which the devices of a claim are to be alike."""
     constraints = [c for spec in specs for c in spec.devices.constraints]
-    if distinct := next((c.distinct_attribute for c in constraints if c.distinct_attribute), ""):
-        raise Unreadable(
-            "claim", f"its claim wants devices that differ in {distinct}: which do, cannot be told: by hand"
-        )
     return tuple(sorted({c.match_attribute for c in constraints if c.match_attribute}))
+
+
+def _differs(spec: DeviceClaimSpec, request: str) -> str:
+    """Why nobody can tell which devices a request gets whose devices are to differ; else empty."""
+    found = (c.distinct_attribute for c in spec.devices.constraints if not c.requests or request in c.requests)
+    distinct = next((name for name in found if name), "")
+    return f"its claim wants devices that differ in {distinct}: which do, cannot be told: by hand" if distinct else ""
 
 
 def _within_bounds(asks: Iterable[tuple[DeviceAsk, ...]], alike: Sequence[str]) -> None:
@@ -175,13 +182,13 @@ def _made_for(pod: Pod, name: str) -> str:
     return str(next(found, {}).get("resourceClaimName") or "")
 
 
-def _ask(one: ExactRequest, devices: Devices, request: str) -> DeviceAsk:
+def _ask(one: ExactRequest, devices: Devices, request: str, untold: str) -> DeviceAsk:
     known = devices.classes.get(one.device_class_name)
     named = f"{one.device_class_name}" + (f" ({request})" if request else "")
     if known is None and devices.readable:
         raise Unreadable("claim-missing", f"its DeviceClass {one.device_class_name} is not there: make it")
     if one.admin_access:
-        raise Unreadable("claim", "its claim wants admin access to devices: which it gets cannot be told: buy by hand")
+        untold = "its claim wants admin access to devices: which it gets cannot be told: buy by hand"
     if one.allocation_mode not in ("ExactCount", "All") or not 0 < one.count <= _MOST:
         raise Unreadable(
             "claim", f"its claim wants {one.count} devices, {one.allocation_mode}: no node is known for it"
@@ -194,6 +201,7 @@ def _ask(one: ExactRequest, devices: Devices, request: str) -> DeviceAsk:
         count=one.count,
         every=one.allocation_mode == "All",
         amounts=tuple((name, str(n)) for name, n in sorted(amounts.items())),
+        untold=untold,
     )
 
 
