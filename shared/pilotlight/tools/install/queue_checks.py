@@ -90,6 +90,11 @@ def hand_back(api: Api, *, dry_run: bool) -> Iterator[Queue]:
                 yield _tried(api, _path(kueue, queue, plural), _reopened, done, dry_run)
 
 
+def names_with_check(api: Api) -> list[str]:
+    """The ClusterQueues that our check is on. Raises ``BadInput`` where there is no Kueue."""
+    return sorted(name for name, queue in _queues(api)[1].items() if _without_check(queue) is not None)
+
+
 _Change = Callable[[_Json], _Json | None]
 """The merge patch that an object needs; None where it needs none."""
 

@@ -16,7 +16,7 @@ from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api, Missi
 from pilotlight.codec.kubernetes.nodes.gpu_models import pool_label
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
-from pilotlight.errors import PilotlightError
+from pilotlight.errors import BadInput, Denied, Forbidden, PilotlightError, Retry
 from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, QUEUE_ACTS, QUEUE_LOOKS, STOPS
@@ -101,6 +101,20 @@ def leave(api: Api, *, dry_run: bool) -> Iterator[Step]:
     """Open nodes and name what stays, as a Helm release does as it goes, by an account that may do no more."""
     yield from reopen(api, dry_run=dry_run)
     yield from manifests_left(api, _LIMITS)
+    yield from _queues_left(api)
+
+
+def _queues_left(api: Api) -> Iterator[Step]:
+    """Queues of Kueue that wait for us: they admit nothing once we are gone."""
+    from pilotlight.tools.install.queue_checks import names_with_check
+
+    try:
+        names = names_with_check(api)
+    except (BadInput, Forbidden):
+        return  # There is no Kueue, or nobody may look.
+    for name in names:
+        why = "our check is on it, and without an answer it admits nothing: `pilotlight kueue handback` takes it off"
+        yield Step("keep", "ClusterQueue", name, why)
 
 
 def _each(api: Api, objects: tuple[tuple[str, str], ...], *, dry_run: bool) -> Iterator[Step]:
@@ -126,23 +140,33 @@ def _evictions(api: Api, *, dry_run: bool) -> Iterator[Step]:
 def reopen(api: Api, *, dry_run: bool, pools: Container[str] | None = None) -> Iterator[Step]:
     """Lift our taints from every node that carries one, and name the pools whose nodes are born with one.
 
-    ``pools`` are the clouds' names of those whose nodes are meant; None for every node.
+    ``pools`` are the clouds' names of those whose nodes are meant; None for every node. One that cannot be opened keeps
+    no other closed: what it raised is raised at the end.
     """
-    born = set[str]()
+    born, failed = set[str](), list[PilotlightError]()
     for node in _all(api, NODES, KubeNode):
         if pools is not None and pool_label(node.metadata.labels) not in pools:
             continue
         carried = {taint.key for taint in node.spec.taints}
         born |= {pool_label(node.metadata.labels)} if HOME in carried else set()
         for key, lift in ((DRAINING, writes.uncordon), (HOME, writes.open)):
-            if key in carried:
+            if key not in carried:
+                continue
+            try:
                 if not dry_run:
                     lift(api, node.metadata.name)
-                yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
+            except Missing:
+                break  # It went meanwhile.
+            except (Denied, Retry) as error:
+                failed.append(error)
+                continue
+            yield Step("reopen", "Node", node.metadata.name, f"it had the taint {key}")
     for pool in sorted(born - {""}):
         yield Step(
             "keep", "Pool", pool, f"its nodes are born with the taint {HOME}: take it out of the pool, at its cloud"
         )
+    if failed:
+        raise failed[0]
 
 
 def _namespace(api: Api, gone: Container[str], *, dry_run: bool) -> Iterator[Step]:

@@ -16,7 +16,7 @@ from manifests import HERE, objects
 from typer.testing import CliRunner
 
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.errors import BadInput, Failed
+from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.limits.pool_handover import Taken
 from pilotlight.state_schema.cluster_records import TAKEN
 from pilotlight.tools.cli.install import handover_commands
@@ -398,6 +398,51 @@ def test_a_release_that_goes_opens_nodes_and_leaves_the_rest(site: Site) -> None
     kept = [line for line in said.splitlines() if "pilotlight manifests" in line]
     assert [line.partition(":")[0] for line in kept] == ["keep ConfigMap ml/pilotlight-gpus"]
     assert "kubectl delete configmaps pilotlight-gpus -n ml takes it out" in kept[0]
+
+
+@pytest.mark.parametrize("words", [["uninstall"], ["uninstall", "--only-taints"], ["handback"]])
+@pytest.mark.parametrize(("fault", "ends"), [(404, True), (409, False), (500, False)])
+def test_a_node_that_cannot_be_opened_keeps_no_other_closed(
+    site: Site, words: list[str], fault: int, ends: bool
+) -> None:
+    """One goes between the list and its write, is changed at each try, or is refused: the others are open, and the run
+    ends well where only a node went."""
+    _installed(site)
+    site.run("takeover")
+    site.server.add(*(_node(name, "t4", *KEYS_OF_OURS) for name in ("a", "b", "z")))
+    site.server.fail(fault, on="PATCH /api/v1/nodes/b", times=99)
+    if ends:
+        site.run(*words)
+    else:
+        with pytest.raises(PilotlightError):
+            site.run(*words)
+    assert [_taints(site, name) for name in ("a", "n", "z")] == [[], [], []]
+    site.server.forget_faults()
+    site.run(*words)
+    assert _taints(site, "b") == []
+
+
+def test_a_karpenter_that_does_not_answer_keeps_no_node_closed(site: Site) -> None:
+    """A release that goes opens its nodes though limits of NodePools cannot be read, and says that it is not done."""
+    _installed(site)
+    site.server.fail(500, on="karpenter", times=99)
+    with pytest.raises(PilotlightError):
+        site.run("uninstall", "--only-taints")
+    assert _taints(site, "n") == []
+
+
+def test_a_release_that_goes_names_the_queues_that_wait_for_it(site: Site) -> None:
+    """With --only-taints our check stays on Kueue's queues, which admit nothing then: each is named."""
+    for name in ("kueue", "kueue-flavors", "kueue-queues", "kueue-local-queues", "kueue-checks"):
+        site.server.store.serve(name)
+    rules = {"admissionChecksStrategy": {"admissionChecks": [{"name": "pilotlight"}]}}
+    for name, spec in (("ours", rules), ("free", {})):
+        queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}}
+        site.server.add({**queue, "spec": spec})
+    said = site.run("uninstall", "--only-taints")
+    kept = [line for line in said.splitlines() if line.startswith("keep ClusterQueue")]
+    assert [line.partition(":")[0] for line in kept] == ["keep ClusterQueue ours"]
+    assert "`pilotlight kueue handback` takes it off" in kept[0]
 
 
 def _installed(site: Site) -> None:
