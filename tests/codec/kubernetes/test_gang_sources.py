@@ -250,6 +250,21 @@ def test_a_gang_that_was_let_in_in_part_is_as_large_as_that(given: int) -> None:
     assert (buy.count, len(buy.demands)) == (given, given)
 
 
+@pytest.mark.parametrize("given", [1, 2])
+def test_pods_of_a_gang_that_was_let_in_in_part_wait_for_no_more(given: int) -> None:
+    """Its job made so many pods as it has quota for; each says that they are four, and none would ever be bound."""
+    says = {"pilotlight.dev/gang": "four", "pilotlight.dev/gang-size": "4"}
+    sets = [{"name": "worker", "count": 4, "template": {"metadata": {"annotations": says}, "spec": EIGHT}}]
+    status = {**_status(QuotaReserved="True", Admitted="True")}
+    status["admission"] = {"podSetAssignments": [{"name": "worker", "count": given}]}
+    names = [f"train-{n}" for n in range(given)]
+    pods = [pod(name, gpus=8, meta=_meta(name, "MPIJob", "train", {}, says)) for name in names]
+    other = pod("other", gpus=8, meta=_meta("other", "Job", "other", {}, {**says, "pilotlight.dev/gang": "o"}))
+    seen = view([*pods, other], objects=[workload(4, status=status, podSets=sets)])
+    sizes = {demand.name: demand.shape.gang.size for demand in seen.pending if demand.shape.gang}
+    assert sizes == {**dict.fromkeys(names, given), "other": 4}
+
+
 LIMITS = {
     "nothing": ({}, {}, [], 0),
     "its deadline": ({"activeDeadlineSeconds": 600}, {}, [], 600),

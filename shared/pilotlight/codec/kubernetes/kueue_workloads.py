@@ -156,10 +156,35 @@ def longest_run_of(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Seconds:
         return pod.spec.active_deadline_seconds
     text = meta.labels.get(MAX_EXEC) or meta.annotations.get(MAX_EXEC) or ""
     said = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
-    names = [meta.annotations.get(_OWN_WORKLOAD, ""), *(meta.labels.get(label, "") for label in _JOB_NAMES)]
-    names += [owner.name for owner in meta.owner_references]
-    limits = [of_jobs.get(f"{meta.namespace}/{name}", 0.0) for name in names if name]
+    limits = [of_jobs.get(name, 0.0) for name in _work_names(pod)]
     return min((limit for limit in (pod.spec.active_deadline_seconds, said, *limits) if limit > 0), default=0.0)
+
+
+def _work_names(pod: Pod) -> Iterator[str]:
+    """What may be the Workload or the job of a pod, as "namespace/name"."""
+    meta = pod.metadata
+    names = [meta.annotations.get(_OWN_WORKLOAD, ""), *(meta.labels.get(label, "") for label in _JOB_NAMES)]
+    yield from (f"{meta.namespace}/{name}" for name in (*names, *(o.name for o in meta.owner_references)) if name)
+
+
+def sizes_in_part(workloads: Iterable[Workload]) -> dict[str, int]:
+    """How many pods there will be of work that was given quota for a part, by "namespace/job" and by its Workload."""
+    out: dict[str, int] = {}
+    for workload in workloads:
+        meta = workload.metadata
+        if any(0 < given.count < each.count for each, given, _ in workload.assignments if given.count is not None):
+            for name in (meta.name, *(owner.name for owner in meta.owner_references)):
+                out[f"{meta.namespace}/{name}"] = workload.pods
+    return out
+
+
+def as_let_in(pod: Pod, sizes: Mapping[str, int]) -> Pod:
+    """The pod, whose gang is as large as what was let in of it."""
+    size = next((sizes[name] for name in _work_names(pod) if name in sizes), 0) if sizes else 0
+    if not size or not gang_key(pod):
+        return pod
+    replace, meta = msgspec.structs.replace, pod.metadata
+    return replace(pod, metadata=replace(meta, annotations={**meta.annotations, GANG_SIZE: str(size)}))
 
 
 def _pods(workload: Workload, flavors: Mapping[str, ResourceFlavor]) -> Iterator[Pod]:

@@ -12,6 +12,7 @@ from pilotlight.codec.kubernetes.bounds import NEIGHBOURS, Unreadable
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.kueue_objects import Workload
 from pilotlight.codec.kubernetes.kueue_workloads import (
+    as_let_in,
     longest_run_of,
     longest_runs,
     parked_work,
@@ -19,6 +20,7 @@ from pilotlight.codec.kubernetes.kueue_workloads import (
     pods_to_come,
     queue_findings,
     reserving,
+    sizes_in_part,
     waiting_for_us,
 )
 from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of, plugins_of
@@ -60,7 +62,9 @@ def view_of(
     limits = longest_runs(objects.workloads.values())
     let_in, too_large = planned_workloads(objects.workloads.values())
     objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
-    asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(pods, let_in, objects)]
+    parts = sizes_in_part(objects.workloads.values())
+    there = [as_let_in(pod, parts) for pod in pods] if parts else pods
+    asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(there, let_in, objects)]
     on_nodes: Mapping[str, OnNode] = {}
     if objects.devices is not None:
         asked, on_nodes = _with_devices(asked, nodes, objects.devices)
