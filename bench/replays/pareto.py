@@ -2,6 +2,7 @@
 
 Usage: .venv/bin/python bench/replays/pareto.py TRACE... [--placement affinity] [--values 3,10,30] [--against keda ...]
 [--json]
+[--logs FOLDER]
 
 A peer is red whose dollars are below 1/1.01 of ours at its mean wait: linear between our points; beyond our last point
 that point counts. Slices come one after the other, each told when it is done, with the CPU seconds it took. Dollars,
@@ -56,6 +57,7 @@ def asked(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--standby-boot-seconds", type=float, default=None)
     parser.add_argument("--detect-seconds", type=float, default=10.0)
     parser.add_argument("--processes", type=int, default=None)
+    parser.add_argument("--logs", type=Path, help="keep each run's log in a folder of the trace's name")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(words)
 
@@ -123,12 +125,14 @@ def spent_s() -> float:
 def slice_told(trace: Path, options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     """Run a slice, judge, print the table; what JSON says of it, and whether it holds."""
     before_s = spent_s()
-    with tempfile.TemporaryDirectory(prefix="pareto-") as folder:
-        done = swept(trace, options, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="pareto-") as scratch:
+        folder = options.logs / trace.name.partition(".")[0] if options.logs else Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        done = swept(trace, options, folder)
         ours = [(ours_name(s.value_of_wait), s.result) for s in done.ours]
         theirs = [(peer.policy, peer) for peer in done.peers]
         logged = [(n, r) for n, r in (*ours, *theirs) if n != ALWAYS_ON]
-        wrong = [what for name, result in logged for what in checked(name, result, Path(folder), trace)]
+        wrong = [what for name, result in logged for what in checked(name, result, folder, trace)]
     curve = efficient_runs(Run(result.wait_s.mean, float(result.cost_usd)) for _, result in ours)
     rows = [row(n, r, curve, rival=False) for n, r in ours]
     rows += [row(n, r, curve, rival=n != ALWAYS_ON) for n, r in theirs]
