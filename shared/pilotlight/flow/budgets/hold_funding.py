@@ -158,10 +158,7 @@ class Funding:
         if all(is_unfunded(owner, wants.fewest) for owner, wants in waiting.items()):
             return True
         paid = [wants.most for owner, wants in waiting.items() if owner in payers and owner not in unpaid]
-        beside = sum((waiting[owner].whole for owner in unpaid), max(paid, default=Decimal(0)))
-        free = sum((measured(gpu) for gpu in _free(node)), Decimal(0))
-        enough = _have_room(node, waiting.values()) if node.slices else beside <= free
-        finds_room = bool(paid) and enough  # Whoever binds first.
+        finds_room = bool(paid) and _all_find_room(node, waiting, unpaid, max(paid), measured)
         return not finds_room and self.now < self._opens_at(node, soon=bool(paid))
 
     def _is_unfunded(
@@ -245,6 +242,16 @@ def _free(node: Node) -> Sequence[GpuRequest]:
     """All that is free of a node's devices."""
     slices = [GpuRequest(count=count, resource=name) for name, count in node.slices.items()]
     return (GpuRequest(count=1, milli=sum(node.devices), resource=node.resource), *slices)
+
+
+def _all_find_room(
+    node: Node, waiting: Mapping[_Owner, _Wanted], unpaid: Iterable[_Owner], paid: Decimal, measured: _Measure
+) -> bool:
+    """True where the largest that is ``paid`` for finds room beside all that is not, whoever binds first."""
+    if node.slices:
+        return _have_room(node, waiting.values())
+    beside = sum((waiting[owner].whole for owner in unpaid), paid)
+    return beside <= sum((measured(gpu) for gpu in _free(node)), Decimal(0))
 
 
 def _have_room(node: Node, waiting: Iterable[_Wanted]) -> bool:
