@@ -20,7 +20,7 @@ MOST_CPU, MOST_MEMORY = 0.25, 0.20
 OURS = """
 from datetime import datetime, UTC
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 bill = FocusBills({file!r}, Rules()).read(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
 teams = {{}}
 for row in bill.days:

@@ -21,7 +21,7 @@ READ = """
 import resource, time
 from datetime import datetime, UTC
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 began = time.monotonic()
 bill = FocusBills({uri!r}, Rules()).read(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
 told = ("groups of lines",) if {apart} else ("apart", "$0.00 is of no team by name")

@@ -22,7 +22,7 @@ from typing import Any
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
 from pilotlight.decide.money.spend import counted_days
 from pilotlight.decide.offers.offerings import offerings

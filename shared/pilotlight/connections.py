@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pilotlight.adapters.civo_api import CivoApi
     from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
     from pilotlight.adapters.world_client import WorldClient
-    from pilotlight.decide.money.bill_scope import Rules
+    from pilotlight.decide.money.bills.bill_scope import Rules
     from pilotlight.facts.limits.checks import Token
     from pilotlight.facts.money.bill import Bill
     from pilotlight.facts.offers.cloud_shop import SpotPrices, ToldPrices
@@ -308,7 +308,7 @@ def bills_at(settings: Settings, policy: "Policy", clock: "Clock") -> "Bills | N
 
 
 def _rules(settings: Settings, policy: "Policy") -> "Rules":
-    from pilotlight.decide.money.bill_scope import Rules
+    from pilotlight.decide.money.bills.bill_scope import Rules
 
     names = {pool.cluster_pool or name: name for name, pool in policy.pools.items()}
     return Rules(settings.cluster_name, policy.bill, policy.prices.currencies, names)

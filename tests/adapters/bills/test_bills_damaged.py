@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.money.bill import Bill
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.object_store import Objects
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.money.bill import Bill
 

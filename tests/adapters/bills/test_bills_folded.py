@@ -12,7 +12,7 @@ import pytest
 
 from pilotlight.adapters.bills import focus, focus_query
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.bill_files import BillFile
 from pilotlight.facts.money.money_policy import BillScope

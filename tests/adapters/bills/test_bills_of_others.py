@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.money_policy import BillScope, CostBasis
 

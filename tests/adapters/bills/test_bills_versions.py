@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
 
 pytest.importorskip("duckdb")
@@ -94,9 +94,9 @@ def test_days_that_a_newer_file_does_not_have_stay(tmp_path: Path) -> None:
 
 
 def test_parts_of_one_export_are_added(tmp_path: Path) -> None:
-    """Files whose names differ in a number at their end are one export, though their lines look alike."""
+    """Files whose names differ in a number at their end are one export, where their lines are of other SKUs."""
     for part in range(1, 4):
-        _write(tmp_path / f"focus-0000{part}.csv", [_line(2, str(part))])
+        _write(tmp_path / f"focus-0000{part}.csv", [_line(2, str(part), SkuId=f"s-{part}")])
     assert _usd(_read(tmp_path / "*.csv")) == 6
 
 

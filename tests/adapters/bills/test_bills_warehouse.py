@@ -25,7 +25,7 @@ from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.bills.focus_query import POOL_TAGS, TEAM_TAGS
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.connections import bills_at
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.errors import BadInput, BadRequest, Forbidden, Unavailable
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.money_policy import BillScope, CostBasis

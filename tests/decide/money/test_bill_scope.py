@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.bill_scope import Rules, scope_bill
+from pilotlight.decide.money.bills.bill_scope import Rules, scope_bill
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import budget_spend, counted_days
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay

@@ -8,7 +8,7 @@ from typing import Any
 
 from state_tables import differing, line, measured, minutes, states
 
-from pilotlight.decide.money.bill_scope import Rules, scope_bill
+from pilotlight.decide.money.bills.bill_scope import Rules, scope_bill
 from pilotlight.decide.money.budget_ladder import barring_step, climb_ladder, refuses
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.passed_limits import HeldNode, comes_to

@@ -16,7 +16,7 @@ from stage import START, Stage
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.messages import BillExported, Tick
 from pilotlight.facts.money.bill_files import BillFile, BillListing
 from pilotlight.flow.billing import billed_days

@@ -14,7 +14,7 @@ from test_bills_of_others import DIALECTS, FIRST, SCENARIOS
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.messages import BillExported
 from pilotlight.facts.money.money_policy import BillScope
 from pilotlight.flow.billing import billed_days

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.money.bill import CostLine, LineKind, MeterDay
 from pilotlight.tools.advice.money.month import month

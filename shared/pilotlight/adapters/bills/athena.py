@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.services import JsonApi
 from pilotlight.adapters.bills import warehouse
-from pilotlight.decide.money.bill_scope import Rules, scope_bill
+from pilotlight.decide.money.bills.bill_scope import Rules, scope_bill
 from pilotlight.errors import BadInput, BadRequest, Unavailable
 from pilotlight.facts.money.bill import Bill
 from pilotlight.units import Seconds

@@ -17,7 +17,7 @@ from pilotlight.adapters.bills import warehouse
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
 from pilotlight.adapters.http import Broken, HttpAnswer, Site, Takes, target_of
-from pilotlight.decide.money.bill_scope import Rules, scope_bill
+from pilotlight.decide.money.bills.bill_scope import Rules, scope_bill
 from pilotlight.errors import BadInput, BadRequest, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.money.bill import Bill
 from pilotlight.units import Seconds

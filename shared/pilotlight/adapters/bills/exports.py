@@ -6,8 +6,8 @@ twice once. An export that was written again beside itself is kept apart as an o
 AWS Data Exports writes ``<export>/data/<partition>/`` and, where each run is kept, a folder ``<time>-<execution id>``
 below that; the manifest of a run lies at the same place under ``metadata/`` and names its files. Azure writes
 ``<export>/<first day>-<last day>/``, with a folder a run or a file a run below that. Other exports write
-the whole again beside the old one, under another name or date. Files whose names differ only in a number at their end
-are parts of one export.
+the whole again beside the old one, under another name or date. Files whose names differ only in a part's number are
+parts of one export, unless their lines say that they are the same again.
 https://docs.aws.amazon.com/cur/latest/userguide/dataexports-export-delivery.html
 """
 
@@ -37,7 +37,8 @@ _DATA = re.compile(r"(?P<root>.*/)?data/(?P<partition>[^/=]+=[^/]+)/(?:(?P<run>.
 _META = re.compile(r"(?P<root>.*/)?metadata/(?P<partition>[^/=]+=[^/]+)/(?:(?P<run>.+)/)?[^/]+")
 _PERIOD = re.compile(r"(?P<root>.*/)?(?P<partition>20\d{6}-20\d{6})/(?:(?P<run>.+)/)?[^/]+")
 _DATE = re.compile(r"(20\d\d)[-_]?(\d\d)[-_]?(\d\d)(?:T?[-_]?(\d\d)[-_:]?(\d\d)[-_:]?(\d\d))?")
-_PART = re.compile(r"[-_. (]*\d+\)?$")
+_PART = re.compile(r"(?i)part[-_. ]?\d+|\d+[-_. ]?of[-_. ]?\d+|(?<=-)c\d+$|[-_. (]*\d+\)?$")
+_ENDS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]*)*$")
 
 
 class Listed(NamedTuple):
@@ -120,8 +121,11 @@ def _run_and_time(manifest: Listed) -> tuple[str, datetime]:
     return (found and found["run"]) or "", manifest.modified
 
 
-def by_version(files: Sequence[Listed]) -> list[list[Listed]]:
-    """Files by what was written at once, the oldest first: by dates in their names, else by when they were written."""
+def by_version(files: Sequence[Listed]) -> list[tuple[bool, list[Listed]]]:
+    """Files by what was written at once, the oldest first: by dates in their names, else by when they were written.
+
+    True beside those that are one by their names alone.
+    """
     groups = _groups(files)
     stamps = {name: _stamp(name) for name in groups}
     dated = all(stamps.values())
@@ -129,26 +133,38 @@ def by_version(files: Sequence[Listed]) -> list[list[Listed]]:
     def age(name: str) -> tuple[str, datetime, str]:
         return stamps[name] if dated else "", max(file.modified for file in groups[name]), name
 
-    return [groups[name] for name in sorted(groups, key=age)]
+    return [
+        ("#" in name and len(groups[name]) > 1, sorted(groups[name], key=_time_and_number))
+        for name in sorted(groups, key=age)
+    ]
+
+
+def _time_and_number(file: Listed) -> tuple[datetime, str]:
+    return file.modified, re.sub(r"\d+", lambda number: number[0].zfill(20), file.uri)
 
 
 def _groups(files: Sequence[Listed]) -> dict[str, list[Listed]]:
+    """Files by what they are one by: an AWS export, whatever month; a run of Azure's over a period; else their name."""
     groups: dict[str, list[Listed]] = defaultdict(list)
     for file in files:
-        partition = _DATA.fullmatch(file.uri)
-        # What is current of an AWS export is one version, whatever month it is of.
-        groups[f"{partition['root'] or ''}data" if partition else _without_part(file.uri)].append(file)
+        partition, period = _DATA.fullmatch(file.uri), _PERIOD.fullmatch(file.uri)
+        if partition:
+            name = f"{partition['root'] or ''}data"
+        elif period and period["run"]:
+            name = f"{period['root'] or ''}{period['partition']}"
+        else:
+            name = _without_part(file.uri)
+        groups[name].append(file)
     return groups
 
 
 def _without_part(uri: str) -> str:
-    """The address without the number of a part: a date is none."""
+    """The address with # for the number of a part: a date is none."""
     folder, slash, name = uri.rpartition("/")
-    stem, dot, ends = name.partition(".")
+    stem = _ENDS.sub("", name)
     dates = [found.end() for found in _DATE.finditer(stem)]
     kept = dates[-1] if dates else 0
-    cut = _PART.sub("#", stem[kept:])
-    return f"{folder}{slash}{stem[:kept]}{cut}{dot}{ends}"
+    return f"{folder}{slash}{stem[:kept]}{_PART.sub('#', stem[kept:])}{name[len(stem) :]}"
 
 
 def _stamp(name: str) -> str:
@@ -173,9 +189,11 @@ def list_files(uri: str, objects: Objects) -> BillListing:
     if not current:
         raise BadInput(f"PILOTLIGHT_BILLS: no file at {uri}; name the export's data files")
     names = sorted(f"{one.uri} {one.modified.isoformat()}" for one in [*there, *beside])
+    versions = by_version(current)
     return BillListing(
         word=blake2b("\n".join(names).encode(), digest_size=16).hexdigest(),
-        versions=[_grouped([one.uri for one in version]) for version in by_version(current)],
+        versions=[_grouped([one.uri for one in version]) for _, version in versions],
+        numbered=frozenset(number for number, (by_name, _) in enumerate(versions) if by_name and not manifests),
         replaced=0 if manifests else len(data) - len(current),
     )
 

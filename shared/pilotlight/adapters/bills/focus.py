@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
+from struct import pack
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ from pilotlight.adapters.bills.focus_query import (
     sums_query,
 )
 from pilotlight.adapters.object_store import Objects
-from pilotlight.decide.money.bill_scope import Rules, current_files, join_files, scope_bill
+from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
+from pilotlight.decide.money.bills.bill_versions import current_files
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.bill_files import BillFile, BillListing, DayKeys, Line
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 MEMORY = "256MB"
-KEYS = 2**48 - 1
+KEYS = 2**32 - 1
 """The largest hash of a line."""
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
@@ -66,7 +68,7 @@ class FocusBills:
     def files(self) -> BillListing:
         """The files that lie there. Their word is that of the rules, too."""
         found = list_files(self._uri, self._objects)
-        rules = blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()
+        rules = blake2b(repr((KEYS, self._rules)).encode(), digest_size=8).hexdigest()
         return msgspec.structs.replace(found, word=f"{found.word} {rules}")
 
     def read(self, start: datetime, end: datetime) -> Bill:
@@ -206,8 +208,9 @@ def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datet
     out: dict[str, DayKeys] = {}
     for day, lines, usd, keys in days:
         cut = KEYS if keys <= most else KEYS * most // keys
-        rows = db.execute("SELECT key, lines FROM line WHERE day = $day AND key <= $cut", {"day": day, "cut": cut})
-        sample = b"".join(key.to_bytes(6) + min(count, 0xFFFF).to_bytes(2) for key, count in sorted(rows.fetchall()))
+        asked = 'SELECT key, "of", "sum", lines FROM line WHERE day = $day AND key <= $cut'
+        rows = sorted(db.execute(asked, {"day": day, "cut": cut}).fetchall())
+        sample = b"".join(pack(">IBBH", key, what, of, min(count, 0xFFFF)) for key, what, of, count in rows)
         out[day.isoformat()] = DayKeys(lines=int(lines), usd=usd or Decimal(0), cut=cut, sample=sample)
     return out
 
@@ -215,7 +218,7 @@ def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datet
 def _current(
     db: "duckdb.DuckDBPyConnection", listing: BillListing, files: Sequence[Path], start: datetime
 ) -> list[list[Path]]:
-    """The files that count, by version, and the table ``dropped`` of the versions' days that do not."""
+    """The files that count, apart where days of one do not, and the table ``dropped`` of these, by their number."""
     at = dict(zip(listing.names, files, strict=True))
     read, own = list[BillFile](), dict[str, list[Path]]()
     for group in listing.groups:
@@ -228,9 +231,11 @@ def _current(
         read.append(BillFile(word=listing.word, name=group[0], digests=frozenset(held), keys=keys))
     versions, gone, _ = current_files(listing, read)
     db.execute("CREATE TEMP TABLE dropped (day DATE, version INTEGER)")
-    if gone:
-        db.executemany("INSERT INTO dropped VALUES (?, ?)", [[day, number] for number, day in gone])
-    return [[file for one in version for file in own[one.name]] for version in versions]
+    names = [one.name for version in versions for one in version]
+    if not gone:
+        return [[file for name in names for file in own[name]]]
+    db.executemany("INSERT INTO dropped VALUES (?, ?)", [[day, names.index(name)] for name, day in gone])
+    return [own[name] for name in names]
 
 
 def _once(listing: BillListing, name: str, files: Sequence[Path], read: Sequence[BillFile]) -> dict[str, Path]:

@@ -6,7 +6,7 @@ Where an export is written again beside the old one, lines are told apart by res
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 
 CURRENCY = "USD"
 DAY_US = 86_400_000_000
@@ -137,18 +137,27 @@ def _folded(rules: Rules, *, least: bool) -> tuple[str, str]:
 
 def keys_query(columns: Columns) -> str:
     """Makes the table ``line``: each day's lines from ``$start`` on, by a hash of what a line keeps when its export is
-    written again, with how many they are and their sum."""
+    written again, with how many they are, their sum, and the bytes of a ``KeyTold``.
+
+    Where no resource is told, lines of a hash are alike in their dollars alone.
+    """
     said = [f"COALESCE({_text(columns, name)}, '')" for name in _SAYS]
     told = [_text(columns, name) for name in _SAYS_WHAT if name in columns]
+    resource = f"NULLIF({_text(columns, 'ResourceId')}, '')"
+    of = f"regexp_replace({_text(columns, 'ChargeDescription')}, '[0-9.,]+', '', 'g')"
+    of = _text(columns, "SkuId") if "SkuId" in columns else of
     what = f"NULLIF(concat_ws('|', {', '.join(told)}), '')" if told else "NULL"
     otherwise = "''" if "ResourceId" in columns else f"COALESCE({_text(columns, 'BilledCost')}, '')"
-    said.append(f"CASE WHEN {_text(columns, 'ResourceId')} IS NULL THEN COALESCE({what}, {otherwise}) ELSE '' END")
+    said.append(f"CASE WHEN {resource} IS NULL THEN COALESCE({what}, {otherwise}) ELSE '' END")
     since = _moment(columns, "ChargePeriodStart")
     return f"""
         CREATE OR REPLACE TEMP TABLE line AS
-        SELECT CAST({since} AS DATE) AS day, hash(epoch_us({since}), {", ".join(said)}) >> 16 AS key,
-            count(*) AS lines, sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd
-        FROM export WHERE {since} >= $start GROUP BY ALL"""
+        SELECT *, CASE WHEN usd <> 0 THEN hash(usd) % 255 + 1 ELSE 0 END AS sum,
+            CASE WHEN bare THEN hash(usd) % 255 + 1 WHEN what IS NULL THEN 0 ELSE what % 255 + 1 END AS of
+        FROM (SELECT CAST({since} AS DATE) AS day, hash(epoch_us({since}), {", ".join(said)}) >> 32 AS key,
+            count(*) AS lines, sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd,
+            bool_or({resource} IS NULL) AS bare, bit_xor(CASE WHEN {of} <> '' THEN hash({of}) END) AS what
+        FROM export WHERE {since} >= $start GROUP BY ALL)"""
 
 
 def _as_wanted(tag: str, value: str) -> str:

@@ -1,8 +1,9 @@
 """A bill that lies in files: which there are, and what each of them comes to by itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from struct import Struct
 from typing import NamedTuple
 
 import msgspec
@@ -35,8 +36,8 @@ class Line(NamedTuple):
 class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     """Lines of one day of a file, to be told apart from another file's: how many, their sum, and a sample of them.
 
-    The sample has every line whose hash is at most ``cut``: of 8 bytes each, six of its hash and two of its count. It
-    is all of them unless the day has too many.
+    The sample has every line whose hash is at most ``cut``, 8 bytes each, as ``told`` reads them. It is all of them
+    unless the day has too many.
     """
 
     lines: int
@@ -44,17 +45,32 @@ class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     cut: int
     sample: bytes
 
+    def told(self) -> Iterator[tuple[int, "KeyTold"]]:
+        """Hashes of the sample's lines, with what is told of each."""
+        for key, what, usd, lines in Struct(">IBBH").iter_unpack(self.sample):
+            yield key, KeyTold(what, usd, lines)
+
+
+class KeyTold(NamedTuple):
+    """What a file tells of lines of one hash."""
+
+    what: int  # A byte of what they are of: their SKUs, or their descriptions without figures; 0 where none is told.
+    usd: int  # A byte of their sum; 0 for none.
+    lines: int  # How many.
+
 
 class BillListing(msgspec.Struct, frozen=True, kw_only=True):
     """Files of a bill as they lie there. ``word`` is the same while they, and the rules they are read by, are.
 
     ``versions`` are the files that were written at once, the oldest first: the whole may be written again beside
     itself. Each file is read by itself; of very many in one version some are read together, as one group.
-    ``replaced`` counts files that are not current.
+    ``numbered`` says which versions are one by the numbers in their files' names alone: some of them may be the whole
+    again. ``replaced`` counts files that are not current.
     """
 
     word: str
     versions: Sequence[Sequence[tuple[str, ...]]]
+    numbered: frozenset[int] = frozenset()
     replaced: int = 0
 
     @property
@@ -74,8 +90,8 @@ class BillListing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def several(self) -> bool:
-        """True where one version may repeat another."""
-        return len(self.versions) > 1
+        """True where one file may repeat another."""
+        return len(self.versions) > 1 or bool(self.numbered)
 
 
 class BillFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +105,7 @@ class BillFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # The group's first file.
     digests: frozenset[str]  # Of what is in its files: one that is there twice counts once.
     lines: tuple[Line, ...] = ()  # Its sums.
-    keys: Mapping[str, DayKeys] = {}  # By day; only where the listing has several versions.
+    keys: Mapping[str, DayKeys] = {}  # By day; only where one file of the listing may repeat another.
     missing: tuple[str, ...] = ()  # Columns that no bill can be read without.
     unread: str = ""  # Why it cannot be read.
     folded: tuple[str, ...] = ()  # A sentence each.

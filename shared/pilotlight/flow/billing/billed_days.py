@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
-from pilotlight.decide.money.bill_scope import sum_rows
+from pilotlight.decide.money.bills.bill_scope import sum_rows
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import CountedDays, counted_days
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, MeterDay

@@ -14,7 +14,7 @@ from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.decide.money.bill_scope import Rules
+from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.spend import budget_spend, counted_days
 from pilotlight.errors import BadInput

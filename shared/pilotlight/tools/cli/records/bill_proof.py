@@ -54,7 +54,7 @@ def _proof(meters: Sequence[NodeMeter], bill: NodeBill, start: datetime, end: da
 
 def _files(wired: "App") -> "FocusBills":
     from pilotlight.adapters.bills.focus import FocusBills
-    from pilotlight.decide.money.bill_scope import Rules
+    from pilotlight.decide.money.bills.bill_scope import Rules
     from pilotlight.settings import objects
 
     kind, _, where = wired.settings.bills.partition(":")

@@ -13,8 +13,9 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from pilotlight.decide.money.bills.bill_versions import current_files
 from pilotlight.facts.money.bill import Bill, BilledDay
-from pilotlight.facts.money.bill_files import BillFile, BillListing, DayKeys, Line
+from pilotlight.facts.money.bill_files import BillFile, BillListing, Line
 from pilotlight.facts.money.money_policy import BillScope, CurrencyRate
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents, count_of
@@ -200,10 +201,10 @@ def join_files(listing: BillListing, files: Sequence[BillFile], last: date) -> t
     versions, gone, told = current_files(listing, files)
     lines = [
         line
-        for number, version in enumerate(versions)
+        for version in versions
         for file in version
         for line in file.lines
-        if (number, line.day) not in gone and (line.day is None or line.day <= last)
+        if (file.name, line.day) not in gone and (line.day is None or line.day <= last)
     ]
     effective, listed = (any(getattr(line, name) is not None for line in lines) for name in ("effective", "listed"))
     whole = [_with_bases(line, effective=effective, listed=listed) for line in lines]
@@ -211,100 +212,8 @@ def join_files(listing: BillListing, files: Sequence[BillFile], last: date) -> t
     return whole, (*told, *(_finding(what) for what in folded))
 
 
-def current_files(
-    listing: BillListing, files: Sequence[BillFile]
-) -> tuple[list[list[BillFile]], set[tuple[int, date | None]], tuple[Finding, ...]]:
-    """A bill's files by version, the days of versions (by number) that do not count, and findings on both.
-
-    A version that only repeats another's files is left out. Of a day that a newer version tells again, the older is
-    left out: that is where half of its lines or more are in the newer one too. A file of corrections alone adds.
-    """
-    versions = _once(listing, {file.name: file for file in files})
-    return versions, *_superseded([[file.keys for file in version] for version in versions])
-
-
 def _with_bases(line: Line, *, effective: bool, listed: bool) -> Line:
     """A line that lacks a basis which others tell has in it what is billed."""
     if effective and line.effective is None:
         line = line._replace(effective=line.amount)
     return line._replace(listed=line.amount) if listed and line.listed is None else line
-
-
-def _once(listing: BillListing, files: Mapping[str, BillFile]) -> list[list[BillFile]]:
-    """The versions without those that only repeat another's files."""
-    kept: list[tuple[frozenset[str], list[BillFile]]] = []
-    for groups in listing.versions:
-        version = [files[group[0]] for group in groups if group[0] in files]
-        held = frozenset(digest for file in version for digest in file.digests)
-        if not any(held <= other for other, _ in kept):
-            kept = [one for one in kept if not one[0] <= held] + [(held, version)]
-    return [version for _, version in kept]
-
-
-def _superseded(
-    versions: Sequence[Sequence[Mapping[str, DayKeys]]],
-) -> tuple[set[tuple[int, date | None]], tuple[Finding, ...]]:
-    """The versions' days that a newer one tells again, and findings on days that two of them tell apart."""
-    days = [_by_day(version) for version in versions]
-    gone: set[tuple[int, date | None]] = set()
-    apart: dict[bool, list[_Apart]] = {True: [], False: []}
-    for number, own in enumerate(days):
-        for day in sorted(own):
-            newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
-            found = _told_again(own[day], newer)
-            if found is None:
-                continue
-            lines_alike, last = found
-            older_usd, newer_usd = _usd_of(own[day]), _usd_of(newer[last])
-            # By the hour and by the day few lines are the same, and all dollars.
-            whole = lines_alike or older_usd == newer_usd
-            if whole:
-                gone.add((number, date.fromisoformat(day)))
-            if older_usd != newer_usd:
-                apart[whole].append(_Apart(day, older_usd, newer_usd))
-    return gone, tuple(_told_apart(found, whole=whole) for whole, found in sorted(apart.items()) if found)
-
-
-def _by_day(version: Sequence[Mapping[str, DayKeys]]) -> dict[str, list[DayKeys]]:
-    found: dict[str, list[DayKeys]] = defaultdict(list)
-    for file in version:
-        for day, keys in file.items():
-            found[day].append(keys)
-    return found
-
-
-def _told_again(own: Sequence[DayKeys], newer: Mapping[int, Sequence[DayKeys]]) -> tuple[bool, int] | None:
-    """Whether newer versions of a day have half of its lines or more, and the newest that has any; None where none."""
-    cut = min(one.cut for day in (own, *newer.values()) for one in day)
-    held = {key: count for key, count in _sample(own).items() if key <= cut}
-    last: dict[int, int] = {}
-    for version, day in newer.items():
-        last |= dict.fromkeys(held.keys() & _sample(day).keys(), version)
-    return (2 * sum(held[key] for key in last) >= sum(held.values()), max(last.values())) if last else None
-
-
-def _usd_of(found: Sequence[DayKeys]) -> Decimal:
-    return sum((one.usd for one in found), ZERO)
-
-
-class _Apart(NamedTuple):
-    """A day of which two versions have another sum."""
-
-    day: str
-    older: Decimal
-    newer: Decimal
-
-
-def _sample(found: Sequence[DayKeys]) -> dict[int, int]:
-    sums: dict[int, int] = defaultdict(int)
-    for one in found:
-        for at in range(0, len(one.sample), 8):
-            sums[int.from_bytes(one.sample[at : at + 6])] += int.from_bytes(one.sample[at + 6 : at + 8])
-    return dict(sums)
-
-
-def _told_apart(found: Sequence[_Apart], *, whole: bool) -> Finding:
-    counts = "the newer counts" if whole else "both count, for they share few lines"
-    older, newer = sum((one.older for one in found), ZERO), sum((one.newer for one in found), ZERO)
-    days = count_of(len({one.day for one in found}), "day")
-    return _finding(f"two files tell {days} apart: {cents(older)} in the older, {cents(newer)} in the newer; {counts}")

@@ -1,0 +1,163 @@
+"""Files that only their names call parts of one export: a part adds, and the whole again counts once."""
+
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.decide.money.bills.bill_scope import Rules
+from pilotlight.facts.money.bill import Bill
+
+pytest.importorskip("duckdb")
+
+START, END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+Row = dict[str, str]
+
+
+def _line(day: int, usd: str, node: int = 1, sku: str = "gpu", **fields: str) -> Row:
+    """One charge of a node's day in November."""
+    return {
+        "BilledCost": usd, "BillingCurrency": "USD", "ChargeCategory": "Usage", "ServiceName": "Compute Engine",
+        "ChargePeriodStart": f"2026-11-{day:02d}T00:00:00Z", "ChargePeriodEnd": f"2026-11-{day + 1:02d}T00:00:00Z",
+        "ResourceId": f"projects/p/zones/z/instances/n-{node}", "Tags": '{"team": "nlp"}', "SkuId": sku,
+        "SkuPriceId": "p-1", "ChargeDescription": "$98.30 per hour", "AvailabilityZone": "z-1", **fields,
+    }  # fmt: skip
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, str]], age: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = list(rows)
+    with path.open("w", newline="") as file:
+        out = csv.DictWriter(file, list(lines[0]))
+        out.writeheader()
+        out.writerows(lines)
+    when = 1_800_000_000 - age * 3600
+    os.utime(path, (when, when))
+
+
+def _read(folder: Path) -> tuple[Decimal, list[str]]:
+    bill: Bill = FocusBills(str(folder / "**" / "*.csv"), Rules()).read(START, END)
+    return sum((row.usd for row in bill.days), Decimal(0)), [one.message for one in bill.findings]
+
+
+WHOLE = [_line(day, f"{100 + node}.25", node) for day in range(1, 9) for node in range(5)]
+"""Eight days of five nodes: $4,090.00."""
+USD = Decimal("4090.00")
+NAMES = {
+    "part-0001": ("part-0001.csv", "part-0002.csv"),
+    "of": ("focus-00000-of-2.csv", "focus-00001-of-2.csv"),
+    "a number": ("bill_1.csv", "bill_2.csv"),
+    "a number after a dot": ("bill.1.csv", "bill.2.csv"),
+    "in brackets": ("bill (1).csv", "bill (2).csv"),
+    "seconds": ("bill-1794528000.csv", "bill-1794614400.csv"),
+    "Spark's": ("part-00000-1b2c-c000.csv", "part-00001-1b2c-c000.csv"),
+}
+CHANGED: dict[str, Row] = {
+    "a tag": {"Tags": '{"team": "nlp", "env": "prod"}'},
+    "the price list": {"SkuPriceId": "p-2"},
+    "the price in a text": {"ChargeDescription": "$98.00 per hour"},
+    "all of them": {"Tags": "", "SkuPriceId": "p-3", "ChargeDescription": "", "AvailabilityZone": "", "SkuId": "s-2"},
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
+def test_the_whole_again_under_a_parts_number_counts_once(tmp_path: Path, names: tuple[str, str], changed: Row) -> None:
+    """The later counts, whichever else of the lines is changed; where both sums are the same nothing is told."""
+    _write(tmp_path / names[0], WHOLE, age=9)
+    _write(tmp_path / names[1], [row | changed for row in WHOLE])
+    assert _read(tmp_path) == (USD, [])
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_both_sums_are_told_where_the_whole_again_differs(tmp_path: Path, names: tuple[str, str]) -> None:
+    """A refund in the later of two: it counts, and both sums are told."""
+    _write(tmp_path / names[0], WHOLE, age=9)
+    _write(tmp_path / names[1], [WHOLE[0] | {"BilledCost": "60.25"}, *WHOLE[1:]])
+    assert _read(tmp_path) == (
+        USD - 40,
+        ["two files tell 1 day apart: $511.25 in the older, $471.25 in the newer; the newer counts"],
+    )
+
+
+@pytest.mark.parametrize("sku", ["gpu", ""], ids=["by SKU", "without SKUs"])
+def test_the_whole_again_at_other_prices_counts_once(tmp_path: Path, sku: str) -> None:
+    """Each line is a tenth cheaper: the later counts, and both sums are told."""
+    old = [row | {"SkuId": sku, "BilledCost": "100"} for row in WHOLE]
+    _write(tmp_path / "bill_1.csv", old, age=9)
+    _write(tmp_path / "bill_2.csv", [row | {"BilledCost": "90"} for row in old])
+    assert _read(tmp_path) == (
+        Decimal(3600),
+        ["two files tell 8 days apart: $4,000.00 in the older, $3,600.00 in the newer; the newer counts"],
+    )
+
+
+def test_of_three_wholes_the_last_counts(tmp_path: Path) -> None:
+    """The month to date thrice: both sums are the last two's."""
+    for at, usd in ((1, "100"), (2, "110"), (10, "120")):
+        _write(tmp_path / f"bill_{at}.csv", [row | {"BilledCost": usd} for row in WHOLE])
+    usd, told = _read(tmp_path)
+    assert (usd, told) == (
+        Decimal(4800),
+        ["two files tell 8 days apart: $4,400.00 in the older, $4,800.00 in the newer; the newer counts"],
+    )
+
+
+def test_a_whole_in_two_parts_again_counts_once_though_it_is_cut_elsewhere(tmp_path: Path) -> None:
+    """Four files: the first two are cut after 20 lines, the other two after 25, with a late line."""
+    late = _line(8, "7", 9)
+    for at, rows in enumerate((WHOLE[:20], WHOLE[20:], WHOLE[:25], [*WHOLE[25:], late]), 1):
+        _write(tmp_path / f"bill_{at}.csv", rows, age=10 - at)
+    assert _read(tmp_path) == (
+        USD + 7,
+        ["two files tell 1 day apart: $511.25 in the older, $518.25 in the newer; the newer counts"],
+    )
+
+
+@pytest.mark.parametrize("cut", [2, 3, 7])
+def test_parts_that_cut_a_nodes_hour_apart_are_added(tmp_path: Path, cut: int) -> None:
+    """Processors, memory and GPUs of a node are lines of their own, and lie in whichever part."""
+    prices = {"cpu": "1.50", "ram": "0.75", "gpu": "9"}
+    lines = [_line(day, usd, node, sku) for day in range(1, 9) for node in range(30) for sku, usd in prices.items()]
+    for part in range(cut):
+        own = [row for at, row in enumerate(lines) if hash((at, at // cut)) % cut == part]
+        _write(tmp_path / f"part-{part:05d}-1b2c-c000.csv", own)
+    assert _read(tmp_path) == (Decimal("11.25") * 240, [])
+
+
+def test_parts_of_one_sku_each_are_added_and_told(tmp_path: Path) -> None:
+    """The same nodes and days, other SKUs at other prices: it may be either, so both sums are told."""
+    for part, sku, usd in ((1, "cpu", "10"), (2, "gpu", "30")):
+        _write(tmp_path / f"bill_{part}.csv", [row | {"SkuId": sku, "BilledCost": usd} for row in WHOLE])
+    assert _read(tmp_path) == (
+        Decimal(1600),
+        [
+            "two files tell 8 days apart: $400.00 in the older, $1,200.00 in the newer; both count, for their SKUs and "
+            "dollars differ: take away the file that is not current"
+        ],
+    )
+
+
+def test_lines_without_a_resource_are_alike_in_their_dollars(tmp_path: Path) -> None:
+    """Two teams' parts of one service add; the whole again counts once."""
+    teams = [[_line(day, usd, ResourceId="", SkuId="") for day in range(1, 9)] for usd in ("10.5", "20.25")]
+    for at, rows in enumerate(teams):
+        _write(tmp_path / f"team_{at}.csv", rows, age=9)
+    usd, _ = _read(tmp_path)
+    assert usd == 246
+    for at, rows in enumerate(teams, 2):
+        _write(tmp_path / f"team_{at}.csv", rows)
+    assert _read(tmp_path)[0] == 246
+
+
+def test_a_runs_parts_of_azure_are_one_version(tmp_path: Path) -> None:
+    """Parts of two numbers in the folder of a run: a machine's meters lie in both."""
+    run = tmp_path / "focus" / "20261101-20261130" / "202611300600" / "1b2c"
+    _write(run / "part_0_0001.csv", [row | {"SkuId": "vm"} for row in WHOLE])
+    _write(run / "part_1_0001.csv", [row | {"SkuId": "disk", "BilledCost": "1"} for row in WHOLE])
+    assert _read(tmp_path) == (USD + 40, [])
