@@ -97,4 +97,5 @@ def _there(world: World, owner: PodOwner) -> WorldJob:
 def _state(world: World, job: WorldJob) -> OwnerState:
     resting = job.id in world.resting
     count = len(job.demands)
-    return OwnerState(owner=_owner(job), count=0 if resting else count, before=count if resting else None)
+    before = count if resting else None
+    return OwnerState(owner=_owner(job), count=0 if resting else count, before=before, opted=True)

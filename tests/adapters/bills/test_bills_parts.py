@@ -99,8 +99,8 @@ def test_the_whole_again_at_other_prices_counts_once(tmp_path: Path, sku: str) -
 
 def test_of_three_wholes_the_last_counts(tmp_path: Path) -> None:
     """The month to date thrice: both sums are the last two's."""
-    for at, usd in ((1, "100"), (2, "110"), (10, "120")):
-        _write(tmp_path / f"bill_{at}.csv", [row | {"BilledCost": usd} for row in WHOLE])
+    for at, price in ((1, "100"), (2, "110"), (10, "120")):
+        _write(tmp_path / f"bill_{at}.csv", [row | {"BilledCost": price} for row in WHOLE])
     usd, told = _read(tmp_path)
     assert (usd, told) == (
         Decimal(4800),

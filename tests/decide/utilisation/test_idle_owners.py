@@ -118,9 +118,9 @@ def test_no_odd_series_leads_to_an_idle_pod(values: list[float], devices: tuple[
         assert quiet
 
 
-def state(count: int = 1, **traits: Any) -> OwnerState:
-    """The notebook as it is."""
-    return OwnerState(owner=OWNER, count=count, **traits)
+def state(count: int = 1, *, opted: bool | None = True, **traits: Any) -> OwnerState:
+    """The notebook as it is, which asked for it by its annotation."""
+    return OwnerState(owner=OWNER, count=count, opted=opted, **traits)
 
 
 def pod(silent_s: float = 7200) -> SilentPod:
@@ -205,7 +205,23 @@ def test_a_snooze_by_command_holds_to_its_end() -> None:
 def test_only_who_opted_in_is_told(who: Any, opted: bool | None, told: bool) -> None:
     """By the class for all, or each by its annotation."""
     rules = {"notebook": msgspec.structs.replace(RULES["notebook"], who=who)}
-    assert (step(None, state(opted=opted), rules=rules) is not None) == told
+    sure = msgspec.structs.replace(pod(), called=True)
+    assert (step(None, state(opted=opted), rules=rules, pods=[sure]) is not None) == told
+
+
+@pytest.mark.parametrize(("opted", "told"), [(None, False), (True, True)])
+def test_without_evidence_only_who_asked_for_it_itself_is_told(opted: bool | None, told: bool) -> None:
+    """No silence was seen before, so nobody knows what this one means: the policy's time alone puts none to rest."""
+    assert (step(None, state(opted=opted), pods=[pod()]) is not None) == told
+
+
+def test_a_week_without_work_in_these_hours_is_evidence() -> None:
+    """An owner that said nothing is told where the evidence calls its pod idle, as ``waste`` does."""
+    week = GpuSeries(pod="ml/ada-0", device="d0", activity=[0.0] * 169, memory=())
+    past = Telemetry(start_s=NOW.timestamp() - 168 * 3600, step_s=3600, metric="m", series=(week,))
+    [sure] = found(msgspec.structs.replace(telemetry(SILENT), past=past))
+    assert sure.called
+    assert step(None, state(opted=None), pods=[sure]) is not None
 
 
 def test_what_rests_stays_until_it_is_woken() -> None:

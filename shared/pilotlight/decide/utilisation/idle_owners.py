@@ -3,7 +3,8 @@
 Only what was measured counts. A pod is idle when every one of its GPUs has a value for every moment of the silence up
 to now, and each is between 0 and its rule's share: a gap, a negative value, a series too few or too many, or a grid
 that ends in the past make it unknown, and what is unknown is never put to rest. Neither is a pod of whose owner's pods,
-or by whose own past, such silences were often followed by work: the evidence of ``idle_pods``.
+or by whose own past, such silences were often followed by work: the evidence of ``idle_pods``. An owner that did not ask
+for it by its annotation is told only where that evidence calls each of its pods idle, as for ``waste``.
 """
 
 from collections import defaultdict
@@ -129,6 +130,7 @@ def _silent_pod(
         silent_s=silent_s,
         evidence=f"{pod.gpu} idle for {human(silent_s)} by {telemetry.metric or 'telemetry'} ({seen})",
         usd_per_hour=usd,
+        called=seen.idle,
     )
 
 
@@ -278,9 +280,10 @@ def _allowed(state: OwnerState, rule: ReclaimPolicy) -> bool:
 
 
 def _all_idle(found: Sequence[tuple[SilentPod, OwnerState]]) -> bool:
-    """True where every pod that the owner asks for is among them."""
+    """True where every pod that the owner asks for is among them, by evidence unless the owner itself opted in."""
     state = found[0][1]
-    return state.count > 0 and len(found) >= state.count
+    sure = state.opted is True or all(pod.called for pod, _ in found)
+    return sure and state.count > 0 and len(found) >= state.count
 
 
 def _snoozed(state: OwnerState, was: Reclaim | None, now: datetime) -> datetime | None:

@@ -47,7 +47,10 @@ class OwnerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SilentPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod whose GPUs are idle by their telemetry, for how long, and the evidence in words."""
+    """A pod whose GPUs are idle by their telemetry, for how long, and the evidence in words.
+
+    ``called`` says whether the evidence alone calls it idle, as ``waste`` does; else nothing speaks against it.
+    """
 
     namespace: str
     name: str
@@ -59,6 +62,7 @@ class SilentPod(msgspec.Struct, frozen=True, kw_only=True):
     silent_s: Seconds
     evidence: str
     usd_per_hour: UsdPerHour | None
+    called: bool
 
     @property
     def full_name(self) -> str:
