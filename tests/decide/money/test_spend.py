@@ -171,6 +171,12 @@ NAMED: dict[str, tuple[Any, list[BilledDay], tuple[str, str]]] = {
     "a node billed at $0 is metered": ("all", [node_row("n1", "0"), N2], ("18", "780")),
     "data that a node moved does not name it": ("all", [node_row("n1", "3", egress=True), N2], ("21", "780")),
     "a bucket alone, where no line names a node, is below the meter": (BudgetScope(team="red"), [TRIFLE], ("0", "720")),
+    "a meter of the cloud's beside an untagged node does not name it": (
+        BudgetScope(team="red"),
+        [N1, node_row("n1", "0.30", team="red", service="CloudWatch")],
+        ("0.30", "720"),
+    ),
+    "a refund alone does not name it": ("all", [node_row("n1", "-5"), N2], ("13", "780")),
     "a class is metered whatever nodes are billed": (BudgetScope(workload_class="batch"), [N1, N2], ("0", "800")),
 }
 
@@ -201,9 +207,24 @@ BASES: dict[str, tuple[Any, CostBasis | None, list[BilledDay], tuple[str, str, s
     "billed: a pool at $0": (BudgetScope(pool="a100"), "billed", [PLAN, FEE], ("0", "0", "0")),
     "list: what it would cost without": ("all", "list", [PLAN, UNUSED, FEE], ("900", "20", "900")),
     "none: a line at $0 sets nothing aside": ("all", None, [PLAN], ("0", "800", "0")),
+    "none: hours beyond the plan set their part aside": (
+        "all",
+        None,
+        [PLAN, node_row("n1", "300", pool="a100", list_usd=Decimal(300))],
+        ("300", "605", "0"),
+    ),
+    "none: a trifle beside the plan sets nothing aside": (
+        "all",
+        None,
+        [PLAN, node_row("n1", "0.30", service="CloudWatch")],
+        ("0.30", "800", "0"),
+    ),
     "none: a plan's price is billed, and sunk": ("all", None, [PLAN, FEE], ("540", "800", "540")),
     "effective, of a bill that does not tell it": (
         "all", "effective", [N1, node_row("n2", "0")], ("750", "20", "0")
+    ),
+    "billed: a trifle of a node without its tag": (
+        BudgetScope(team="red"), "billed", [N2, node_row("n1", "0.30", team="red")], ("0.30", "720", "0")
     ),
     "billed, of such a bill": ("all", "billed", [N1, node_row("n2", "0")], ("750", "0", "0")),
 }  # fmt: skip

@@ -3,8 +3,9 @@
 A bill knows pools, and teams where its export carries their tags; it never knows classes, nor who held a GPU. So for
 a class, for GPU-hours, and for a team that no export names, the meter alone counts. Idle and shared time is no team's.
 A bill replaces the meter for nodes that its lines of the scope name; its other lines come on top. A line at $0 names
-none, unless the budget's basis asks for such lines. A bill that names no node at all replaces the meter where it is not
-far below it.
+none, unless the budget's basis asks for such lines: hours that a commitment pays stay metered beside those that are
+billed. Lines of a trifle, as a metric's of the node, name none either. A bill that names no node at all replaces the
+meter where it is not far below it.
 
 Forecast of a budget's period: its spend, and as many days more as are left, each like the last ones.
 
@@ -35,6 +36,9 @@ ZERO = Decimal(0)
 
 DRIFT_SHARE, DRIFT_USD = Decimal("0.05"), Decimal(1)
 """Bill and meter may differ by so much of the larger, and by so many dollars, on a day and pool."""
+
+TRIFLE = Decimal("0.1")
+"""A node's rows that come to less of what was metered are for something else than its time."""
 
 DAYS = 14
 """So many whole days are looked back on: two of each day of the week."""
@@ -179,24 +183,38 @@ def _billed(
     metered, basis = _sum(meter, lines), meter.budget.basis
     billed = sum((_usd(row, basis) for row in rows), ZERO)
     by_node = any(row.resource for row in told) and all(line.node for line in lines)
-    left = _sum(meter, _unnamed(lines, rows, basis)) if by_node else ZERO
+    left = _left(lines, rows, basis) if by_node else ZERO
     day = _Day(billed, left, sum((_usd(row, basis) for row in rows if row.commitment), ZERO))
     if by_node and sure:
         return day
     return _Day(ZERO, metered) if metered > day.total and apart(day.total, metered) else day
 
 
-def _unnamed(lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: CostBasis | None) -> list[CostLine]:
-    """Metered lines of the nodes that no row names, or only for data that was moved.
+def _left(lines: Sequence[CostLine], rows: Sequence[BilledDay], basis: CostBasis | None) -> Usd:
+    """Metered dollars of nodes that no row names, or only for data that was moved; of others those left of them."""
+    metered: dict[str, Usd] = defaultdict(Decimal)
+    for line in lines:
+        metered[line.node] += line.usd
+    named: dict[str, list[BilledDay]] = defaultdict(list)
+    for row in rows:
+        if not row.egress:
+            named[row.resource].append(row)
+    return sum((_left_of(usd, named[node], basis) if node in named else usd for node, usd in metered.items()), ZERO)
 
-    A row that is billed at $0 names its node where the budget asks for a basis that the row tells, and nowhere else.
+
+def _left_of(metered: Usd, rows: Sequence[BilledDay], basis: CostBasis | None) -> Usd:
+    """What a node's rows leave of its metered dollars.
+
+    Rows at $0 set nothing aside, unless the budget asks for a basis that they tell: of both kinds each has its part of
+    the list price. Neither do rows that are a trifle beside what was metered.
     """
-    named = {
-        row.resource
-        for row in rows
-        if not row.egress and (row.usd or (basis is not None and row.amount(basis) is not None))
-    }
-    return [line for line in lines if line.node not in named]
+    billed, listed = sum((row.usd for row in rows), ZERO), sum((row.list_usd or ZERO for row in rows), ZERO)
+    if basis is not None and any(row.amount(basis) is not None for row in rows):
+        return metered if 0 < max(billed, listed) < TRIFLE * metered else ZERO
+    free = sum((row.list_usd or ZERO for row in rows if not row.usd), ZERO)
+    if 0 < free < listed:
+        return metered * free / listed
+    return metered if billed < TRIFLE * metered else ZERO
 
 
 def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:

@@ -3,8 +3,8 @@
 Only what was measured counts. A pod is idle when every one of its GPUs has a value for every moment of the silence up
 to now, and each is between 0 and its rule's share: a gap, a negative value, a series too few or too many, or a grid
 that ends in the past make it unknown, and what is unknown is never put to rest. Neither is a pod of whose owner's pods,
-or by whose own past, such silences were often followed by work: the evidence of ``idle_pods``. An owner that did not ask
-for it by its annotation is told only where that evidence calls each of its pods idle, as for ``waste``.
+or by whose own past, such silences were often followed by work: the evidence of ``idle_pods``. An owner that did not
+ask for it by its annotation is told only where that evidence calls each of its pods idle, as for ``waste``.
 """
 
 from collections import defaultdict
