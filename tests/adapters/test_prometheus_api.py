@@ -164,6 +164,15 @@ def test_shares_of_one_under_the_name_of_a_percentage_are_told() -> None:
         _fleet({"GPU_UTIL": [("a", "GPU-1", [0.4, 0.9, 1])]})
 
 
+def test_a_gpu_in_shares_of_one_beside_percents_is_left_out_and_told() -> None:
+    """It would be the one idle GPU of a busy fleet; where percents are means, as 0.4, nobody can tell."""
+    odd = ("a", "GPU-1", [0.4, 0.9, 1])
+    found = _fleet({"GPU_UTIL": [odd, ("b", "GPU-2", [90, 1, 0])]})
+    assert [one.pod for one in found.series] == ["n/b"]
+    assert found.metric == "DCGM_FI_DEV_GPU_UTIL (without 1 GPU told in shares of 1, not in percent)"
+    assert len(_fleet({"GPU_UTIL": [odd, ("b", "GPU-2", [90.5, 1, 0])]}).series) == 2
+
+
 WATTS = {"61.5": 61.5, "0": None, "-1": None, "NaN": None, "+Inf": None, "140737488355328": None, "x": None}
 
 

@@ -13,7 +13,7 @@ from math import isfinite, nan
 from pilotlight.adapters.prometheus_api import PrometheusApi
 from pilotlight.errors import BadInput
 from pilotlight.facts.utilisation.telemetry import PAST_S, GpuSeries, Telemetry
-from pilotlight.units import HOUR, Seconds
+from pilotlight.units import HOUR, Seconds, count_of
 
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
 USED = "DCGM_FI_DEV_FB_USED"
@@ -69,8 +69,10 @@ class PrometheusTelemetry:
             found = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers, of_step)
             _look_at_scale(name, scale, found)
             there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
-            more = {key: row for key, row in found.items() if key not in there}
-            metrics += [name] if more else []
+            odd = _shares_beside_percents(scale, found)
+            more = {key: row for key, row in found.items() if key not in there and key not in odd}
+            told = f" (without {count_of(len(odd), 'GPU')} told in shares of 1, not in percent)" if odd else ""
+            metrics += [f"{name}{told}"] if more else []
             rows |= more
         return rows, metrics
 
@@ -112,6 +114,17 @@ def _look_at_scale(name: str, scale: float, rows: Rows) -> None:
     values = [round(value * scale, 9) for row in rows.values() for value in row if value == value]
     if scale > 1 and values and max(values) <= 1 and any(0 < value < 1 for value in values):
         raise BadInput(f"telemetry: {name} is in percent, and no value is above 1: let what writes it multiply by 100")
+
+
+def _shares_beside_percents(scale: float, rows: Rows) -> set[Key]:
+    """Devices of which something else writes shares of 1, where the others' percents are whole: who works at 0.9 would
+    be read as who does nothing.
+    """
+    told = {key: [round(value * scale, 9) for value in row if value == value] for key, row in rows.items()}
+    percents = [values for values in told.values() if max(values) > 1]
+    if scale == 1 or not percents or any(value % 1 for values in percents for value in values):
+        return set()
+    return {key for key, values in told.items() if max(values) <= 1 and any(value % 1 for value in values)}
 
 
 def _carry(rows: Rows) -> None:
