@@ -16,6 +16,7 @@ was 99 % of 32 MB written, and these grew with the square of the nodes.
 import argparse
 import json
 import math
+import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -24,20 +25,25 @@ from decimal import Decimal
 from itertools import product
 from typing import NamedTuple
 
+import msgspec
 from rich.progress import track
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import Tick
+from pilotlight.facts.money.bill import BillDay, BilledDay
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.flow.billing import meter_nodes
+from pilotlight.flow.billing.billed_days import DAY, LOOK_BACK
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.ports.state import Page, State, Stored
+from pilotlight.state_schema.billing_records import BILL, METER
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -106,8 +112,8 @@ class Minute(NamedTuple):
     kinds: dict[str, dict[str, float]]
 
 
-def minute(nodes: int, budgets: int, minutes: int) -> Minute:
-    """The mean of so many minutes, with all nodes at work."""
+def minute(nodes: int, budgets: int, minutes: int, days: int = 0, *, billed: bool = False) -> Minute:
+    """The mean of so many minutes, with all nodes at work, now and on so many days before, which may be billed too."""
     price = Price(usd_per_hour=Decimal(1), source="bench", date="2026-11-01")
     kind = InstanceType(cloud="world", gpu_model="T4", gpus=1, boot_s=60.0, prices={"on-demand": price})
     speeds = {"batch": {"T4": 1.0}}
@@ -131,6 +137,7 @@ def minute(nodes: int, budgets: int, minutes: int) -> Minute:
         world.submit(pod, 10 * 86400.0)
     for at in range(20 + minutes):
         if at == 20:
+            _remember(deps, days, billed=billed)
             state.clear()
         world.advance(world.now_s + 60.0)
         reconcile(deps, Tick(cluster="own"))
@@ -142,6 +149,33 @@ def minute(nodes: int, budgets: int, minutes: int) -> Minute:
         for kind, counts in (("", state.counts), *sorted(state.kinds.items()))
     }
     return Minute(nodes, budgets, means.pop(""), means)
+
+
+def _remember(deps: Deps, days: int, *, billed: bool) -> None:
+    """Write days before that were metered, and billed by node, as today is metered, with amounts of their own."""
+    rng = random.Random(1)
+    today = deps.clock.now().date()
+    now = [] if not days else meter_nodes.days(deps.state, deps.name, today, today)
+    for day, n in product(now, range(1, days + 1)):
+        at = today - n * DAY
+        lines = [
+            msgspec.structs.replace(one, usd=_some(rng), gpu_hours=_some(rng), node=f"ip-10-{rng.randrange(2**24)}")
+            for one in day.lines
+        ]
+        METER.write(deps.state, f"{deps.name}/{at}", msgspec.structs.replace(day, day=at, lines=tuple(lines)))
+        rows = [
+            BilledDay(
+                day=at, usd=one.usd, list_usd=one.usd, effective_usd=one.usd, pool=one.pool, team=one.team,
+                resource=one.node, service="Amazon Elastic Compute Cloud",
+            )
+            for one in lines if billed
+        ]  # fmt: skip
+        if billed:
+            BILL.write(deps.state, f"{deps.name}/{at}/focus", BillDay(day=at, source="focus", rows=tuple(rows)))
+
+
+def _some(rng: random.Random) -> Decimal:
+    return Decimal(rng.randrange(10**12)).scaleb(-9)
 
 
 def exponent(small: Minute, large: Minute, name: str) -> float:
@@ -178,13 +212,32 @@ def measured(minutes: int) -> Iterator[Minute]:
         yield minute(nodes, budgets, minutes)
 
 
+def _tell_days(minutes: int) -> None:
+    """What a day that is looked back on adds to each count, of each size, metered alone and billed too."""
+    for billed in (False, True):
+        found = []
+        for nodes in NODES:
+            fresh, old = minute(nodes, 1, minutes), minute(nodes, 1, minutes, LOOK_BACK.days, billed=billed)
+            more = {name: (old.counts[name] - fresh.counts[name]) / LOOK_BACK.days for name in COUNTED}
+            found += [Minute(nodes, budgets, more, {}) for budgets in BUDGETS]
+            said = ", ".join(f"{name} {more[name]:.2f}" for name in ("reads", "read_units", "read_bytes"))
+            print(f"{nodes:6} nodes, a day more{', billed too' if billed else ''}: {said}", flush=True)
+        for name in ("reads", "read_units", "read_bytes"):
+            base, node, _ = fitted(found)[name]
+            print(f"{name}: {base:.3f} a day + {node:.6f} a day and node", flush=True)
+
+
 def main() -> None:
     """Measure, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=int, default=60)
+    options.add_argument("--days", action="store_true", help="also with what is looked back on: a day and node more")
     options.add_argument("--kinds", action="store_true")
     options.add_argument("--json", action="store_true")
     asked = options.parse_args()
+    if asked.days:
+        _tell_days(asked.minutes)
+        return
     found = list(measured(asked.minutes))
     fits = fitted(found)
     if asked.json:

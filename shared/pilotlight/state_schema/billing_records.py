@@ -71,7 +71,7 @@ METERING = Table("metering", Format(MeterPart, squeezed=True), 40 * DAY_S)
 """``<cluster>/<day>/<part>``: the nodes of a day as far as they are counted. A node that is new on a day is in the
 first part on its way that is not full: ``07``, ``07a``, ``07a3``, ..."""
 
-METER = Rows(Table("meter", Format(MeterDay), 800 * DAY_S), "lines")
+METER = Rows(Table("meter", Format(MeterDay, squeezed=True), 800 * DAY_S), "lines")
 """``<cluster>/<day>``: a day that is over."""
 
 METERED = Table("metered", Format(CountFrom))
@@ -92,7 +92,7 @@ word on it is a record of its own below that name."""
 COST_FROM = Table("cost-from", Format(CostFrom))
 """``<cluster>``."""
 
-BILL = Rows(Table("bill", Format(BillDay), 800 * DAY_S), "rows")
+BILL = Rows(Table("bill", Format(BillDay, squeezed=True), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""
 
 BILL_SEEN = Table("bill-seen", Format(SeenBill), 2 * DAY_S)

@@ -4,11 +4,22 @@ from decimal import Decimal
 
 import pytest
 
-from pilotlight.tools.advice.own_cost import DAYS, TICKS_PER_DAY, OwnLine, OwnPrices, UnitPrice, Use, own_cost
+from pilotlight.tools.advice.own_cost import (
+    DAYS,
+    MINUTES,
+    TICKS_PER_DAY,
+    Fleet,
+    OwnLine,
+    OwnPrices,
+    UnitPrice,
+    Use,
+    own_cost,
+)
 
 USES = (
     "cpu_seconds", "gib", "document_reads", "document_writes", "document_deletes", "published_kib", "nat_instances",
     "minute_reads", "minute_writes", "minute_deletes", "budget_reads", "budget_writes", "node_reads", "node_writes",
+    "day_reads", "day_node_reads", "billed_day_reads", "billed_day_node_reads",
 )  # fmt: skip
 PRICED = (
     "cpu_second", "gib_second", "request", "document_read", "document_write", "document_delete", "published_gib",
@@ -37,7 +48,18 @@ def _line(lines: list[OwnLine], what: str) -> OwnLine:
 def test_ticks_and_events_are_deliveries() -> None:
     """A cluster ticks 2,880 times a day; each of 1,000 events is one delivery more."""
     assert _line(own_cost(_prices(), 0), "request").used == TICKS_PER_DAY * DAYS
-    assert _line(own_cost(_prices(), 1000, clusters=2), "request").used == (1000 + 2 * 2880) * DAYS
+    assert _line(own_cost(_prices(), 1000, Fleet(clusters=2)), "request").used == (1000 + 2 * 2880) * DAYS
+
+
+@pytest.mark.parametrize(
+    ("days", "gib", "more"), [(0, None, 0), (10, None, 10 * 4), (10, Decimal(0), 10 * 8), (400, None, 35 * 4)]
+)
+def test_each_minute_reads_the_days_that_it_looks_back_on(days: int, gib: Decimal | None, more: int) -> None:
+    """One of a cluster and one of each of three nodes, as metered and, with a bill, as billed: of 35 days at most."""
+    fresh, old = (
+        _line(own_cost(_prices(), 0, Fleet(nodes=3, days=n), bill_gib=gib), "document_read") for n in (0, days)
+    )
+    assert old.used - fresh.used == MINUTES * more
 
 
 def test_a_bill_is_scanned_once_an_hour_and_ticks_every_ten_minutes() -> None:

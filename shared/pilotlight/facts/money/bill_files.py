@@ -36,8 +36,8 @@ class Line(NamedTuple):
 class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     """Lines of one day of a file, to be told apart from another file's: how many, their sum, and a sample of them.
 
-    The sample has every line whose hash is at most ``cut``, 8 bytes each, as ``told`` reads them. It is all of them
-    unless the day has too many.
+    The sample has every line whose hash is at most ``cut``, 8 bytes each, as ``each_line`` reads them. It is all of
+    them unless the day has too many.
     """
 
     lines: int
@@ -45,7 +45,7 @@ class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     cut: int
     sample: bytes
 
-    def told(self) -> Iterator[tuple[int, "KeyTold"]]:
+    def each_line(self) -> Iterator[tuple[int, "KeyTold"]]:
         """Hashes of the sample's lines, with what is told of each."""
         for key, what, usd, lines in Struct(">IBBH").iter_unpack(self.sample):
             yield key, KeyTold(what, usd, lines)

@@ -47,22 +47,19 @@ class OwnerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SilentPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod whose GPUs are idle by their telemetry, for how long, and the evidence in words.
+    """A pod whose GPUs are idle by their telemetry, for how long, and the evidence in words."""
 
-    ``called`` says whether the evidence alone calls it idle, as ``waste`` does; else nothing speaks against it.
-    """
-
-    namespace: str
-    name: str
-    uid: str
-    pool: str
-    workload_class: str
-    team: str
-    gpus: str
-    silent_s: Seconds
-    evidence: str
-    usd_per_hour: UsdPerHour | None
-    called: bool
+    namespace: str  # Of the pod.
+    name: str  # Of the pod.
+    uid: str  # Of the pod.
+    pool: str  # Of its node.
+    workload_class: str  # By its labels.
+    team: str  # That pays for it.
+    gpus: str  # What it asks for, in words.
+    silent_s: Seconds  # How long all of its GPUs did nothing.
+    evidence: str  # By what metric, and what such silences came to before.
+    usd_per_hour: UsdPerHour | None  # Of its GPUs; None where no price is known.
+    called: bool  # The evidence alone calls it idle, as ``waste`` does; else nothing speaks against it.
 
     @property
     def full_name(self) -> str:

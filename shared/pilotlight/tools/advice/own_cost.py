@@ -1,9 +1,9 @@
 """Pilotlight's own cost of a month where infra/terraform runs it: a sum of uses x prices, free tiers taken off."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,8 @@ BILL_TICKS_PER_DAY = 6 * 24
 """More of one cluster where a bill is read: one every ten minutes."""
 BILL_READS_PER_DAY = 24
 """Of a bill in a warehouse's table: once an hour."""
+LOOKED_BACK = 35
+"""Days at most that each minute's budgets look back on."""
 JOBS = 2
 SECRETS = 2
 """Of one cluster: schedules, and a kubeconfig with a token for the cloud."""
@@ -61,29 +63,34 @@ class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+class Fleet(NamedTuple):
+    """Clusters, their nodes lit in the mean, all together, budgets of each, and days that they have run."""
+
+    clusters: int = 1
+    nodes: int = 0
+    budgets: int = 0
+    days: int = LOOKED_BACK
+
+
 def own_cost(
     found: OwnPrices,
     events_per_day: int,
+    fleet: Fleet = Fleet(),  # noqa: B008  It is a value.
     *,
-    clusters: int = 1,
     addresses: int = 1,
-    nodes: int = 0,
-    budgets: int = 0,
     bill_gib: Decimal | None = None,
     cloud: Cloud = "google",
 ) -> list[OwnLine]:
     """The lines of a month, dearest first. ``addresses`` is 0 where no network is made (GKE's DNS endpoint, AWS).
 
-    Every event and every tick is one delivery. Store operations of a minute of ticks go by ``nodes``, lit in the mean
-    in all clusters together, and by ``budgets`` of each (bench/money/own_operations.py). ``bill_gib`` is what a query
-    of the bill's table scans, 0 for a bill in files, None without one. An unknown price or use raises ``KeyError``: it
-    is never $0.
+    Every event and every tick is one delivery. ``bill_gib`` is what a query of the bill's table scans, 0 for a bill in
+    files, None without one. An unknown price or use raises ``KeyError``: it is never $0.
     """
-    ticks = TICKS_PER_DAY + (0 if bill_gib is None else BILL_TICKS_PER_DAY)
+    clusters, ticks = fleet.clusters, TICKS_PER_DAY + (0 if bill_gib is None else BILL_TICKS_PER_DAY)
     deliveries = (Decimal(events_per_day) + ticks * clusters) * DAYS
-    events = events_per_day * DAYS
     each = {name: use.amount for name, use in found.uses.items()}
-    stored = partial(_stored, each, events, clusters, budgets, nodes)
+    stored = partial(_stored, each, events_per_day * DAYS, fleet)
+    looked_back = partial(_looked_back, each, fleet, ("day",) if bill_gib is None else ("day", "billed_day"))
     used = {
         "request": deliveries,
         "gib_second": deliveries * each["cpu_seconds"] * each["gib"],
@@ -92,7 +99,7 @@ def own_cost(
     }
     if cloud == "aws":
         used |= {
-            "read_unit": stored("read_units"),
+            "read_unit": stored("read_units") + looked_back("read_units"),
             "write_unit": stored("write_units"),
             "scheduled_call": ticks * clusters * DAYS,
             "queue_request": deliveries * each["queue_requests"] + MINUTES * each["queues"] * each["polls"],
@@ -100,9 +107,10 @@ def own_cost(
     else:
         used |= {
             "cpu_second": deliveries * each["cpu_seconds"],
-            "document_read": stored("reads"),
+            "document_read": stored("reads") + looked_back("reads"),
             "document_write": stored("writes"),
-            "document_delete": events * each["document_deletes"] + MINUTES * clusters * each["minute_deletes"],
+            "document_delete": events_per_day * DAYS * each["document_deletes"]
+            + MINUTES * clusters * each["minute_deletes"],
             "published_gib": deliveries * each["published_kib"] / KIB_PER_GIB,
             "scheduled_job": Decimal((JOBS + (bill_gib is not None)) * clusters),
             "nat_instance_hour": each["nat_instances"] * HOURS if addresses else Decimal(0),
@@ -112,12 +120,17 @@ def own_cost(
     return sorted(lines, key=lambda line: -line.usd)
 
 
-def _stored(
-    each: Mapping[str, Decimal], events: Decimal, clusters: int, budgets: int, nodes: int, what: str
-) -> Decimal:
-    """Store operations of a kind in a month."""
-    a_minute = clusters * (each[f"minute_{what}"] + budgets * each[f"budget_{what}"]) + nodes * each[f"node_{what}"]
+def _stored(each: Mapping[str, Decimal], events: Decimal, fleet: Fleet, what: str) -> Decimal:
+    """Store operations of a kind in a month, but for earlier days (bench/money/own_operations.py)."""
+    a_cluster = each[f"minute_{what}"] + fleet.budgets * each[f"budget_{what}"]
+    a_minute = fleet.clusters * a_cluster + fleet.nodes * each[f"node_{what}"]
     return events * each[f"document_{what}"] + MINUTES * a_minute
+
+
+def _looked_back(each: Mapping[str, Decimal], fleet: Fleet, kinds: Sequence[str], what: str) -> Decimal:
+    """Records of earlier days that are read in a month: each minute reads them all, as metered and as billed."""
+    a_day = [fleet.clusters * each[f"{kind}_{what}"] + fleet.nodes * each[f"{kind}_node_{what}"] for kind in kinds]
+    return MINUTES * min(fleet.days, LOOKED_BACK) * sum(a_day, Decimal(0))
 
 
 def _line(name: str, used: Decimal, price: UnitPrice) -> OwnLine:

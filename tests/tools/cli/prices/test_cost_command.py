@@ -49,6 +49,17 @@ def test_what_a_minute_of_nodes_asks_of_the_store_is_what_was_counted(file: str)
         assert told == pytest.approx(counted[what], rel=1 / 3)
 
 
+@pytest.mark.parametrize(("file", "what"), [("self.yaml", "reads"), ("self-aws.yaml", "read_units")])
+def test_what_earlier_days_ask_of_the_store_is_what_was_counted(file: str, what: str) -> None:
+    """Each of the 35 days that a minute of 100 nodes looks back on, as metered and as billed by node."""
+    uses = yaml.safe_load(Path("data/prices", file).read_text())["uses"]
+    fresh, old = own_operations.minute(100, 1, 2), own_operations.minute(100, 1, 2, 35, billed=True)
+    told = sum(
+        uses[f"{of}_{what}"]["amount"] + 100 * uses[f"{of}_node_{what}"]["amount"] for of in ("day", "billed_day")
+    )
+    assert told == pytest.approx((old.counts[what] - fresh.counts[what]) / 35, rel=1 / 3)
+
+
 def test_on_aws_its_own_store_queues_and_lambda_are_counted() -> None:
     """DynamoDB by units that grow with nodes and budgets, Athena by what a bill's table has; nothing of Google's."""
 

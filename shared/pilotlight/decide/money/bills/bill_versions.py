@@ -9,7 +9,7 @@ many lines there, and the same SKUs or dollars. Where nearly all hashes are the 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Literal, NamedTuple
@@ -24,7 +24,7 @@ NEARLY = Decimal("0.9")
 FEW = Decimal("0.1")
 """A part that tells fewer of another's lines again is not told of."""
 
-Gone = tuple[str, date | None]
+DayOut = tuple[str, date | None]
 """A day that does not count of a file, by its name."""
 Why = Literal["newer", "few", "apart"]
 
@@ -48,14 +48,14 @@ _Told = dict[Why, list[_Apart]]
 
 def current_files(
     listing: BillListing, files: Sequence[BillFile]
-) -> tuple[list[list[BillFile]], set[Gone], tuple[Finding, ...]]:
+) -> tuple[list[list[BillFile]], set[DayOut], tuple[Finding, ...]]:
     """A bill's files by version, the days of files that do not count, and findings on both.
 
     A version that only repeats another's files is left out.
     """
     versions = _once(listing, {file.name: file for file in files})
     numbered = {group[0] for number in listing.numbered for group in listing.versions[number]}
-    gone: set[Gone] = set()
+    gone: set[DayOut] = set()
     told: _Told = defaultdict(list)
     for version in versions:
         if version and version[0].name in numbered:
@@ -75,13 +75,13 @@ def _once(listing: BillListing, files: Mapping[str, BillFile]) -> list[list[Bill
     return [version for _, version in kept]
 
 
-def _superseded(versions: Sequence[Sequence[BillFile]], out: set[Gone], told: _Told) -> set[Gone]:
+def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: _Told) -> set[DayOut]:
     """Days of versions that a newer one tells again, with ``told`` of those that two of them tell apart.
 
     Those in ``out`` are left out already.
     """
     days = [_by_day(version, out) for version in versions]
-    gone: set[Gone] = set()
+    gone: set[DayOut] = set()
     for number, own in enumerate(days):
         for day in sorted(own):
             newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
@@ -99,7 +99,7 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[Gone], told: _T
     return gone
 
 
-def _by_day(version: Sequence[BillFile], out: set[Gone]) -> dict[str, list[DayKeys]]:
+def _by_day(version: Sequence[BillFile], out: set[DayOut]) -> dict[str, list[DayKeys]]:
     found: dict[str, list[DayKeys]] = defaultdict(list)
     for file in version:
         for day, keys in file.keys.items():
@@ -121,7 +121,7 @@ def _told_again(own: Sequence[DayKeys], newer: Mapping[int, Sequence[DayKeys]]) 
 def _counts(found: Sequence[DayKeys]) -> dict[int, int]:
     sums: dict[int, int] = defaultdict(int)
     for one in found:
-        for key, told in one.told():
+        for key, told in one.each_line():
             sums[key] += told.lines
     return dict(sums)
 
@@ -141,39 +141,53 @@ class _Again(NamedTuple):
     by: frozenset[str]
 
 
-def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[Gone]:
+def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[DayOut]:
     """Days of parts that later parts tell again, with ``told`` of those whose sums differ."""
     again: dict[str, dict[str, _Again]] = {part.name: {} for part in parts}
+    days = _parts_by_day(parts)
+    for day, there in days.items():
+        for name, one in _of_day(there, day):
+            again[name][day] = one
+    whys = {name: _judge(of) for name, of in again.items()}
+    for day, there in days.items():
+        usd = {part.name: part.keys[day].usd for part in there}
+        found = {name: (whys[name][day], again[name][day].by) for name in usd if day in whys[name]}
+        for why, sums in _sums_apart(found, usd):
+            told[why].append(_Apart(day, *sums))
+    return {(name, date.fromisoformat(day)) for name, of in whys.items() for day, why in of.items() if why == "newer"}
+
+
+def _parts_by_day(parts: Sequence[BillFile]) -> dict[str, list[BillFile]]:
     days = sorted({day for part in parts for day in part.keys})
-    for day in days:
-        later: dict[int, list[tuple[str, KeyTold]]] = defaultdict(list)
-        cut = max(part.keys[day].cut for part in parts if day in part.keys)
-        for part in reversed(parts):
-            if day in part.keys:
-                cut = min(cut, part.keys[day].cut)
-                held = [(key, one) for key, one in part.keys[day].told() if key <= cut]
-                again[part.name][day] = _again(held, later)
-                for key, one in held:
-                    later[key].append((part.name, one))
-    whys = {part.name: _judge(again[part.name]) for part in parts}
-    gone: set[Gone] = set()
-    for day in days:
-        own: dict[Why, dict[str, DayKeys]] = defaultdict(dict)
-        for part in parts:
-            if why := whys[part.name].get(day):
-                own[why][part.name] = part.keys[day]
-        gone |= {(name, date.fromisoformat(day)) for name in own["newer"]}
-        for why, older in own.items():
-            # Of three that tell the same the middle one is held against the last.
-            last = {name: again[name][day].by for name in older if not again[name][day].by & own["newer"].keys()}
-            newer = frozenset[str]().union(*last.values())
-            sums = (
-                _usd_of([older[name] for name in last]),
-                _usd_of([part.keys[day] for part in parts if part.name in newer]),
-            )
-            if sums[0] != sums[1]:
-                told[why].append(_Apart(day, *sums))
-    return gone
+    return {day: [part for part in parts if day in part.keys] for day in days}
+
+
+def _of_day(parts: Sequence[BillFile], day: str) -> Iterator[tuple[str, _Again]]:
+    """Each part's day held against that of later parts, the last part first."""
+    later: dict[int, list[tuple[str, KeyTold]]] = defaultdict(list)
+    cut = parts[-1].keys[day].cut
+    for part in reversed(parts):
+        cut = min(cut, part.keys[day].cut)
+        held = [(key, one) for key, one in part.keys[day].each_line() if key <= cut]
+        yield part.name, _again(held, later)
+        for key, one in held:
+            later[key].append((part.name, one))
+
+
+def _sums_apart(
+    found: Mapping[str, tuple[Why, frozenset[str]]], usd: Mapping[str, Decimal]
+) -> Iterator[tuple[Why, tuple[Decimal, Decimal]]]:
+    """A day's sums of parts that others tell again, and of these others, where they are not the same.
+
+    Of three that tell the same the middle one is held against the last.
+    """
+    gone = {name for name, (own, _) in found.items() if own == "newer"}
+    for why in _WHY:
+        last = {name: by for name, (own, by) in found.items() if own == why and not by & gone}
+        newer = frozenset[str]().union(*last.values())
+        sums = sum((usd[name] for name in last), ZERO), sum((usd[name] for name in newer), ZERO)
+        if sums[0] != sums[1]:
+            yield why, sums
 
 
 def _again(held: Sequence[tuple[int, KeyTold]], later: Mapping[int, Sequence[tuple[str, KeyTold]]]) -> _Again:

@@ -10,7 +10,7 @@ from pilotlight import typed_json
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
 from pilotlight.tools.advice.money.month import cents
-from pilotlight.tools.advice.own_cost import Cloud, OwnLine, OwnPrices, own_cost
+from pilotlight.tools.advice.own_cost import LOOKED_BACK, Cloud, Fleet, OwnLine, OwnPrices, own_cost
 
 PRICES = {"google": "data/prices/self.yaml", "aws": "data/prices/self-aws.yaml"}
 
@@ -25,6 +25,9 @@ def cost_of_self(
     clusters: Annotated[int, typer.Option(min=1, help="Clusters looked after; each ticks every minute.")] = 1,
     nodes: Annotated[int, typer.Option(min=0, help="GPU nodes lit in the mean, in all clusters together.")] = 10,
     budgets: Annotated[int, typer.Option(min=0, help="Budgets of a cluster.")] = 1,
+    days: Annotated[
+        int, typer.Option(min=0, help="Days it has run: each minute reads up to 35, as metered and as billed.")
+    ] = LOOKED_BACK,
     bill_gib: Annotated[
         float | None, typer.Option(min=0, help="GiB that a query of the bill's table scans; 0 for a bill in files.")
     ] = None,
@@ -43,10 +46,8 @@ def cost_of_self(
         lines = own_cost(
             found,
             events_per_day,
-            clusters=clusters,
+            Fleet(clusters, nodes, budgets, days),
             addresses=addresses,
-            nodes=nodes,
-            budgets=budgets,
             bill_gib=None if bill_gib is None else Decimal(str(bill_gib)),
             cloud=cloud,
         )
