@@ -35,6 +35,7 @@ def _told(server: ApiServer, name: str, message: str, reason: str = "Pulled") ->
             "involvedObject": {"kind": "Pod", "name": name, "namespace": "ml", "uid": about["uid"]},
             "reason": reason,
             "message": message,
+            "source": {"component": "kubelet"},
         }
     )
 

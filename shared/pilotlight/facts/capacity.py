@@ -118,7 +118,7 @@ class BoundPod(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_takes_s: Seconds = 0  # Seconds of a checkpoint that it is asked for; 0 where it cannot be asked.
     checkpointed_at: datetime | None = None  # Its last checkpoint, where it tells.
     works_since: datetime | None = None  # When its containers began; None where one does not run.
-    image: str = ""  # Of its first container that asks for GPUs, else of its first; empty where nobody asks.
+    image: str = ""  # Of its first container that asks for GPUs, else of its first; empty once one was started again.
     priority: int = 0  # That of its priority class.
     shape: PodShape | None = None  # What it would need elsewhere, where known.
 

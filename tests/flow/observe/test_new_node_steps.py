@@ -107,6 +107,17 @@ def test_a_cluster_that_does_not_tell_of_pulls_stops_no_look(error: Any) -> None
     assert on.failures_left == 0
 
 
+def test_a_pod_that_begins_at_once_costs_no_call() -> None:
+    """Its image was there: that counts as a use, and its Events are not asked for."""
+    on = Stage(faults=Faults(pulls={"train": 2.0}))
+    work(on, "p")
+    on.fail("pulls", Unavailable("down"))
+    on.minutes(10)
+    (load,) = memory(on).first_work.images.values()
+    assert (round(load.uses), load.pulled, load.starts) == (1, 0.0, (2.0,))
+    assert on.failures_left == 1
+
+
 def test_a_node_with_the_image_idles_for_what_a_pull_costs_too() -> None:
     """Its verdict names boot and pull, and it stays for longer than a boot alone would let it."""
     pulls = Faults(pulls={"train": PULL_S})

@@ -1,7 +1,8 @@
 """Events by which a kubelet tells of the images that it pulled for a pod, or had already.
 
-Their words: kubelet, ``pkg/kubelet/images/image_manager.go``, v1.27 to v1.36. Whoever may write Events in a namespace
-may write these: what they say is held against the time that the pod was seen to take.
+Their words: kubelet, ``pkg/kubelet/images/image_manager.go``, v1.27 to v1.36. Those of another reporter say nothing.
+Whoever may write Events in a namespace may name the kubelet: what they say is held against the time that the pod was
+seen to take.
 """
 
 import re
@@ -13,6 +14,8 @@ from pilotlight.units import Seconds
 
 PULLED = "Pulled"
 """The reason of such an Event."""
+KUBELET = "kubelet"
+"""The reporter of such an Event."""
 MOST_EVENTS = 32
 """So many Events of a pod are read: one a container, and again after each restart."""
 
@@ -25,11 +28,24 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-
 _THERE = "already present on machine"
 
 
+class Source(Wire, frozen=True):
+    """Reporter of an Event, as API servers before v1.27 have it alone."""
+
+    component: str = ""
+
+
 class PulledEvent(Wire, frozen=True):
     """An Event of a pod."""
 
     reason: str = ""
     message: str = ""
+    source: Source = Source()
+    reporting_component: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """True of a kubelet's word on a pull."""
+        return self.reason == PULLED and KUBELET in (self.source.component, self.reporting_component)
 
 
 class PulledEvents(Wire, frozen=True):
@@ -42,7 +58,7 @@ def pull_of(events: Iterable[PulledEvent]) -> Pull | None:
     """Pull of a pod's images, waiting for other pulls included; None where no Event tells of any."""
     told, seconds, size = False, 0.0, 0
     for event in events:
-        if event.reason != PULLED:
+        if not event.counts:
             continue
         if found := _PULLED.match(event.message):
             told = True

@@ -244,6 +244,7 @@ class ContainerStatus(Wire, frozen=True):
 
     name: str = ""
     state: ContainerState = ContainerState()
+    restart_count: int = 0
     resources: ResourceLists | None = None  # What it has.
     allocated_resources: dict[str, str | int | float] = {}  # What its kubelet let it have.
 

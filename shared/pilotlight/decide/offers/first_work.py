@@ -26,6 +26,8 @@ HALF_LIFE_S: Seconds = 7 * 24 * HOUR
 """A use counts half after so long."""
 ASKED = 8
 """So many pods' pulls are asked for in a look."""
+QUICK_S: Seconds = 5.0
+"""A pod that worked so soon after it was bound pulled nothing that matters: nobody is asked."""
 SHOWN = 3
 """So many images of a pool are named."""
 AHEAD_S: Seconds = 600.0
@@ -50,6 +52,17 @@ def newly_working(memory: Memory, nodes: Iterable[Node], now: datetime) -> list[
     return [found[key] for key in best[:ASKED]]
 
 
+def began_at_once(pod: BoundPod) -> bool:
+    """True where a pod worked so soon after it was bound that its images were there."""
+    return pod.works_since is not None and pod.started_at is not None and _whole_s(pod) < QUICK_S
+
+
+def _whole_s(pod: BoundPod) -> Seconds:
+    """Seconds from its bind until it worked."""
+    bound, works = pod.started_at, pod.works_since
+    return (works - bound).total_seconds() if works is not None and bound is not None else 0.0
+
+
 def image_key(instance_type: str, image: str) -> str:
     """The key of an image on a type of node."""
     return f"{instance_type} {image}"
@@ -65,8 +78,7 @@ def with_begun(
         if pod.started_at is None or pod.works_since is None:
             continue
         key = image_key(node.instance_type, pod.image)
-        whole_s = (pod.works_since - pod.started_at).total_seconds()
-        images[key] = _used(images.get(key), pulls.get(pod.uid), whole_s, _ready_s(node, pod), now)
+        images[key] = _used(images.get(key), pulls.get(pod.uid), _whole_s(pod), _ready_s(node, pod), now)
         if (plugin_s := _plugin_s(node, pod)) is not None:
             plugins[node.pool] = with_seen(plugins.get(node.pool, ()), plugin_s)
     if len(images) > MOST_IMAGES:
