@@ -20,6 +20,7 @@ from pilotlight.decide.work import (
     doubts_quotas,
     has_deadlines,
     has_homes,
+    has_images,
     has_unhealthy,
     late,
     order_purchases,
@@ -86,6 +87,8 @@ STEPS: tuple[Step, ...] = (
     step("infeasible deadlines", lambda w: any(shape.due for shape in w.view.shapes),
          late("job_deadlines.job_deadlines", "refuse_infeasible"),
          "view", "infeasible run"),
+    step("images on nodes", has_images, late("place.image_order", "prefer_images"),
+         "run view", "run"),
     # Gangs and pods in one step, for they take room from each other.
     step("pods", lambda w: bool(w.view.pending), lambda: place_pods,
          "infeasible view", "paid run"),

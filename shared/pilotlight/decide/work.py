@@ -217,6 +217,12 @@ def has_homes(work: Work) -> bool:
     return bool(work.policy.homed) or any(node.home for node in work.view.nodes)
 
 
+def has_images(work: Work) -> bool:
+    """True where a node has an image that a pod waits with."""
+    wanted = {pod.image for pod in work.view.pending if pod.image}
+    return bool(wanted) and not all(wanted.isdisjoint(node.images) for node in work.view.nodes)
+
+
 def order_purchases(work: Work) -> None:
     """Purchases for pods, then spares; where no limit cuts them, the cheapest nodes are launched first, so that small
     pods find them ready before dear ones.

@@ -240,7 +240,7 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     never_preempts: bool = False  # Its priority class has preemptionPolicy Never.
     refused: tuple[str, ...] = ()  # Its claims that do not count, each a sentence.
     homes: tuple[str, ...] = ()  # Homes whose taint it tolerates, in its own order; its shape's tolerations have none.
-    image: str = ""  # As ``BoundPod.image``, where anybody asks: it decides nothing.
+    image: str = ""  # Of its first container that asks for GPUs, else of its first.
 
     @property
     def full_name(self) -> str:

@@ -76,7 +76,9 @@ def test_an_image_has_one_name(written: str, whole: str) -> None:
 
 
 def test_pod_and_node_tell_the_same_image() -> None:
-    """The image of the container that asks for GPUs, when its containers began, and what its node has already."""
+    """The image of the container that asks for GPUs, of a pod that waits too; when its containers began; and what the
+    node has already.
+    """
     running = {
         "phase": "Running",
         "startTime": "2026-11-21T00:00:10Z",
@@ -84,8 +86,10 @@ def test_pod_and_node_tell_the_same_image() -> None:
     }
     there = node()
     there["status"]["images"] = [{"names": ["docker.io/library/busybox:latest"], "sizeBytes": 1}]
-    (seen,) = view([pod(status=running, nodeName="n1")], [there]).nodes
+    looked = view([pod(status=running, nodeName="n1"), pod("next")], [there])
+    (seen,), (waiting,) = looked.nodes, looked.pending
     (bound,) = seen.gpu_pods
+    assert bound.image == waiting.image
     assert bound.image in seen.images
     assert bound.works_since == datetime(2026, 11, 21, 0, 3, tzinfo=UTC)
 

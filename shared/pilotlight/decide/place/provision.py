@@ -29,6 +29,7 @@ from pilotlight.facts.workload import Finding, PodDemand, PodShape
 from pilotlight.units import cents
 
 if TYPE_CHECKING:
+    from pilotlight.decide.place.image_order import ImageOrder
     from pilotlight.decide.place.requested_nodes import AskedFor
 
 Ranking = list[tuple[Decimal, Candidate]]
@@ -54,6 +55,7 @@ class Provisioner:
         self.headroom = headroom
         self.ready = ready
         self.booting = booting
+        self.images: ImageOrder | None = None  # Where a ready node has what a pod waits with.
         self.open: OpenBins  # Nodes with device room, once it is known which are on their way for whom.
         self.opened = 0
         """Offerings that purchases were begun of: their nodes stand in that order."""
@@ -195,44 +197,49 @@ class Provisioner:
 
     def _place(self, group: Group, *, buy: bool) -> int:
         shape, homes = group.shape, self.homes_of(group.shape)
-        placed = self._put(group, homes)
-        left = self._without_unbound(Group(shape, group.pods[placed:]))
+        left = self._put(group, homes)
+        placed, left = len(group.pods) - len(left), self._without_unbound(Group(shape, left))
         if left and homes is not None:
             bought = buy_nodes(self, Group(shape, left), homes) if buy else 0
             if bought and group.picky:  # The rest may find room beside it, at the next round.
                 return placed + bought
             rest = Group(shape, left[bought:])
             waits = self.may_wait and wait_for_own_zone(self, rest, homes)
-            elsewhere = 0 if waits else self._put(rest, None)
-            placed, left = placed + bought + elsewhere, rest.pods[elsewhere:]
+            left = rest.pods if waits else self._put(rest, None)
+            placed += bought + len(rest.pods) - len(left)
         return placed + (buy_nodes(self, Group(shape, left), None) if left and buy else 0)
 
-    def _put(self, group: Group, homes: PoolNames | None) -> int:
-        """Into room that there is, or will be; of ``homes``, where they are given."""
-        shape, placed = group.shape, 0
+    def _put(self, group: Group, homes: PoolNames | None) -> list[PodDemand]:
+        """Into room that there is, or will be; of ``homes``, where they are given. The pods that found none."""
+        shape, left = group.shape, group.pods
         for there, kind, verdict, why in (
             (self.ready, "ready", "fits", "a ready node has room; the scheduler will bind it"),
             (self.booting, "booting", "booting", "a node on its way has room for it"),
             (self.purchases, "new", "bought", "shares a node that this plan buys"),
         ):
-            if not there or placed == len(group.pods):
+            if not there or not left:
                 continue
             bins = self._shared_bins(group) if kind == "new" else self._usable(shape, kind)
             if shape.due is not None and self.able(self.offerings, shape).sure:
                 bins = filterfalse(lambda b: self._is_spot(b.pool), bins)
             if self.homes is not None and homes is not None:
                 bins = filter(partial(self.homes.welcome, homes=homes), bins)
-            for bin_, count in fill(shape, len(group.pods) - placed, bins, self.allowed):
-                pods = group.pods[placed : placed + count]
-                placed += count
-                self.house(bin_, pods)
-                self.take_spot_share(bin_.pool, shape, count)
-                if verdict == "booting" and len(bin_.taken) == 1:
-                    self.note_demand(bin_.pool, 1, Group(shape, pods))
-                self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
-                if verdict == "bought":
-                    self.purchases[bin_.where].charge(shape, pods)
-        return placed
+            placed = ends = 0
+            for own, fit in self.images.turns(left, bins) if self.images and kind == "ready" else ((left, bins),):
+                ends += len(own)
+                for bin_, count in fill(shape, len(own), fit, self.allowed):
+                    pods = left[placed : (placed := placed + count)]
+                    self.house(bin_, pods)
+                    self.take_spot_share(bin_.pool, shape, count)
+                    if verdict == "booting" and len(bin_.taken) == 1:
+                        self.note_demand(bin_.pool, 1, Group(shape, pods))
+                    self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
+                    if verdict == "bought":
+                        self.purchases[bin_.where].charge(shape, pods)
+                if placed < ends:
+                    break  # They are of one shape: no more of them find room.
+            left = left[placed:]
+        return left
 
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""

@@ -140,6 +140,7 @@ def _demand(
         scheduler=pod.spec.scheduler_name if pod.spec.scheduler_name not in DEFAULT_SCHEDULER else "",
         refused=said.refused,
         owner=_owner(pod),
+        image=_image(asked),
         shape=shape(
             gpu=gpu or NO_GPU,
             claimed=asked.claimed,
