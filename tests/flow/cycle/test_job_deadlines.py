@@ -242,22 +242,26 @@ def test_a_budget_that_has_no_room_is_not_passed_for_a_deadline() -> None:
     spare_h=st.floats(0, 400),
     saved=st.floats(0, 1),
     boot_s=st.floats(0, 3600),
+    pull_s=st.floats(0, 3600),
     rate=st.floats(0, 3),
     up=st.booleans(),
 )
 @settings(max_examples=25, deadline=None)
 def test_no_choice_leaves_on_demand_too_little_time(
-    work_h: float, spare_h: float, saved: float, boot_s: float, rate: float, up: bool
+    work_h: float, spare_h: float, saved: float, boot_s: float, pull_s: float, rate: float, up: bool
 ) -> None:
-    """Whoever waits or takes spot could still, two looks later, start on on-demand and do all that is not saved."""
+    """Whoever waits or takes spot could still, two looks later, start on on-demand, pull its image and do all that is
+    not saved.
+    """
     due = Due(job="j", by=START + timedelta(hours=work_h + spare_h), work_s=work_h * HOUR)
     memory = Memory(due={"j": DueJob(at=0.0, saved_s=saved * work_h * HOUR)})
-    sure, spot = (Candidate(_offering(kind, boot_s, rate), 1, 1.0) for kind in ("on-demand", "spot"))
+    sold = (msgspec.structs.replace(_offering(kind, boot_s, rate), pull_s=pull_s) for kind in ("on-demand", "spot"))
+    sure, spot = (Candidate(one, 1, 1.0) for one in sold)
     stands = job_standing(due, [sure], memory, 60.0)
     choice = choose_for_job(due, stands, [spot] if up else [], [] if up else [spot], [sure], 600.0, START)
     left_s = (1 - saved) * work_h * HOUR
     if choice.capacity != "on-demand":
-        assert START + timedelta(seconds=2 * MINUTE + boot_s + 60 + left_s) <= due.by + timedelta(seconds=1)
+        assert START + timedelta(seconds=2 * MINUTE + boot_s + pull_s + 60 + left_s) <= due.by + timedelta(seconds=1)
 
 
 def _offering(kind: CapacityType, boot_s: float, rate: float) -> Offering:

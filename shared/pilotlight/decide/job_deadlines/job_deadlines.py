@@ -21,6 +21,7 @@ from typing import NamedTuple
 from pilotlight.decide.interruption.drain_plan import CORDON_S
 from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, PRIOR, UP_S, Capacity, Chances, DeadlinePlan
 from pilotlight.decide.job_deadlines.job_progress import restore_s, saved_s
+from pilotlight.decide.money.economics import works_s
 from pilotlight.decide.offers.selection import Candidate, Eligible
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
@@ -74,10 +75,12 @@ class Choice(NamedTuple):
 
 
 def job_standing(due: Due, sure: Iterable[Candidate], memory: Memory, restart_s: Seconds) -> JobStanding:
-    """Where a job stands that may be bought ``sure`` capacity, the slowest to boot of which is reckoned with."""
+    """Where a job stands that may be bought ``sure`` capacity, the slowest to start on of which is reckoned with: no
+    sooner than its catalogue says, with the usual image pull.
+    """
     left_s = max(0.0, due.work_s - saved_s(memory, due.job))
-    boot_s = max((candidate.offering.boot_s for candidate in sure), default=0.0)
-    start_s = SLOWER * boot_s + restart_s
+    new_s = max((max(c.offering.boot_s, works_s(c.offering)) for c in sure), default=0.0)
+    start_s = SLOWER * new_s + restart_s
     return JobStanding(left_s, start_s, due.by - timedelta(seconds=left_s + start_s + REACT_S))
 
 

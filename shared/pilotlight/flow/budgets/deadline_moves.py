@@ -10,6 +10,7 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved_work
 from pilotlight.decide.job_deadlines.job_deadlines import Back, Behind, back_to_spot, behind
+from pilotlight.decide.offers.first_work import as_learned
 from pilotlight.decide.offers.selection import Eligible, eligible
 from pilotlight.errors import Conflict
 from pilotlight.facts.interruption.interruption import BACK, MOVE, Interruption
@@ -26,8 +27,10 @@ AGAIN = timedelta(hours=1)
 def begin(deps: Deps, snapshot: Snapshot) -> None:
     """Record each move that is due, with its alert: the next look carries it on. What is at work there goes on."""
 
+    sold = as_learned(deps.offerings, snapshot.memory)
+
     def able(shape: PodShape) -> Eligible:
-        return eligible(shape, deps.offerings, deps.policy, deps.throughput, snapshot.memory, snapshot.now)
+        return eligible(shape, sold, deps.policy, deps.throughput, snapshot.memory, snapshot.now)
 
     others = snapshot.others
     acts = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others}
