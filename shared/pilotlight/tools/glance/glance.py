@@ -7,6 +7,7 @@ import msgspec
 
 from pilotlight.facts.capacity import Mode
 from pilotlight.facts.workload import Finding
+from pilotlight.tools.glance.new_nodes import NewNode
 from pilotlight.units import Seconds, UsdPerHour
 
 
@@ -77,17 +78,6 @@ class Resting(msgspec.Struct, frozen=True, kw_only=True):
     offering: str
     until: datetime
     why: str
-
-
-class NewNode(msgspec.Struct, frozen=True, kw_only=True):
-    """Usual seconds of a pool's new node until a pod works there, step by step, as far as they were learned."""
-
-    pool: str
-    boot_s: Seconds | None
-    plugin_s: Seconds | None
-    pull_s: Seconds | None
-    start_s: Seconds | None
-    images: tuple[str, ...] = ()
 
 
 class Glance(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import msgspec
 
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.offers.first_work import usual
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
-from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, budget_holds
@@ -31,13 +28,13 @@ from pilotlight.tools.glance.glance import (
     BudgetLeft,
     Glance,
     LitNode,
-    NewNode,
     PausedPools,
     Resting,
     Ticked,
     ToApprove,
     Waiting,
 )
+from pilotlight.tools.glance.new_nodes import new_nodes
 from pilotlight.units import HOUR
 
 if TYPE_CHECKING:
@@ -98,7 +95,7 @@ def of_plan(
         budgets=tuple(_left(deps, now, stands)),
         held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
         approvals=tuple(_approvals(deps, plan)),
-        new_nodes=tuple(_new_nodes(deps.policy, memory)),
+        new_nodes=tuple(new_nodes(memory.first_work, {n: p.instance_type for n, p in deps.policy.pools.items()})),
         resting=tuple(
             Resting(offering=rest.offering, until=rest.until, why=rest.why)
             for rest in memory.backoffs
@@ -111,21 +108,6 @@ def of_plan(
         prices_stale=age_s is not None and age_s > deps.policy.prices.max_age_days * 24 * HOUR,
     )
     return msgspec.structs.replace(seen, needs=tuple(action_lines(seen)))
-
-
-def _new_nodes(policy: Policy, memory: Memory) -> Iterator[NewNode]:
-    """Steps of new nodes until a pod works, of each pool of which anything was learned."""
-    for pool, rules in policy.pools.items():
-        steps = usual(memory.first_work, pool, rules.instance_type)
-        if steps.known:
-            yield NewNode(
-                pool=pool,
-                boot_s=steps.boot,
-                plugin_s=steps.plugin,
-                pull_s=steps.pull,
-                start_s=steps.start,
-                images=steps.images,
-            )
 
 
 def _unread(deps: Deps) -> Iterator[Finding]:

@@ -13,9 +13,10 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.alerts.delivery_records import Telling
-from pilotlight.facts.decisions import Plan, Record
+from pilotlight.facts.decisions import Buy, Plan, Record
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import NodeCost
+from pilotlight.facts.nodes.first_work import FirstWork, ImageLoad
 from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import node_costs
@@ -163,3 +164,29 @@ def test_what_a_purchase_really_cost_stands_below_it(subject: str) -> None:
     assert "node gpu-1 was billed $1.30 (civo)" in said
     assert [one["usd"] for one in json.loads(why(subject, "--json")) if "usd" in one] == ["1.23", "1.23"]
     assert "came to" not in why("cv/b")
+
+
+def test_a_purchase_tells_how_long_new_nodes_take(tmp_path: Path) -> None:
+    """Each step that was learned of its pool, as a line and in JSON; of a pool of which nothing was, none."""
+    state = SqliteState(tmp_path / "state.db", SystemClock())
+    now = state.now()
+    t4, other = (
+        Buy(
+            pool=pool, offering=f"{pool}/g4dn/od", zone="", count=1, usd_per_hour=Decimal(1), boot_s=180,
+            demands=(), shapes=(), why="w",
+        )
+        for pool in ("t4", "other")
+    )  # fmt: skip
+    group = msgspec.structs.replace(BOUGHT, pods=("x/y",), uids=("u-new",))
+    plan = Plan(pods=(group,), buys=(t4, msgspec.structs.replace(other, offering="other/p5/od")))
+    ledger.close(
+        state,
+        Record(id="00-aa", cluster="local", flow="provision", trigger="t", at=now, status="open", plan=plan, steps=()),
+    )
+    load = ImageLoad(at=0, uses=3.0, pulls=(150.0, 160.0, 170.0))
+    known = FirstWork(images={"g4dn registry.acme.com/train:1": load}, boots={"t4": (95.0, 95.0, 95.0)})
+    was = ledger.recall(state, "local")
+    ledger.remember(state, "local", was, msgspec.structs.replace(was.memory, first_work=known))
+    assert "a new node of t4 works after: boot 95 s, image pull 3 min\n" in why("x/y")
+    (told,) = [one for one in json.loads(why("x/y", "--json")) if "boot_s" in one]
+    assert (told["pool"], told["boot_s"], told["plugin_s"], told["pull_s"]) == ("t4", 95.0, None, 160.0)

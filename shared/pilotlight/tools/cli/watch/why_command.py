@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
     from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.tools.advice.give_way import GiveWay
+    from pilotlight.tools.glance.new_nodes import NewNode
     from pilotlight.wiring import App
 
 SHOWN = 5
@@ -75,7 +76,7 @@ def why(
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
-        typer.echo(json_text([*known.now, *known.ways, *known.interrupted, *known.records, *known.costs]))
+        typer.echo(json_text([*known.now, *known.ways, *known.interrupted, *known.records, *known.costs, *known.steps]))
     else:
         from pilotlight.tools.cli.printing import say
 
@@ -123,7 +124,7 @@ class Known(NamedTuple):
     interrupted: list[Interruption]  # Interruptions of the subject.
     records: list[Record]  # Decisions, the newest first.
     costs: list[NodeCost]  # Costs of the nodes that those bought.
-    steps: tuple[str, ...]  # Lines on the time until pods work on new nodes of the pools that those bought of.
+    steps: "list[NewNode]"  # Time until pods work on new nodes of the pools that those bought of.
 
 
 def _known(wired: "App", asked: Asked) -> Known:
@@ -165,7 +166,10 @@ def _show(known: Known, asked: Asked) -> None:
         say(lines(interruption))
     for record in known.records[:SHOWN]:
         say((*decision_lines(record, asked.subject, asked.team), *cost_lines(record, known.costs)))
-    say(known.steps)
+    if known.steps:
+        from pilotlight.tools.report.texts.first_work_text import steps_line
+
+        say(map(steps_line, known.steps))
     if len(known.records) > SHOWN:
         say([f"and {len(known.records) - SHOWN} earlier; --json shows all"])
 
@@ -205,16 +209,15 @@ def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
         return None
 
 
-def _steps(state: State, cluster: str, found: Sequence[Record]) -> tuple[str, ...]:
+def _steps(state: State, cluster: str, found: Sequence[Record]) -> "list[NewNode]":
     """Until when a pod works on a new node, of each pool that these decisions bought of, where it is learned."""
-    from pilotlight.decide.offers.first_work import usual
-    from pilotlight.flow.records.ledger import recall
-    from pilotlight.tools.report.texts.first_work_text import steps_line
-
     bought = {buy.pool: buy.offering.split("/")[1] for record in found for buy in record.plan.buys}
-    known = recall(state, cluster).memory.first_work if bought else None
-    learned = {pool: usual(known, pool, kind).known for pool, kind in sorted(bought.items())} if known else {}
-    return tuple(steps_line(pool, steps) for pool, steps in learned.items() if steps)
+    if not bought:
+        return []
+    from pilotlight.flow.records.ledger import recall
+    from pilotlight.tools.glance.new_nodes import new_nodes
+
+    return list(new_nodes(recall(state, cluster).memory.first_work, dict(sorted(bought.items()))))
 
 
 def _moment(text: str, now: datetime) -> datetime:

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from pilotlight.facts.nodes.first_work import STEPS, NewNodeStep
-from pilotlight.tools.glance.glance import Glance, NewNode, Ticked
+from pilotlight.tools.glance.glance import Glance, Ticked
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.tools.report.texts.first_work_text import steps_line
-from pilotlight.units import Seconds, an_hour, cents, count_of, human
+from pilotlight.units import an_hour, cents, count_of, human
 
 
 def lines(seen: Glance) -> Iterator[RenderableType]:
@@ -34,16 +33,11 @@ def lines(seen: Glance) -> Iterator[RenderableType]:
         place = f" [{group.where}]" if group.where else ""
         yield Text(f"  {group.verdict}: {group.first}{more}{place}: {group.why}")
     for one in seen.new_nodes:
-        yield Text(f"  {steps_line(one.pool, _steps(one))}")
+        yield Text(f"  {steps_line(one)}")
     if seen.budgets:
         yield _budgets(seen)
     for rest in seen.resting:
         yield Text(f"  resting until {rest.until:%H:%M:%S}: {rest.offering}: {rest.why}", style="yellow")
-
-
-def _steps(one: NewNode) -> Iterator[tuple[NewNodeStep, Seconds]]:
-    told = (one.boot_s, one.plugin_s, one.pull_s, one.start_s)
-    return ((name, seconds) for name, seconds in zip(STEPS, told, strict=True) if seconds is not None)
 
 
 def _lit(seen: Glance) -> str:
