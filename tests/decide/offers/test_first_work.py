@@ -15,12 +15,15 @@ from pilotlight.decide.nodes.spares.spare_nodes import Spares, allowance
 from pilotlight.decide.offers.first_work import (
     ASKED,
     MOST_IMAGES,
+    Began,
     as_learned,
     newly_working,
+    pull_saved_s,
+    repository,
     usual,
     with_begun,
 )
-from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.first_work import MOST_S, SEEN, FirstWork, ImageLoad, Pull
 from pilotlight.facts.workload import GpuRequest
@@ -31,7 +34,7 @@ TRAIN, OTHER = "registry.acme.com/train:1", "registry.acme.com/other:1"
 
 def began(
     name: str = "p", image: str = TRAIN, *, bound_s: float = 20, works_s: float = 200, made_s: float = -100
-) -> tuple[Node, BoundPod]:
+) -> Began:
     """A node of pool t4 that was Ready at NOW, and the pod on it: seconds from then."""
 
     def at(seconds: float) -> datetime:
@@ -41,7 +44,7 @@ def began(
         uid=name, namespace="ml", name=name, gpu=GpuRequest(count=1), image=image,
         created_at=at(made_s), started_at=at(bound_s), works_since=at(works_s),
     )  # fmt: skip
-    return replace(node(f"n-{name}", T4), pods=(pod,), ready_since=NOW), pod
+    return Began(replace(node(f"n-{name}", T4), pods=(pod,), ready_since=NOW), pod)
 
 
 def taught(*pulls: float, start_s: float = 5, image: str = TRAIN, memory: Memory | None = None) -> Memory:
@@ -49,7 +52,7 @@ def taught(*pulls: float, start_s: float = 5, image: str = TRAIN, memory: Memory
     memory = memory or Memory()
     for at, seconds in enumerate(pulls):
         one = began(f"{image}-{at}", image, works_s=20 + seconds + start_s)
-        memory = with_begun(memory, [one], {one[1].uid: Pull(seconds=seconds, size=10**9)}, NOW)
+        memory = with_begun(memory, [one], {one.pod.uid: Pull(seconds=seconds, size=10**9)}, NOW)
     return memory
 
 
@@ -76,8 +79,8 @@ def test_a_pod_that_did_not_wait_says_nothing_of_the_device_plugin() -> None:
 
 def test_images_that_were_there_are_no_pull_of_zero_seconds() -> None:
     """What a warm node saves is no reason to think that a cold one pulls faster."""
-    memory, (warm_node, warm) = taught(150, 160, 170), began("warm", works_s=25)
-    memory = with_begun(memory, [(warm_node, warm)] * 1, {warm.uid: Pull(seconds=0)}, NOW)
+    memory, warm = taught(150, 160, 170), began("warm", works_s=25)
+    memory = with_begun(memory, [warm], {warm.pod.uid: Pull(seconds=0)}, NOW)
     assert usual(memory.first_work, "t4", T4.instance_type).pull == 160
     assert memory.first_work.images[f"{T4.instance_type} {TRAIN}"].pulled == 3
 
@@ -85,11 +88,11 @@ def test_images_that_were_there_are_no_pull_of_zero_seconds() -> None:
 def test_a_claim_of_a_pull_is_held_against_the_time_that_was_seen() -> None:
     """Whoever may write Events may write any: no pull is longer than its pod took, nor longer than an hour."""
     pod = began(works_s=30)
-    one = with_begun(Memory(), [pod], {pod[1].uid: Pull(seconds=1e12, size=1 << 60)}, NOW).first_work
+    one = with_begun(Memory(), [pod], {pod.pod.uid: Pull(seconds=1e12, size=1 << 60)}, NOW).first_work
     (load,) = one.images.values()
     assert (load.pulls, load.starts) == ((10.0,), (0.0,))
     slow = began(works_s=1e7)
-    (load,) = with_begun(Memory(), [slow], {slow[1].uid: Pull(seconds=1e12)}, NOW).first_work.images.values()
+    (load,) = with_begun(Memory(), [slow], {slow.pod.uid: Pull(seconds=1e12)}, NOW).first_work.images.values()
     assert load.pulls == (MOST_S,)
 
 
@@ -110,7 +113,7 @@ def test_no_tenant_makes_the_record_large_or_absurd(seen: list[tuple[int, float,
     memory = Memory()
     for number, bound_s, works, pull_s in seen:
         one = began(f"p{number}", f"evil/{number}", bound_s=bound_s, works_s=works)
-        pulls = {} if pull_s is None else {one[1].uid: Pull(seconds=pull_s)}
+        pulls = {} if pull_s is None else {one.pod.uid: Pull(seconds=pull_s)}
         memory = with_begun(memory, [one], pulls, NOW)
     known = memory.first_work
     assert len(known.images) <= MOST_IMAGES
@@ -135,13 +138,46 @@ def test_the_usual_pull_is_that_of_the_images_in_use() -> None:
     assert usual(taught(3000, 3000, 3000, image=OTHER, memory=memory).first_work, "t4", T4.instance_type).pull == 60
 
 
+@pytest.mark.parametrize(
+    "image",
+    ["registry.acme.com:5000/a/train", "registry.acme.com:5000/a/train:1", "registry.acme.com:5000/a/train:1@sha256:0"],
+)
+def test_the_repository_of_an_image(image: str) -> None:
+    """Its name without tag and digest; a registry's port is no tag."""
+    assert repository(image) == "registry.acme.com:5000/a/train"
+
+
+def test_tags_of_one_repository_are_one_habit() -> None:
+    """What is built anew with each commit is pulled once a tag: together they tell what the next pull takes."""
+    memory = Memory()
+    for commit, seconds in enumerate((150, 160, 170)):
+        memory = taught(seconds, image=f"registry.acme.com/ci:{commit}", memory=memory)
+    known = memory.first_work
+    assert usual(known, "t4", T4.instance_type).pull == 160
+    has = replace(node("n", T4), images=("registry.acme.com/ci:0",))
+    assert 0 < pull_saved_s(known, has) < 160, "one of its tags saves the pulls of that one"
+    memory = taught(60, 60, 60, image="registry.acme.com/ci:stable", memory=memory)
+    kept = replace(has, images=("registry.acme.com/ci:stable",))
+    assert pull_saved_s(memory.first_work, kept) == pytest.approx(60 * 3 / 6), "a tag that is known well goes by itself"
+
+
+def test_a_gang_counts_each_of_its_pulls() -> None:
+    """Its pods pull alike, each on its node: one is asked, all are counted, and in what is usual it weighs as one."""
+    gang = [began(f"g{at}", bound_s=20 + at, works_s=200 + at) for at in range(8)]
+    warm = began("warm", works_s=30)
+    now = NOW + timedelta(seconds=300)
+    (one,) = found = newly_working(Memory(), [each.node for each in (*gang, warm)], now)
+    (load,) = with_begun(Memory(), found, {one.pod.uid: Pull(seconds=170)}, now).first_work.images.values()
+    assert (load.uses, load.pulled, len(load.pulls)) == (1, 8, 1)
+
+
 def test_few_pods_are_asked_of_a_look() -> None:
     """One an image, at most so many in all; none of them twice."""
     pairs = [began(f"p{at}", f"image/{at % 40}") for at in range(80)]
     now = NOW + timedelta(seconds=300)
-    found = newly_working(Memory(), [node for node, _ in pairs], now)
-    assert len({pod.image for _, pod in found}) == len(found) == ASKED
-    assert newly_working(with_begun(Memory(), found, {}, now), [node for node, _ in pairs], now) == []
+    found = newly_working(Memory(), [one.node for one in pairs], now)
+    assert len({one.pod.image for one in found}) == len(found) == ASKED
+    assert newly_working(with_begun(Memory(), found, {}, now), [one.node for one in pairs], now) == []
 
 
 def test_a_node_with_the_image_is_kept_before_one_without() -> None:

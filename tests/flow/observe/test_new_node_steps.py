@@ -153,6 +153,17 @@ def test_a_pull_costs_what_its_node_and_its_pod_do_meanwhile() -> None:
     assert later.pulls_a_week == 10.0, "what is not used any more is worth less"
 
 
+def test_tags_that_are_pulled_once_are_told_by_their_repository() -> None:
+    """Where each commit builds an image only a lazy snapshotter helps: nothing can have the next one sooner."""
+    policy, now = Stage(value_of_wait=Decimal(5)).deps.policy, 1e9
+    load = ImageLoad(at=round(now), uses=1.0, pulled=8.0, pulls=(350.0,), size=2**33)
+    images = {f"one acme.com/ci:{commit}": load for commit in range(3)} | {"one acme.com/rare:1": load}
+    (one,) = image_worths(policy, Memory(first_work=FirstWork(images=images)), {"one": Decimal(1)}, now)
+    assert (one.image, one.pull_s) == ("acme.com/ci:*", 350.0)
+    assert [way.pulls_a_week for way in one.ways] == [0.0, 0.0, one.pulls_a_week]
+    assert one.pulls_a_week == round(3 * 8 * 0.6931, 1)
+
+
 def test_images_stand_below_their_pools() -> None:
     """The table names image, size, pull and what each way saves; without pulls there is none."""
     policy, now = Stage(value_of_wait=Decimal(5)).deps.policy, 1e9
@@ -170,4 +181,5 @@ def test_images_stand_below_their_pools() -> None:
             console.print(part)
     said = captured.get()
     assert all(word in said for word in ("train", "8.0", "6 min", "a lazy snapshotter (SOCI, stargz, GKE"))
+    assert all(word in said for word in ("$1.25, 13 min", "$3.74, 37 min", "$3.50, 35 min")), "dollars and waits a week"
     assert list(images_table("c", [row])) == []

@@ -6,9 +6,10 @@ images are kept, and by the pods of everybody else. The usual pull of a type is 
 by how often it is used.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -36,20 +37,36 @@ BACK = timedelta(hours=1)
 """Events of a pod are kept for so long by an API server that nobody configured otherwise."""
 
 
-def newly_working(memory: Memory, nodes: Iterable[Node], now: datetime) -> list[tuple[Node, BoundPod]]:
-    """GPU pods that began to work since the last count, at most one an image and node type and ``ASKED`` in all: the
-    oldest first, of images that are known best first.
+class Began(NamedTuple):
+    """A pod that began to work, and how many more of its image did on that type that took as long, about."""
+
+    node: Node
+    pod: BoundPod
+    alike: int = 0
+
+
+def newly_working(memory: Memory, nodes: Iterable[Node], now: datetime) -> list[Began]:
+    """GPU pods that began to work since the last count, one of each image and node type, and ``ASKED`` in all: of
+    images that are known best first.
     """
     known = memory.first_work
     since = now - BACK if known.counted_to is None else max(known.counted_to, now - BACK)
-    found: dict[str, tuple[Node, BoundPod]] = {}
+    found: dict[str, list[Began]] = {}
     for node in nodes:
         for pod in node.gpu_pods:
             began, bound = pod.works_since, pod.started_at
             if began is not None and bound is not None and pod.image and since < began <= now and bound <= began:
-                found.setdefault(image_key(node.instance_type, pod.image), (node, pod))
+                found.setdefault(image_key(node.instance_type, pod.image), []).append(Began(node, pod))
     best = sorted(found, key=lambda key: (-known.images[key].uses if key in known.images else 0.0, key))
-    return [found[key] for key in best[:ASKED]]
+    return [_middle(found[key]) for key in best[:ASKED]]
+
+
+def _middle(began: Sequence[Began]) -> Began:
+    """The middle one of those that took half as long as the longest, or longer: a pull, if any pulled."""
+    longest_s = max(_whole_s(one.pod) for one in began)
+    alike = [one for one in began if _whole_s(one.pod) * 2 >= longest_s]
+    turn = sorted(alike, key=lambda one: (_whole_s(one.pod), one.pod.uid))
+    return turn[(len(turn) - 1) // 2]._replace(alike=len(alike) - 1)
 
 
 def began_at_once(pod: BoundPod) -> bool:
@@ -68,17 +85,16 @@ def image_key(instance_type: str, image: str) -> str:
     return f"{instance_type} {image}"
 
 
-def with_begun(
-    memory: Memory, began: Sequence[tuple[Node, BoundPod]], pulls: Mapping[str, Pull], now: datetime
-) -> Memory:
+def with_begun(memory: Memory, began: Sequence[Began], pulls: Mapping[str, Pull], now: datetime) -> Memory:
     """The memory after pods began to work; ``pulls`` are by uid, of those that told them."""
     was = memory.first_work
     images, plugins = dict(was.images), dict(was.plugins)
-    for node, pod in began:
+    for one in began:
+        node, pod = one.node, one.pod
         if pod.started_at is None or pod.works_since is None:
             continue
         key = image_key(node.instance_type, pod.image)
-        images[key] = _used(images.get(key), pulls.get(pod.uid), _whole_s(pod), _ready_s(node, pod), now)
+        images[key] = _used(images.get(key), pulls.get(pod.uid), one, now)
         if (plugin_s := _plugin_s(node, pod)) is not None:
             plugins[node.pool] = with_seen(plugins.get(node.pool, ()), plugin_s)
     if len(images) > MOST_IMAGES:
@@ -89,24 +105,42 @@ def with_begun(
 
 def usual(known: FirstWork, pool: str, instance_type: str) -> Usual:
     """Usual seconds of each step in a pool."""
-    own = _of_type(known, instance_type)
+    own = of_type(known, instance_type)
     ranked = sorted(own.items(), key=lambda one: (-one[1].uses, one[0]))
     return Usual(
         boot=_median(known.boots.get(pool, ())),
         plugin=_median(known.plugins.get(pool, ())),
-        pull=_weighted([(found, load.uses) for load in own.values() if (found := _median(load.pulls)) is not None]),
-        start=_weighted([(found, load.uses) for load in own.values() if (found := _median(load.starts)) is not None]),
+        pull=_weighted([(found, own[image].uses) for image, found in _habits(own, lambda load: load.pulls).items()]),
+        start=_weighted([(found, own[image].uses) for image, found in _habits(own, lambda load: load.starts).items()]),
         images=tuple(name for name, _ in ranked[:SHOWN]),
     )
 
 
 def pull_saved_s(known: FirstWork, node: Node) -> Seconds:
     """Seconds of a pull that the next pod is saved on a node, on average, by the images that it has already."""
-    own = _of_type(known, node.instance_type)
+    own = of_type(known, node.instance_type)
     uses = sum(load.uses for load in own.values())
     there = frozenset(node.images)
-    saved = sum(load.uses * (_median(load.pulls) or 0.0) for image, load in own.items() if image in there)
+    saved = sum(
+        own[image].uses * found for image, found in _habits(own, lambda load: load.pulls).items() if image in there
+    )
     return saved / uses if uses else 0.0
+
+
+def repository(image: str) -> str:
+    """An image's name without tag and digest: what a pipeline builds anew with each commit has one."""
+    name = image.partition("@")[0]
+    path, slash, last = name.rpartition("/")
+    return f"{path}{slash}{last.partition(':')[0]}"
+
+
+def _habits(own: Mapping[str, ImageLoad], seen: Callable[[ImageLoad], Sequence[Seconds]]) -> dict[str, Seconds]:
+    """Usual seconds of each image; of one of which too little was seen, those of its repository, if they are enough."""
+    pooled: dict[str, list[Seconds]] = {}
+    for image, load in own.items():
+        pooled.setdefault(repository(image), []).extend(seen(load))
+    found = {image: _median(seen(load)) or _median(pooled[repository(image)]) for image, load in own.items()}
+    return {image: seconds for image, seconds in found.items() if seconds is not None}
 
 
 def as_learned(offerings: Sequence[Offering], memory: Memory) -> list[Offering]:
@@ -126,21 +160,24 @@ def _learned(offering: Offering, steps: Usual) -> Offering:
     return replace(offering, ready_s=ready_s, pull_s=steps.pull or 0.0)
 
 
-def _used(was: ImageLoad | None, pull: Pull | None, whole_s: Seconds, ready_s: Seconds, now: datetime) -> ImageLoad:
-    """An image after one more pod began with it. Nothing told of a pull is longer than the pod was seen to take."""
+def _used(was: ImageLoad | None, pull: Pull | None, one: Began, now: datetime) -> ImageLoad:
+    """An image after one more pod began with it. Nothing told of a pull is longer than the pod was seen to take. Those
+    that took as long pulled as it did, and weigh no more than it in what is usual.
+    """
     now_s = clock_seconds(now)
     old = was or ImageLoad(at=round(now_s))
     fade = _fade(old, now_s)
     if pull is None:
         return replace(old, at=round(now_s), uses=old.uses * fade + 1, pulled=old.pulled * fade, late=old.late * fade)
-    whole_s = min(max(0.0, whole_s), MOST_S)
+    whole_s = min(max(0.0, _whole_s(one.pod)), MOST_S)
     pull_s = min(max(0.0, pull.seconds), whole_s)
     did = pull.seconds > 0
+    pulled, ahead = did * (1 + one.alike), _ready_s(one.node, one.pod) >= min(AHEAD_S, pull_s)
     return ImageLoad(
         at=round(now_s),
         uses=old.uses * fade + 1,
-        pulled=old.pulled * fade + did,
-        late=old.late * fade + (did and ready_s >= min(AHEAD_S, pull_s)),
+        pulled=old.pulled * fade + pulled,
+        late=old.late * fade + pulled * ahead,
         pulls=with_seen(old.pulls, pull_s) if did else old.pulls,
         starts=with_seen(old.starts, whole_s - pull_s),
         size=min(pull.size, MOST_BYTES) or old.size,
@@ -181,7 +218,7 @@ def _weighted(found: Sequence[tuple[Seconds, float]]) -> Seconds | None:
     return None
 
 
-def _of_type(known: FirstWork, instance_type: str) -> dict[str, ImageLoad]:
+def of_type(known: FirstWork, instance_type: str) -> dict[str, ImageLoad]:
     """Images on a type of node, by name."""
     start = f"{instance_type} "
     return {key.removeprefix(start): load for key, load in known.images.items() if key.startswith(start)}

@@ -39,8 +39,8 @@ class ImageLoad(msgspec.Struct, frozen=True, kw_only=True):
     """An image on one type of node. ``uses`` and the like are counts that fade, as of ``at``."""
 
     at: int  # Seconds from the epoch of the last use.
-    uses: float = 0.0  # Pods that began with it.
-    pulled: float = 0.0  # Those that pulled it,
+    uses: float = 0.0  # Looks that saw pods which began with it.
+    pulled: float = 0.0  # Pods that pulled it,
     late: float = 0.0  # and of these the ones on a node that had been Ready for long enough to have pulled it before.
     pulls: tuple[Seconds, ...] = ()  # Seconds of its last pulls, the newest last.
     starts: tuple[Seconds, ...] = ()  # Seconds of its last starts beside the pull.

@@ -17,8 +17,8 @@ def learn(deps: Deps, memory: Memory, nodes: Sequence[Node], now: datetime) -> M
     teaches when pods began, and nothing of their images but that those were there which began at once.
     """
     began = newly_working(memory, nodes, now)
-    there = {pod.uid: Pull(seconds=0.0) for _, pod in began if began_at_once(pod)}
-    pods = [pod for _, pod in began if pod.uid not in there]
+    there = {one.pod.uid: Pull(seconds=0.0) for one in began if began_at_once(one.pod)}
+    pods = [one.pod for one in began if one.pod.uid not in there]
     try:
         pulls = deps.cluster.pulls(pods) if pods and isinstance(deps.cluster, PullingCluster) else {}
     except (Denied, Retry):

@@ -45,8 +45,8 @@ SHOWN = 10
 
 
 def images_table(cluster: str, rows: Sequence[PoolRow]) -> Iterator[RenderableType]:
-    """Pulls of images on new nodes, and dollars a week that each way to have them sooner would save; nothing where no
-    pull was seen.
+    """Pulls of images on new nodes, and dollars and waits a week that each way to have them sooner would save; nothing
+    where no pull was seen.
     """
     worths = sorted((one for row in rows for one in row.images), key=lambda one: -one.usd_a_week)
     if not worths:
@@ -57,11 +57,11 @@ def images_table(cluster: str, rows: Sequence[PoolRow]) -> Iterator[RenderableTy
         Column("image", "name"),
         *(Column(head, "figure") for head in ("GiB", "a pull", "pulls a week", "cost a week")),
         *(Column(way, "figure") for way in ways),
-        title=f"Images that new nodes of {cluster} pull, and dollars a week that it saves to have them sooner",
+        title=f"Images that new nodes of {cluster} pull, and what a week saves that has them sooner",
     )
     for one in worths[:SHOWN]:
         size = f"{one.size / 2**30:,.1f}" if one.size else ""
-        saves = [cents(way.usd_a_week) for way in one.ways]
+        saves = [f"{cents(way.usd_a_week)}, {human(way.seconds_each * way.pulls_a_week)}" for way in one.ways]
         sheet.add(
             one.pool, one.image, size, human(one.pull_s), f"{one.pulls_a_week:,.1f}", cents(one.usd_a_week), *saves
         )
