@@ -259,6 +259,11 @@ class PodStatus(Wire, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[dict[str, object], ...] = ()
 
+    @property
+    def restarted(self) -> bool:
+        """True once a container was started again: when it began tells nothing of how long a new pod takes."""
+        return any(one.restart_count for one in self.container_statuses)
+
 
 class Pod(Wire, frozen=True):
     """A pod. ``unread`` is why nothing but its name and place could be read, or empty."""

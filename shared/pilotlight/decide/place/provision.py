@@ -57,8 +57,7 @@ class Provisioner:
         self.booting = booting
         self.images: ImageOrder | None = None  # Where a ready node has what a pod waits with.
         self.open: OpenBins  # Nodes with device room, once it is known which are on their way for whom.
-        self.opened = 0
-        """Offerings that purchases were begun of: their nodes stand in that order."""
+        self.opened = 0  # Offerings that purchases were begun of: their nodes stand in that order.
         self.now, self.untaken = look.now, look.untaken
         self.steps = look.money.steps
         self.filters = work.filters
@@ -74,8 +73,7 @@ class Provisioner:
         for bin_ in booting if neighbours is not NOBODY else ():
             neighbours.add_place(bin_)
         self.outcomes: list[PodGroup] = []
-        self.housed: list[Housed] = []
-        """Pods by the node that they are put on, where nodes take only the pods that they are given."""
+        self.housed: list[Housed] = []  # Pods by their node, where nodes take only the pods that they are given.
         self.findings: list[Finding] = []
         self.purchases: dict[str, Purchase] = {}
         self.demands: list[Demand] = []
@@ -228,18 +226,20 @@ class Provisioner:
             for own, fit in self.images.turns(left, bins) if self.images and kind == "ready" else ((left, bins),):
                 ends += len(own)
                 for bin_, count in fill(shape, len(own), fit, self.allowed):
-                    pods = left[placed : (placed := placed + count)]
-                    self.house(bin_, pods)
-                    self.take_spot_share(bin_.pool, shape, count)
-                    if verdict == "booting" and len(bin_.taken) == 1:
-                        self.note_demand(bin_.pool, 1, Group(shape, pods))
-                    self.tell(verdict, Group(shape, pods), bin_.where, why)  # type: ignore[arg-type]
-                    if verdict == "bought":
-                        self.purchases[bin_.where].charge(shape, pods)
+                    self._note(verdict, Group(shape, left[placed : (placed := placed + count)]), bin_, why)  # type: ignore[arg-type]
                 if placed < ends:
                     break  # They are of one shape: no more of them find room.
             left = left[placed:]
         return left
+
+    def _note(self, verdict: Verdict, group: Group, bin_: Bin, why: str) -> None:
+        self.house(bin_, group.pods)
+        self.take_spot_share(bin_.pool, group.shape, len(group.pods))
+        if verdict == "booting" and len(bin_.taken) == 1:
+            self.note_demand(bin_.pool, 1, group)
+        self.tell(verdict, group, bin_.where, why)
+        if verdict == "bought":
+            self.purchases[bin_.where].charge(group.shape, group.pods)
 
     def _without_unbound(self, group: Group) -> list[PodDemand]:
         """The pods of a group but those whose own node is ready and did not help: one node was enough to learn that."""

@@ -251,7 +251,7 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
         created_at=pod.metadata.creation_timestamp,
         started_at=pod.status.start_time,
         works_since=_works_since(pod, timed=timed),
-        image="" if any(one.restart_count for one in pod.status.container_statuses) else _image(asked),
+        image=_image(asked),
         checkpoint_s=every,
         checkpoint_takes_s=takes,
         checkpointed_at=last,
@@ -275,8 +275,8 @@ def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
 
 
 def _image(asked: Asked) -> str:
-    """Image of the first container that asks for GPUs, else of the first; empty of a pod that holds none."""
-    every = asked.pod.spec.containers if asked.holds_gpu else ()
+    """Image of the first container that asks for GPUs, else of the first; empty where none does, or one began again."""
+    every = asked.pod.spec.containers if asked.holds_gpu and not asked.pod.status.restarted else ()
     first = sorted(every, key=lambda c: not any(map(is_gpu, (*c.resources.limits, *c.resources.requests))))
     return next((image_name(c.image) for c in first if c.image), "")
 
