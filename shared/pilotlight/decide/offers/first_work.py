@@ -139,7 +139,8 @@ def _habits(own: Mapping[str, ImageLoad], seen: Callable[[ImageLoad], Sequence[S
     pooled: dict[str, list[Seconds]] = {}
     for image, load in own.items():
         pooled.setdefault(repository(image), []).extend(seen(load))
-    found = {image: _median(seen(load)) or _median(pooled[repository(image)]) for image, load in own.items()}
+    enough = {image: seen(one) if len(seen(one)) >= LEAST else pooled[repository(image)] for image, one in own.items()}
+    found = {image: _median(some) for image, some in enough.items()}
     return {image: seconds for image, seconds in found.items() if seconds is not None}
 
 
