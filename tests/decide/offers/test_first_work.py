@@ -18,7 +18,7 @@ from pilotlight.decide.offers.first_work import (
     Began,
     as_learned,
     newly_working,
-    pull_saved_s,
+    pulls_saved,
     repository,
     usual,
     with_begun,
@@ -155,10 +155,12 @@ def test_tags_of_one_repository_are_one_habit() -> None:
     known = memory.first_work
     assert usual(known, "t4", T4.instance_type).pull == 160
     has = replace(node("n", T4), images=("registry.acme.com/ci:0",))
-    assert 0 < pull_saved_s(known, has) < 160, "one of its tags saves the pulls of that one"
+    assert 0 < pulls_saved(known, [has])["n"] < 160, "one of its tags saves the pulls of that one"
     memory = taught(60, 60, 60, image="registry.acme.com/ci:stable", memory=memory)
     kept = replace(has, images=("registry.acme.com/ci:stable",))
-    assert pull_saved_s(memory.first_work, kept) == pytest.approx(60 * 3 / 6), "a tag that is known well goes by itself"
+    assert pulls_saved(memory.first_work, [kept])["n"] == pytest.approx(60 * 3 / 6), (
+        "a tag that is known well goes by itself"
+    )
 
 
 def test_a_gang_counts_each_of_its_pulls() -> None:

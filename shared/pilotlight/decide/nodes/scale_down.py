@@ -122,9 +122,9 @@ class _Judge:
         out = []
         left = sum(1 for node in nodes if node.name not in self.reserved)
         if self.offering.pull_s:
-            from pilotlight.decide.offers.first_work import pull_saved_s
+            from pilotlight.decide.offers.first_work import pulls_saved
 
-            self.saved = {node.name: pull_saved_s(self.memory.first_work, node) for node in nodes}
+            self.saved = pulls_saved(self.memory.first_work, nodes)
         for node in sorted(nodes, key=lambda node: (self.saved.get(node.name, 0.0), self._since(node))):
             self.may = self._allowance(self.saved.get(node.name, 0.0))
             verdict, due = self._one(node, left)

@@ -116,15 +116,22 @@ def usual(known: FirstWork, pool: str, instance_type: str) -> Usual:
     )
 
 
-def pull_saved_s(known: FirstWork, node: Node) -> Seconds:
-    """Seconds of a pull that the next pod is saved on a node, on average, by the images that it has already."""
-    own = of_type(known, node.instance_type)
-    uses = sum(load.uses for load in own.values())
-    there = frozenset(node.images)
-    saved = sum(
-        own[image].uses * found for image, found in _habits(own, lambda load: load.pulls).items() if image in there
-    )
-    return saved / uses if uses else 0.0
+def pulls_saved(known: FirstWork, nodes: Iterable[Node]) -> dict[str, Seconds]:
+    """Seconds of a pull that the next pod is saved, on average, by the images that each node has; by node."""
+    by_type: dict[str, dict[str, Seconds]] = {}
+    found = {}
+    for node in nodes:
+        if node.instance_type not in by_type:
+            by_type[node.instance_type] = _saved(of_type(known, node.instance_type))
+        there = frozenset(node.images)
+        found[node.name] = sum(saved for image, saved in by_type[node.instance_type].items() if image in there)
+    return found
+
+
+def _saved(own: Mapping[str, ImageLoad]) -> dict[str, Seconds]:
+    """Seconds of its pull that each image saves the next pod, by how likely it is to be its own."""
+    uses = sum(load.uses for load in own.values()) or 1.0
+    return {image: own[image].uses * found / uses for image, found in _habits(own, lambda load: load.pulls).items()}
 
 
 def repository(image: str) -> str:
