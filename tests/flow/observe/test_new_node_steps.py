@@ -14,7 +14,8 @@ from pilotlight.decide.offers.first_work import HALF_LIFE_S
 from pilotlight.errors import Denied, Unavailable
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.first_work import FirstWork, ImageLoad
-from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.place.homes import BIRTH_TAINT
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.figures import of_cluster
@@ -47,10 +48,10 @@ def taught(runs: int = 4, **rules: Any) -> Stage:
     return on
 
 
-def work(on: Stage, name: str) -> None:
+def work(on: Stage, name: str, image: str = "train") -> None:
     """A pod with the image is created, and seen."""
     made, now = shape(gpu=GpuRequest(count=1)), on.world.clock.now()
-    pod = PodDemand(uid=f"u-{name}", namespace="ml", name=name, shape=made, image="train", created_at=now)
+    pod = PodDemand(uid=f"u-{name}", namespace="ml", name=name, shape=made, image=image, created_at=now)
     on.world.submit(pod, 900.0)
     on.event(pod)
 
@@ -127,6 +128,19 @@ def test_a_node_with_the_image_idles_for_what_a_pull_costs_too() -> None:
     on.minutes(33)
     (why,) = [node.why for node in glance(Site(on.deps, on.deps.state)).nodes if node.verdict == "keep"]  # type: ignore[arg-type]
     assert why == "idle for 12 min of 17 min (break-even: a 3 min boot and 3 min of image pull, a wait at $2.00/h)"
+
+
+def test_where_nodes_have_homes_a_pod_comes_to_the_one_with_its_image() -> None:
+    """Of two idle nodes it is given the second, and works there at once."""
+    pools = {"one": PoolPolicy(instance_type="one", max=20, taints=(BIRTH_TAINT,))}
+    on = Stage(placement="homes", pools=pools, on_cloud={}, faults=Faults(pulls={"other": PULL_S, "train": PULL_S}))
+    for name in ("other", "train"):
+        work(on, name, name)
+    on.minutes(22)
+    assert {node.name: node.images for node in on.deps.cluster.observe().nodes} == {"n1": ("other",), "n2": ("train",)}
+    work(on, "next")
+    (job,) = on.world.running.values()
+    assert ([place.node.id for place in job.placement], job.pull_s) == (["n2"], 0.0)
 
 
 def test_a_pull_costs_what_its_node_and_its_pod_do_meanwhile() -> None:
