@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus import needs_prometheus
+from rich.console import Console, RenderableType
 from typer.testing import CliRunner, Result
 
 from fleet import free_port, until
@@ -28,6 +30,8 @@ from pilotlight.state_schema.billing_records import METER
 from pilotlight.tools.advice.money.month import month
 from pilotlight.tools.advice.money.spend_by import BY, UNKNOWN, PodTime, spend_by, spend_by_pods
 from pilotlight.tools.cli.main import build
+from pilotlight.tools.report.tables.month_table import render
+from pilotlight.tools.report.tables.spend_table import Spend, table
 
 DAY = date(2026, 10, 5)
 DAYS = ("--since", "2026-10-05", "--until", "2026-10-06")
@@ -154,6 +158,24 @@ def test_the_rows_of_every_attribute_add_up_to_the_report(lines: list[CostLine],
         assert sum(row.amount.usd for row in rows) == total.usd
         assert sum(row.amount.gpu_hours for row in rows) == total.gpu_hours
     assert all(row.amount.usd >= Decimal("-1e-8") for row in by_pods)
+
+
+@given(st.lists(LINE, max_size=8))
+def test_the_report_and_its_rows_by_team_say_the_same_figures(lines: list[CostLine]) -> None:
+    """Tenths of an hour and cents of each team, of idle and of shared GPUs are one figure in both tables."""
+    days = [_metered(DAY, tuple(lines))]
+    whole, by_team = month(days, [], DAY, DAY), Spend("team", DAY, DAY, spend_by(days, DAY, DAY, BY["team"]))
+    told = _figures(render(whole))
+    assert all(told[name] == figures for name, figures in _figures(table(by_team)).items())
+
+
+def _figures(printed: RenderableType) -> dict[str, list[str]]:
+    """Hours and dollars by the name that they stand beside."""
+    out = StringIO()
+    Console(file=out, width=160).print(printed)
+    row = re.compile(r"\(?(idle|shared|a|b)(?:: [^)]*\))? +([\d,.]+) h +(\$[\d,.]+)")
+    rows = map(row.match, out.getvalue().splitlines())
+    return {row[1]: [row[2], row[3]] for row in rows if row}
 
 
 def test_what_no_pod_is_known_of_is_not_known() -> None:

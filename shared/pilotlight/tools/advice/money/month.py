@@ -122,6 +122,11 @@ class Month(NamedTuple):
     def _cents(self) -> list[Usd]:
         return cents([self.used.usd, self.idle.usd, self.shared.usd, self.commitment.usd], self.total.usd)
 
+    def held_hours(self, step: Decimal) -> Decimal:
+        """GPU-hours of teams in steps: with those of idle and shared GPUs they add up to the total in steps."""
+        kinds = (self.used, self.idle, self.shared, self.commitment)
+        return cents([kind.gpu_hours for kind in kinds], self.total.gpu_hours, step)[0]
+
     @property
     def unshared(self) -> bool:
         """Whether commitments that no node used are in no team's share."""

@@ -169,13 +169,19 @@ def render(month: Month) -> RenderableType:
     ]
     for title, lines in parts(month):
         table = Sheet(Column(kind="name"), *2 * [Column(kind="figure")], Column(style="dim"), title=title)
-        hours = [line.gpu_hours for line in lines]
-        for line, held in zip(lines, cents(hours, sum(hours, Decimal(0)), TENTH), strict=True):
+        for line, held in zip(lines, _tenths(month, lines), strict=True):
             style = "yellow" if line.name == "idle" else ""
             table.add(Text(line.name, style=style), f"{held:,.1f} h", f"${line.usd:,.2f}", line.note)
         if lines:
             blocks += ["", table]
     return Group(*blocks, "", *(Text(note, style="dim") for note in notes(month)))
+
+
+def _tenths(month: Month, lines: Sequence[Line]) -> list[Decimal]:
+    """Hours in tenths, which add up; those of what was held to the tenths that stand beside "used"."""
+    hours = [line.gpu_hours for line in lines]
+    whole = sum(hours, Decimal(0))
+    return cents(hours, month.held_hours(TENTH) if whole == month.used.gpu_hours else whole, TENTH)
 
 
 def as_csv(month: Month) -> str:

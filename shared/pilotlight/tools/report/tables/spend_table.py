@@ -2,14 +2,15 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from pilotlight.tools.advice.money.month import Amount, cents
+from pilotlight.tools.advice.money.month import CENT, Amount, cents
 from pilotlight.tools.advice.money.spend_by import SpendRow
 from pilotlight.tools.report.tables.month_table import TENTH, plain_name
 from pilotlight.tools.report.tables.sheet import Column, Sheet
@@ -66,8 +67,14 @@ def _amount(amount: Amount) -> dict[str, str]:
 
 
 def _shown(spend: Spend) -> Iterator[tuple[str, Decimal, Decimal]]:
-    total = spend.total
-    usd = cents([row.amount.usd for row in spend.rows], total.usd)
-    hours = cents([row.amount.gpu_hours for row in spend.rows], total.gpu_hours, TENTH)
+    usd = _steps(spend, lambda amount: amount.usd, CENT)
+    hours = _steps(spend, lambda amount: amount.gpu_hours, TENTH)
     for row, its_hours, its_usd in zip(spend.rows, hours, usd, strict=True):
         yield BESIDE.get(row.kind) or row.name or "(none)", its_hours, its_usd
+
+
+def _steps(spend: Spend, figure: Callable[[Amount], Decimal], step: Decimal) -> list[Decimal]:
+    """A figure of every row in steps: those of a kind add up to the kind's, as the month's report has it."""
+    kinds = {kind: [figure(row.amount) for row in rows] for kind, rows in groupby(spend.rows, lambda row: row.kind)}
+    wholes = cents([sum(parts, Decimal(0)) for parts in kinds.values()], figure(spend.total), step)
+    return [one for parts, whole in zip(kinds.values(), wholes, strict=True) for one in cents(parts, whole, step)]
