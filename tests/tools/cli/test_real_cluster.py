@@ -183,6 +183,18 @@ def test_why_says_what_keeps_an_idle_node(api: ApiServer, monkeypatch: pytest.Mo
     assert changes(api) == []
 
 
+def test_why_says_what_becomes_of_a_pod_before_the_first_decision(
+    api: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What status says of a pod that waits, why says too, with what else there was; nothing is written."""
+    monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{Path('kubeconfig').resolve()}")
+    monkeypatch.setenv("PILOTLIGHT_POOLS", "advisor")
+    code, text = run("why", "ml-research/wrong-selector")
+    assert (code, "now\n  ml-research/wrong-selector: to mend\n    because no pool's labels match" in text) == (0, True)
+    assert json.loads(run("why", "wrong-selector", "--json")[1])[0]["verdict"] == "finding"
+    assert changes(api) == []
+
+
 def test_why_of_a_stranger_is_unknown_on_a_cluster_too(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What neither a record nor the cluster knows is said so; a cluster that does not answer is told of beside it."""
     monkeypatch.setenv("PILOTLIGHT_API", f"kubeconfig:{Path('kubeconfig').resolve()}")

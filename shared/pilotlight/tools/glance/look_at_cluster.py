@@ -146,7 +146,7 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
     last = {
         "capacity_reconcile": looked.value.at if looked else None,
         "billing_tick": counted.value.seen if counted else None,
-        "billing_import": _bill_looked_at(deps),
+        **({} if deps.bills is None else {"billing_import": _bill_looked_at(deps)}),
         "pod_pending": filed.get(BUYS),
         "kueue_admission": filed.get(ADMITS),
         "spot_interruption": max(rescued, default=None),
@@ -158,9 +158,7 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
 
 
 def _bill_looked_at(deps: Deps) -> datetime | None:
-    """When the bill was last looked at, or else last read; None where none is set up."""
-    if deps.bills is None:
-        return None
+    """When the bill was last looked at, or else last read."""
     looked, seen = BILL_READ.get(deps.state, deps.name), BILL_SEEN.get(deps.state, deps.name)
     return max((at for at in (looked and looked.value.at, seen and seen.value.at) if at), default=None)
 

@@ -42,7 +42,8 @@ from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.watch import status_command
 from pilotlight.tools.glance.glance import Glance
 from pilotlight.tools.glance.look_at_cluster import glance
-from pilotlight.tools.report.texts.glance_text import lines
+from pilotlight.tools.report.texts.glance_text import FATE, lines
+from pilotlight.tools.serve import live
 from pilotlight.wiring import App
 
 QUICK = """
@@ -111,20 +112,32 @@ def test_a_cluster_at_work_needs_nobody() -> None:
         "mode act",
         "capacity_reconcile 30 s ago",
         "lit: 1 node, 1 on its way, $33.00/h",
-        "booting: ml/b",
+        "node on its way: ml/b",
         "2 holds",
     ):
         assert said in text
 
 
 def test_the_bills_function_says_when_it_last_looked() -> None:
-    """Read, unread, or as it was: a minute ago. Without a bill it has nothing to do."""
-    for bills, age_s in ((Unasked(), 60.0), (None, None)):
+    """Read, unread, or as it was: a minute ago. Where no bill is set up it has nothing to do, and nothing is said."""
+    for bills, ages in ((Unasked(), {60.0}), (None, set())):
         on = Stage()
         on.deps = replace(on.deps, bills=bills)
         billing_import(on.deps, Tick(cluster="c", what="bills"))
         on.wait(60)
-        assert {tick.age_s for tick in seen(on).ticks if tick.function == "billing_import"} == {age_s}
+        assert {tick.age_s for tick in seen(on).ticks if tick.function == "billing_import"} == ages
+
+
+def test_pods_whose_node_nobody_has_asked_for_yet_are_not_called_bought() -> None:
+    """The words of the live page: a look has bought nothing, and what waits for a person is to be mended."""
+    on = Stage()
+    on.submit("a", run_s=7200)
+    on.submit("b", gpus=8, gpu_models=("H100",))
+    text = shown(seen(on))
+    assert "  to be bought: ml/a [one/" in text
+    assert "  to mend: ml/b: " in text
+    page = Path(live.__file__).with_name("live.html").read_text("utf-8")
+    assert all(f'{verdict}: "{words}"' in page for verdict, words in FATE.items())
 
 
 def test_each_function_says_when_it_last_worked() -> None:
@@ -135,7 +148,6 @@ def test_each_function_says_when_it_last_worked() -> None:
     assert before == {
         "capacity_reconcile": 30.0,
         "billing_tick": 30.0,
-        "billing_import": None,
         "pod_pending": None,
         "kueue_admission": None,
         "spot_interruption": None,
@@ -151,7 +163,6 @@ def test_each_function_says_when_it_last_worked() -> None:
     on.wait(60)
     ticked(on, ago_s=0)
     assert [(tick.function, tick.age_s) for tick in seen(on).ticks][2:] == [
-        ("billing_import", None),
         ("pod_pending", 60.0),
         ("kueue_admission", None),
         ("spot_interruption", 60.0),

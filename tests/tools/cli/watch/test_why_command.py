@@ -22,6 +22,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing import node_costs
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.alert_records import PROOF
+from pilotlight.state_schema.cluster_records import FENCE, Fence
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.report.texts.would_change import would_change
 
@@ -122,6 +123,14 @@ def test_decisions_are_found(words: tuple[str, ...], pod: str, not_pod: str) -> 
     said = why(*words)
     assert pod in said
     assert not_pod not in said
+
+
+def test_a_pod_that_a_state_without_decisions_does_not_know_is_said_to_be_unknown(tmp_path: Path) -> None:
+    """A pretend world that only ticked has set something up: nobody is sent to begin, or to ask why."""
+    state = SqliteState(tmp_path / "other.db", SystemClock())
+    FENCE.put(state, "local", Fence(fence=1, at=state.now()))
+    with pytest.raises(Failed, match="nothing known about 'nlp/a'"):
+        why("nlp/a", "--state", f"sqlite:{tmp_path / 'other.db'}")
 
 
 def test_what_is_asked_for_wrongly_says_how_it_is_written() -> None:

@@ -1,6 +1,7 @@
 """``pilotlight why``: past decisions about a pod, a node or a pool, from their records, and why a node is there now.
 
-Nothing is decided about a node that stays, so there is no record of it: the cluster is looked at instead.
+Nothing is decided about a node that stays, so there is no record of it: the cluster is looked at instead. So it is for
+a pod that the next decision is the first about.
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,11 @@ from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.bill import NodeCost
+from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.state_option import cluster_line
+from pilotlight.tools.report.texts.glance_text import FATE
 from pilotlight.tools.report.texts.interruption_text import is_about, lines
 from pilotlight.tools.report.texts.plan_head import names
 from pilotlight.tools.report.texts.why_text import (
@@ -24,7 +27,9 @@ from pilotlight.tools.report.texts.why_text import (
     groups_about,
     is_of_team,
     is_subject_of,
+    names_pod,
     node_lines,
+    pod_lines,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +75,7 @@ def why(
     first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
     asked = Asked(_of_alert(wired, subject), team, first, last)
     known = _known(wired, asked)
-    head = cluster_line(known=bool(known.now or known.interrupted or records(wired.state, wired.settings.cluster_name)))
+    head = cluster_line(known=bool(known.now or known.interrupted) or _looked(wired.state, wired.settings.cluster_name))
     if not (known.records or known.interrupted or known.now):
         raise Failed(_nothing(wired, asked, since, until))
     if as_json:
@@ -119,7 +124,7 @@ class Asked(NamedTuple):
 class Known(NamedTuple):
     """All that is known of what was asked."""
 
-    now: list[NodeVerdict]  # Verdicts on a node as it stands.
+    now: list[NodeVerdict | PodGroup]  # Verdicts on a node as it stands, or on a pod that waits.
     ways: "list[GiveWay]"  # Pods that could give way to a pod that waits.
     interrupted: list[Interruption]  # Interruptions of the subject.
     records: list[Record]  # Decisions, the newest first.
@@ -155,8 +160,9 @@ def _show(known: Known, asked: Asked) -> None:
     """Answers as people read them."""
     from pilotlight.tools.cli.printing import say
 
-    for node in known.now:
-        say(("now", *node_lines(node)))
+    for one in known.now:
+        fate = FATE.get(one.verdict, one.verdict)
+        say(("now", *(pod_lines(one, fate, one.why) if isinstance(one, PodGroup) else node_lines(one))))
     if known.ways:
         from pilotlight.tools.report.texts.give_way_text import SHOWN as PAIRS
         from pilotlight.tools.report.texts.give_way_text import section
@@ -174,10 +180,13 @@ def _show(known: Known, asked: Asked) -> None:
         say([f"and {len(known.records) - SHOWN} earlier; --json shows all"])
 
 
-def _now(wired: "App", subject: str) -> list[NodeVerdict]:
-    """Verdicts on the node as a look would give them at this moment."""
+def _now(wired: "App", subject: str) -> "list[NodeVerdict | PodGroup]":
+    """Verdicts on the node, or on the pod that waits, as a look would give them at this moment."""
     seen = _look(wired)
-    return [node for node in seen[1].nodes if subject in (node.node, node.instance)] if seen else []
+    if seen is None:
+        return []
+    nodes = [node for node in seen[1].nodes if subject in (node.node, node.instance)]
+    return [*nodes, *(group for group in seen[1].pods if names_pod(group, subject))]
 
 
 def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
@@ -253,6 +262,13 @@ def records(state: State, cluster: str) -> list[Record]:
     from pilotlight.flow.records.ledger import filed_records
 
     return filed_records(state, cluster)[::-1]
+
+
+def _looked(state: State, cluster: str) -> bool:
+    """Whether the cluster was ever looked at, or decided on."""
+    from pilotlight.state_schema.cluster_records import FENCE
+
+    return FENCE.get(state, cluster) is not None or bool(records(state, cluster))
 
 
 def _costs(state: State, cluster: str) -> list[NodeCost]:

@@ -10,6 +10,9 @@ from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.tools.report.texts.first_work_text import steps_line
 from pilotlight.units import an_hour, cents, count_of, human
 
+FATE = {"bought": "to be bought", "booting": "node on its way", "finding": "to mend"}
+"""Verdicts of a look, which buys nothing, in the live page's words."""
+
 
 def lines(seen: Glance) -> Iterator[RenderableType]:
     """Line by line."""
@@ -31,7 +34,7 @@ def lines(seen: Glance) -> Iterator[RenderableType]:
     for group in seen.waiting:
         more = f" and {group.pods - 1} more" if group.pods > 1 else ""
         place = f" [{group.where}]" if group.where else ""
-        yield Text(f"  {group.verdict}: {group.first}{more}{place}: {group.why}")
+        yield Text(f"  {FATE.get(group.verdict, group.verdict)}: {group.first}{more}{place}: {group.why}")
     for one in seen.new_nodes:
         yield Text(f"  {steps_line(one)}")
     if seen.budgets:

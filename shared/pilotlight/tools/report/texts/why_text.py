@@ -25,12 +25,13 @@ def is_subject_of(record: Record, subject: str) -> bool:
 def groups_about(record: Record, subject: str) -> Iterator[PodGroup]:
     """Those of a subject, or all of them where there is none."""
     for group in record.plan.pods:
-        if not subject:
+        if subject in ("", record.id, group.where) or names_pod(group, subject):
             yield group
-            continue
-        names = (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
-        if subject in (record.id, group.where) or subject in names:
-            yield group
+
+
+def names_pod(group: PodGroup, subject: str) -> bool:
+    """True of pods of which a subject is one, by its name with or without the namespace, or by its uid."""
+    return subject in (*group.pods, *group.uids, *(pod.partition("/")[2] for pod in group.pods))
 
 
 def findings_about(record: Record, subject: str) -> Iterator[Finding]:
@@ -88,9 +89,15 @@ def decision_lines(record: Record, subject: str, team: str) -> Iterator[str]:
 
 def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
     """Pods alike: the verdict, what it became, and what else there was."""
+    yield from pod_lines(group, *record.became(group))
+    for claim in _refused_claims(record, group):
+        yield f"    {claim.subject} {claim.message}"
+
+
+def pod_lines(group: PodGroup, verdict: str, why: str) -> Iterator[str]:
+    """Pods alike, with a verdict and its reason: their class, and what else there was."""
     more = len(group.pods) + group.unnamed - 3
     pods = ", ".join(group.pods[:3]) + (f" and {more} more" if more > 0 else "")
-    verdict, why = record.became(group)
     yield f"  {pods}: {verdict} {group.where}".rstrip()
     yield f"    because {why}"
     if group.workload_class:
@@ -99,8 +106,6 @@ def _group_lines(record: Record, group: PodGroup) -> Iterator[str]:
     yield from _not_taken(why, group)
     for line_ in would_change(group, reasons=False):
         yield f"    would have changed it: {line_}"
-    for claim in _refused_claims(record, group):
-        yield f"    {claim.subject} {claim.message}"
 
 
 def _not_taken(told: str, group: PodGroup) -> Iterator[str]:
