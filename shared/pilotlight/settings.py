@@ -69,6 +69,7 @@ the wall clock, which acts. As soon as a cluster is named the mode is ``advise``
 import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from stat import S_ISCHR
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, get_args
 
@@ -326,7 +327,10 @@ def read(where: str) -> bytes:
     if "://" in where:
         return objects(os.environ).read(where)
     try:
-        return Path(where).read_bytes()
+        with open(where, "rb") as opened:
+            if S_ISCHR(os.fstat(opened.fileno()).st_mode) and not opened.isatty() and opened.read(1):
+                raise BadInput(f"{where}: has no end; name a file that can be read")
+            return opened.read()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadInput(f"{where}: {reason}; name a file that can be read") from None

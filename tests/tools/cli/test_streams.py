@@ -6,6 +6,8 @@ On a narrow terminal of plain letters without colours. A command that needs a cl
 import json
 import os
 import shlex
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -128,6 +130,38 @@ def _unread(forks: CommandForks, words: list[str], pipe: Path) -> Ended:
     finally:
         reader.join()
         pipe.unlink()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("send -", "stdin: not JSON:"),
+        ("plan --pods - --nodes nodes.json", "stdin: is empty;"),
+        ("state import -", ""),
+        ("audit verify -", ""),
+        ("init --pods - --nodes nodes.json -o new.yaml", "stdin: is empty;"),
+    ],
+)
+def test_a_closed_input_is_an_empty_one(line: str, says: str, tmp_path: Path) -> None:
+    """As `<&-` leaves it: what reads it finds nothing there, and nothing unexpected."""
+    (tmp_path / "nodes.json").write_text('{"items": []}')
+    command = f'exec "{sys.executable}" -c "from pilotlight.tools.cli.entry import run; run()" {line} <&-'
+    environ = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert says in done.stderr
+    assert not {"unexpected", "Traceback"} & {*done.stderr.replace(":", " ").split()}
+
+
+def test_an_event_that_nobody_takes_is_answered_as_json_too(forks: CommandForks) -> None:
+    """Who asks for JSON gets JSON: nothing was done, and why."""
+    (forks.folder / "letter.json").write_bytes((ROOT / "events/samples/pilotlight/dead_letter.json").read_bytes())
+    ended = forks.run(["send", "letter.json", "--json"])
+    assert (ended.code, json.loads(ended.stdout)) == (
+        0,
+        {"did": [], "why": "no function has anything to do for this event"},
+    )
 
 
 OWN = {"plan --sample --exit-code --policy whole.yaml": 3}

@@ -132,8 +132,8 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
 
 
 def _refuse_empty(words: list[str]) -> None:
-    """Raises ``BadInput`` for an option with an empty value, as an unset variable of a shell leaves it: it would say
-    what leaving the option out says.
+    """Raises ``BadInput`` for an empty value, as an unset variable of a shell leaves it: of an option it would say what
+    leaving the option out says, and no argument has an empty name.
     """
     for before, word in pairwise(["", *words]):
         if word == "--":
@@ -141,6 +141,8 @@ def _refuse_empty(words: list[str]) -> None:
         name = word[:-1] if word.startswith("--") and word.endswith("=") else before if not word else ""
         if name.startswith("-"):
             raise BadInput(f"{name} is empty: write a value after it, or leave the option out")
+        if not word:
+            raise BadInput("an argument is empty: write a value in its place")
 
 
 class Stop:

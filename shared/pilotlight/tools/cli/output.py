@@ -16,9 +16,12 @@ EXIT_FAILED = 1
 def open_closed() -> None:
     """Give a stream that the caller closed, as `>&-` does, a file again; Python has None there.
 
-    What is printed to a closed stdout cannot be written: a file for reading alone says so. It also holds the place, so
-    that no file of the command's own is opened there. A closed stderr can be told nothing, and swallows what is said.
+    A closed stdin is empty. What is printed to a closed stdout cannot be written: a file for reading alone says so. It
+    also holds the place, so that no file of the command's own is opened there. A closed stderr can be told nothing, and
+    swallows what is said.
     """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  It lives as long as the process.
     for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.open(os.devnull, mode), "w", encoding="utf-8"))  # noqa: SIM115  It lives as long as the process.

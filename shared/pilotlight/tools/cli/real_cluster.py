@@ -50,22 +50,20 @@ def current_context(settings: Settings) -> str:
 
 def _current(file: Path) -> str:
     """A file's current context; empty where it names none, or is no kubeconfig: its reader says so."""
-    import yaml
-
-    from pilotlight.codec.bounded_yaml import SafeLoader, load
+    from pilotlight.adapters.cluster.kubernetes.access.kubeconfig import Kubeconfig
 
     try:
-        config = load(file.read_bytes(), SafeLoader)
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        return Kubeconfig(file.read_bytes, str(file)).current()
+    except BadInput:
         return ""
-    found = config.get("current-context") if isinstance(config, dict) else ""
-    return found if isinstance(found, str) else ""
 
 
 def _file(named: str, context: str) -> Path:
     """Of the files that are named as KUBECONFIG names them, the first that is there and has the context."""
     files = [Path(path).expanduser() for path in named.split(os.pathsep) if path] or [USUAL.expanduser()]
     there = [file for file in files if file.is_file()]
+    if not there and files[0].is_dir():
+        raise BadInput(f"{files[0]}: is a directory; name a kubeconfig in it by --kubeconfig")
     if not there:
         raise BadInput(f"{files[0]}: no such kubeconfig; name a cluster by --kubeconfig, --context or PILOTLIGHT_API")
     return next((file for file in there if not context or context in file.read_text("utf-8", "replace")), there[0])

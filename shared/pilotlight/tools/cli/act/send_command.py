@@ -58,7 +58,8 @@ def send(
     except BadEvent as error:
         raise BadInput(f"{name}: {error}") from None
     if function is None:
-        typer.echo("no function has anything to do for this event")
+        said = "no function has anything to do for this event"
+        typer.echo(json.dumps({"did": [], "why": said}, indent=2) if as_json else said)
         return
     head, answer = _answer(function, body, headers, url, dry_run, policy)
     if as_json:

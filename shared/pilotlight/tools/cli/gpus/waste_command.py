@@ -1,6 +1,7 @@
 """``pilotlight waste``: GPUs that are held and not used, by owner and dollars, from what a Prometheus kept."""
 
 import time
+from datetime import UTC, datetime
 from decimal import Decimal
 from math import isnan, nan
 from pathlib import Path
@@ -152,9 +153,13 @@ def _look_at_samples(telemetry: Telemetry, prometheus: str, span_s: Seconds, *, 
 def end_of_samples(until: str) -> float:
     """The moment of the last sample, in Unix seconds."""
     try:
-        return float(until) if until else time.time()
-    except ValueError:
-        raise BadInput(f"--until {until!r}: write Unix seconds") from None
+        end = float(until) if until else time.time()
+        datetime.fromtimestamp(end, UTC)  # None of no year, and no NaN.
+    except (ValueError, OverflowError, OSError):
+        end = -1.0
+    if end < 0:
+        raise BadInput(f"--until {until!r}: write Unix seconds")
+    return end
 
 
 def telemetry_of(url: str, auth: str, start: float, end: float, step_s: Seconds) -> Telemetry:
@@ -202,8 +207,6 @@ def _metered(cluster: str, start: float, end: float, telemetry: Telemetry) -> Me
     """The meter's dollars of the same UTC days. Raises ``BadInput`` where the span has other bounds."""
     if start % DAY_S or (end + telemetry.step_s) % DAY_S:
         raise BadInput("--metered counts whole UTC days: give --until the last step before a midnight, and --since so")
-    from datetime import UTC, datetime
-
     from pilotlight.flow.billing import meter_nodes
     from pilotlight.settings import deployed_settings
     from pilotlight.tools.advice.money.month import month

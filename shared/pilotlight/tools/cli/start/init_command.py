@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import msgspec
 import typer
 
+from pilotlight.codec.policy_values import MOST
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Mode
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
@@ -113,6 +114,8 @@ def _usd(text: str) -> Decimal | None:
         usd = Decimal(-1)
     if not usd.is_finite() or usd < 0:
         raise BadInput(f"--budget {text}: is no sum of dollars: write one as 2000, or 0 for no budget")
+    if usd > MOST:
+        raise BadInput(f"--budget {text}: is more than {MOST:,}")
     return usd or None
 
 

@@ -54,9 +54,18 @@ class Kubeconfig:
                 self._ends = now + lasts
             return self._kept
 
+    def current(self) -> str:
+        """The context that kubectl would take; empty where the file names none. Raises ``BadInput``."""
+        return self._current(self._parsed())
+
+    @staticmethod
+    def _current(config: Table) -> str:
+        found = config.get("current-context")
+        return found if isinstance(found, str) else ""
+
     def _resolve(self) -> tuple[Access, Seconds]:
         config = self._parsed()
-        name = self._context or config.get("current-context", "")
+        name = self._context or self._current(config)
         context = self._named(config, "context", name)
         cluster = self._named(config, "cluster", context.get("cluster", ""))
         user = self._named(config, "user", context.get("user", "")) if context.get("user") else {}
@@ -93,6 +102,8 @@ class Kubeconfig:
             if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
                 return dict(entry[kind])
         names = sorted(str(e.get("name")) for e in config.get(f"{kind}s") or () if isinstance(e, dict))
+        if kind == "context" and not names:
+            raise BadInput(f"{self._where}: has no context; name another by --kubeconfig")
         lacks = f"has no {kind} {name!r}" if name or kind != "context" else "names no current context: name one"
         raise BadInput(f"{self._where}: {lacks}; it has {', '.join(names) or 'none'}")
 
