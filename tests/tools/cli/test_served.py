@@ -14,7 +14,7 @@ from fleet import free_port, until
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput
 from pilotlight.flow.records.lease import acquire
-from pilotlight.settings import Settings
+from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli import served
 from pilotlight.tools.cli.main import build
 
@@ -79,7 +79,7 @@ def test_with_a_kubeconfig_the_next_command_names_its_context(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     """The cluster that kubectl would ask is said to be unread, and how it is read."""
-    (tmp_path / "kubeconfig").write_text("current-context: prod\n")
+    (tmp_path / "kubeconfig").write_text("current-context: prod\nclusters: []\n")
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/kubeconfig")
     said = str(ask(words).exception)
     assert "no cluster is named (your kubeconfig's context prod is read where --context names it)" in said
@@ -200,6 +200,24 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
     assert "$3.06/h" in status
     assert "paused: all pools since" in status
     assert _said(home, "resume") == f"{head}state sqlite:{home}/state.db\nresumed all pools\n"
+
+
+def test_who_names_the_serves_own_world_gets_the_answers_of_the_serve(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its first lines advise for a drill: its policy counts, and an event goes to it. Another world is another's."""
+    left = json.loads((home / "state.db.serve").read_text())
+    monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{home}/state.db")
+    monkeypatch.setenv("PILOTLIGHT_WORLD", left["settings"]["PILOTLIGHT_WORLD"])
+    lent = served.settings_of(served.serve_beside(deployed_settings()), deployed_settings())
+    assert lent == {"PILOTLIGHT_POLICY": str(home / "policy.yaml")}
+    assert ask(f"send {POD}").stdout.startswith(
+        f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served"
+    )
+    for name, value in (("WORLD", "http://127.0.0.1:9"), ("CLUSTER", "other")):
+        monkeypatch.setenv(f"PILOTLIGHT_{name}", value)
+        assert served.serve_beside(deployed_settings()) is None
+        assert "served at" not in served.header(deployed_settings(), "memory:")
 
 
 def test_a_second_serve_over_the_state_is_refused(home: Path, tmp_path: Path) -> None:

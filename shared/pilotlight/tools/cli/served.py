@@ -27,6 +27,8 @@ SHARED = tuple(
     )
 )
 """Settings that a command takes over from serve; none of them holds a secret."""
+PLACES = tuple(f"PILOTLIGHT_{name}" for name in ("CLUSTER", "API", "CLUSTERS", "WORLD"))
+"""Those that name a cluster, or a world in its place."""
 FILES = ("PILOTLIGHT_POLICY", "PILOTLIGHT_CATALOG")
 CONNECT_S = 0.5
 ORPHANS_S = 15.0
@@ -136,8 +138,15 @@ def running_serve(settings: Settings) -> Served | None:
 
 
 def serve_beside(settings: Settings) -> Served | None:
-    """The serve that runs over this state, where nothing is set up here."""
-    return None if set_up(settings) else running_serve(settings)
+    """The serve that runs over this state, where nothing is set up here, or nothing but what it was started with."""
+    found = running_serve(settings)
+    return found if found is not None and _is_of(found, settings) else None
+
+
+def _is_of(found: Served, settings: Settings) -> bool:
+    """Whether every cluster or world that is named here is that serve's."""
+    named = {name: value for name in PLACES if (value := settings.environ.get(name))}
+    return all(found.settings.get(name) == value for name, value in named.items())
 
 
 def settings_of(found: Served | None, settings: Settings) -> dict[str, str]:
@@ -163,7 +172,7 @@ def header(settings: Settings, state: str, here: bool = False) -> str:
     """The line that every answer begins with: the cluster, where it is, and the state's address. An answer that is
     given ``here`` comes from no serve, though one may run.
     """
-    serve = None if here else running_serve(settings)
+    serve = None if here else serve_beside(settings)
     if settings.clusters:
         which = f"clusters {', '.join(settings.clusters)}"
     else:
