@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from stage import Stage
 
+from pilotlight.codec.alert_text import alert_parts
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
@@ -40,6 +41,7 @@ def test_a_spare_says_its_price_an_hour_alone() -> None:
     stage.minutes(1)
     [alert] = [alert for alert in stage.alerts if alert.kind == "capacity-grow"]
     assert (alert.usd_per_hour, alert.usd) == ("1", "")
+    assert alert_parts(alert).cost == "$1.00 an hour"  # It was "$2,205.01 in all" for a spare at $3.06 an hour.
     assert alert.next.endswith("; a spare costs its price an hour while it is kept")
 
 
