@@ -328,11 +328,15 @@ def test_a_serve_that_is_gone_is_not_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (Settings(cluster="prod", api="in-cluster"), "cluster prod at in-cluster; state memory:"),
+        (Settings(cluster="prod", api="in-cluster", policy="p.yaml"), "cluster prod at in-cluster; state memory:"),
+        (
+            Settings(cluster="prod", api="in-cluster"),
+            f"cluster prod at in-cluster; state memory:; {served.BUILT_IN}",
+        ),
         (Settings(), "cluster local, a pretend world (no cluster is set up); state memory:"),
         (Settings(world="http://w:1"), "cluster local, a world at http://w:1; state memory:"),
     ],
 )
 def test_the_header_names_the_cluster_and_its_state(settings: Settings, said: str) -> None:
-    """Where it is, and where what is known of it lies."""
+    """Where it is, and where what is known of it lies; of a real one also where its pools are those of nobody."""
     assert served.header(settings, "memory:") == said

@@ -30,6 +30,7 @@ SHARED = tuple(
 PLACES = tuple(f"PILOTLIGHT_{name}" for name in ("CLUSTER", "API", "CLUSTERS", "WORLD"))
 """Those that name a cluster, or a world in its place."""
 FILES = ("PILOTLIGHT_POLICY", "PILOTLIGHT_CATALOG")
+BUILT_IN = "pools of the built-in policy, to try it with: name yours by --policy"
 CONNECT_S = 0.5
 ORPHANS_S = 15.0
 """Seconds that workers of a killed serve may take to see it, and to answer what they began."""
@@ -170,7 +171,7 @@ def lend(values: Mapping[str, str]) -> Iterator[None]:
 
 def header(settings: Settings, state: str, here: bool = False) -> str:
     """The line that every answer begins with: the cluster, where it is, and the state's address. An answer that is
-    given ``here`` comes from no serve, though one may run.
+    given ``here`` comes from no serve, though one may run. Of a real cluster it says where its pools are pretended.
     """
     serve = None if here else serve_beside(settings)
     if settings.clusters:
@@ -181,7 +182,9 @@ def header(settings: Settings, state: str, here: bool = False) -> str:
         if not settings.api:
             which += f", a world at {settings.world}" if settings.world else ", a pretend world"
             which += "" if set_up(settings) else " (no cluster is set up)"
-    return f"{which}; {f'served at {serve.url}; ' if serve is not None else ''}state {state}"
+    real = settings.api or settings.clusters
+    pretended = "" if settings.policy or not real else f"; {BUILT_IN}"
+    return f"{which}; {f'served at {serve.url}; ' if serve is not None else ''}state {state}{pretended}"
 
 
 def nothing_set_up(settings: Settings, state: str, held: Sequence[str] = ()) -> str:

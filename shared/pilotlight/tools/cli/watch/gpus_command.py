@@ -8,6 +8,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.real_cluster import Kubeconfig, Named, settings_for
+from pilotlight.tools.cli.served import header
 from pilotlight.tools.cli.state_option import cluster_line
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def gpus(
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.gpus_table import summary, table
 
-    said = head or f"cluster {app.settings.cluster_name} at {app.settings.api}; state {app.settings.state}"
+    said = head or header(app.settings, app.settings.state, here=True)
     console().print(said, markup=False)
     for name, shown in rows.items():
         console().print(table(name, shown))

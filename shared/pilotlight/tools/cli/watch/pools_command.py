@@ -9,6 +9,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import Settings, deployed_settings
 from pilotlight.tools.cli.real_cluster import Kubeconfig, Named, settings_for
+from pilotlight.tools.cli.served import header
 from pilotlight.tools.cli.state_option import cluster_line
 from pilotlight.tools.glance.pool_row import PoolRow
 from pilotlight.units import clock_seconds
@@ -54,7 +55,7 @@ def pools(
     from pilotlight.tools.cli.printing import console
     from pilotlight.tools.report.tables.pools_table import images_table, table
 
-    said = head or f"cluster {app.settings.cluster_name} at {app.settings.api}; state {app.settings.state}"
+    said = head or header(app.settings, app.settings.state, here=True)
     console().print(said, markup=False)
     for name, each in rows.items():
         console().print(table(name, each))
