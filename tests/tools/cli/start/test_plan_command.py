@@ -56,6 +56,12 @@ def test_the_sample_cluster() -> None:
     assert {f["code"] for f in plan["findings"]} >= {"selector", "toleration", "scheduling-gated"}
 
 
+def test_the_sample_is_planned_as_of_its_own_time() -> None:
+    """Its nodes do not seem idle since the day that the files were written; --at still says another."""
+    assert "gpu-a100-idle  [a100, $32.77/h]: ready for 14 min; " in run("--sample")
+    assert "Dry run at 2026-11-21 01:00:00 UTC" in run("--sample", "--at", "2026-11-21T01:00:00Z")
+
+
 def test_it_opens_with_five_lines() -> None:
     """What is bought, released, waits for something else, costs, and is to be mended, before anything else."""
     of, title, blank, *five = run(*FILES).splitlines()[:8]

@@ -72,6 +72,7 @@ def plan(
         raise BadInput("--json and --markdown are two ways to have it: choose one")
     if sample:
         pods, nodes = _sample(pods or nodes or context or kubeconfig)
+        at = at or SAMPLE_AT
     app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
     rules = with_value_of_wait(app.policy, value_of_wait)
     dry = dry_run(app, seams, now, rules)
@@ -94,6 +95,8 @@ def plan(
         raise typer.Exit(EXIT_WOULD_CHANGE)
 
 
+SAMPLE_AT = "2026-11-21T00:30:00Z"
+"""When the sample cluster was as its files have it: later its nodes would have stood idle for weeks."""
 REMEMBERS_NOTHING = "none, a dry run remembers nothing"
 """Stands for the address of a state where none is read."""
 
