@@ -214,6 +214,11 @@ def test_who_names_the_serves_own_world_gets_the_answers_of_the_serve(
     assert ask(f"send {POD}").stdout.startswith(
         f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served"
     )
+    monkeypatch.setenv("PILOTLIGHT_TOKENS", json.dumps({"ops": {"token": "a-token-of-0123456789", "roles": ["send"]}}))
+    assert (
+        "; served at" not in ask(f"send {POD}").stdout.splitlines()[0]
+    )  # A home's own shell has its tokens, and shows none.
+    monkeypatch.delenv("PILOTLIGHT_TOKENS")
     for name, value in (("WORLD", "http://127.0.0.1:9"), ("CLUSTER", "other")):
         monkeypatch.setenv(f"PILOTLIGHT_{name}", value)
         assert served.serve_beside(deployed_settings()) is None

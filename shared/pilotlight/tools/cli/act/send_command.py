@@ -80,7 +80,10 @@ def _answer(
 ) -> tuple[str, Response]:
     """The line of what is asked, and the answer: of functions that listen, or of the flow in this process."""
     settings = deployed_settings()
-    found = serve_beside(settings)
+    may_post = (
+        settings.token or not settings.callers
+    )  # Beside a home that asks for tokens, and without one, it may not.
+    found = serve_beside(settings) if may_post else None
     there = url or (found.url if found and not dry_run else "")
     if policy and there:
         raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")
