@@ -16,7 +16,7 @@ from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.facts.offers.cloud_shop import ToldPrices
 from pilotlight.ports.clouds import CloudAccount, DiskShop
-from pilotlight.settings import deployed_settings
+from pilotlight.settings import deployed_settings, read
 
 CLOUDS = {"eks": "asg"}
 """The clouds that tell prices, by their name in catalogues: what their addresses begin with."""
@@ -49,7 +49,7 @@ def prices(
 
     Example: [bold]pilotlight prices aws-us-east-1.yaml --region us-east-1 --dry-run[/bold]
     """
-    catalog = _read(file)
+    catalog = read_catalog(read(str(file)), str(file))
     told, disks = _told(catalog, region, file)
     changes, missing = compare_prices(catalog, told.prices)
     missing += [f"disks/{name}" for name in catalog.disks if name not in disks]
@@ -103,13 +103,6 @@ def catalog_text(
     body["as_of"] = f"{now:%Y-%m-%dT00:00:00Z}"
     head = f"# Prices as the cloud told them on {now:%Y-%m-%d} (pilotlight prices); each has its own date.\n"
     return head + str(yaml.safe_dump(body, sort_keys=False, width=120))
-
-
-def _read(file: Path) -> Catalog:
-    try:
-        return read_catalog(file.read_bytes(), str(file))
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}; name a file that can be read") from None
 
 
 def _told(catalog: Catalog, region: str, file: Path) -> tuple[ToldPrices, Mapping[str, DiskPrice]]:

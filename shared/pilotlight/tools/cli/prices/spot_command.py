@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -12,7 +11,7 @@ from pilotlight.codec.policy_values import parse_duration
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.facts.offers.zone_history import ZoneHistory
-from pilotlight.settings import Settings, deployed_settings
+from pilotlight.settings import Settings, deployed_settings, read
 from pilotlight.tools.cli.real_cluster import Kubeconfig, Named, settings_for
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
 from pilotlight.units import Seconds
@@ -53,7 +52,7 @@ def spot(
         checkpoint_s=_seconds("--checkpoint", checkpoint),
         takes_s=_seconds("--takes", takes),
     )
-    records = [_read(name) for name in zones or ()]
+    records = [read_zone(read(name), name) for name in zones or ()]
     settings = settings_for(context, kubeconfig) if context or kubeconfig else deployed_settings()
     app = App(settings)
     found = {name: _rows(app.for_cluster(name), records, region, job) for name in app.clusters}
@@ -127,13 +126,6 @@ def _prices(site: "App", names: Sequence[str], region: str) -> dict[str, SpotPri
     if not isinstance(shop, SpotShop):
         raise BadInput("--region: the cloud that sells these pools tells no prices of the past; leave it out")
     return dict(shop.spot_prices(names, site.state.now() - WEEK))
-
-
-def _read(name: str) -> ZoneHistory:
-    try:
-        return read_zone(Path(name).read_bytes(), name)
-    except OSError as error:
-        raise BadInput(f"{name}: {error.strerror}; name a file that can be read") from None
 
 
 def _seconds(option: str, text: str, least: Seconds = 0.0) -> Seconds:

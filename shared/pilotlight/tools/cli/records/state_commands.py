@@ -17,7 +17,7 @@ import typer
 from pilotlight import typed_json
 from pilotlight.errors import BadInput, Conflict, Corrupt, Failed
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.settings import deployed_settings
+from pilotlight.settings import deployed_settings, read
 from pilotlight.state_schema.table import pages, plain
 from pilotlight.tools.cli.state_option import line_of_store
 from pilotlight.units import count_of
@@ -196,12 +196,7 @@ def _line(key: str, record: bytes) -> dict[str, object]:
 
 
 def _body(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}; name a file that can be read") from None
+    return sys.stdin.buffer.read() if file == "-" else read(file)
 
 
 def _lines(lines: Iterable[bytes], file: str) -> Iterator[Line]:

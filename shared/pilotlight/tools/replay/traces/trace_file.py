@@ -12,6 +12,7 @@ import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog
+from pilotlight.settings import read
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import MILLI_PER_GPU, Seconds
 
@@ -58,10 +59,7 @@ def read_trace(path: str | Path) -> tuple[Job, ...]:
 def read_text(path: str | Path) -> str:
     """A text file, gunzipped when it is gzip. Raises ``BadInput``."""
     path = Path(path)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}; name a file that can be read") from None
+    raw = read(str(path))
     try:
         if raw.startswith(_GZIP):
             raw = gzip.decompress(raw)
