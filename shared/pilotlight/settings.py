@@ -275,10 +275,8 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     body = text.encode() if text.lstrip().startswith("{") else read(text)
     try:
         found = typed_json.decode(body, dict[str, ClusterSettings])
-    except msgspec.DecodeError as error:
-        raise BadInput(
-            f"PILOTLIGHT_CLUSTERS: {error}; write name -> api, pools, mode, policy, token_env, role_arn"
-        ) from None
+    except msgspec.DecodeError as e:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {e}; write name: api, pools, mode, policy, token_env, role_arn") from None
     wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
     if wrong or not found:
         raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")
@@ -307,9 +305,7 @@ def _callers(text: str) -> "dict[str, Caller]":
         if not name or not TOKEN_LETTERS.issuperset(name):
             raise BadInput(f"PILOTLIGHT_TOKENS: {name!r} is no name: use A-Z, a-z, 0-9, - and _")
         if caller.by == "link" and caller.roles != ("acknowledge",):
-            raise BadInput(
-                f"PILOTLIGHT_TOKENS: {name!r} signs links, which do nothing but acknowledge: say its roles so"
-            )
+            raise BadInput(f"PILOTLIGHT_TOKENS: {name!r} signs links, which only acknowledge: say its roles so")
     if len({caller.token for caller in found.values()}) < len(found):
         raise BadInput("PILOTLIGHT_TOKENS: two names have the same token; give each its own")
     return found

@@ -1,4 +1,7 @@
-"""`bench/replays/pareto.py`: its judge finds what is wrong in a log, and a sweep is red where a peer is cheaper."""
+"""`bench/replays/pareto.py`: its judge finds what is wrong in a log, and a sweep is red where a peer is cheaper.
+
+`bench/replays/where_dollars_go.py` beside it: each second of a node is a boot, in use, unused beside work, or idle.
+"""
 
 import json
 from pathlib import Path
@@ -7,6 +10,7 @@ from typing import Any
 import pytest
 
 import pareto
+import where_dollars_go
 from judge import Books, read_jobs, read_types
 
 HEADER = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\n"
@@ -96,3 +100,51 @@ def test_a_sweep_compares_every_run_with_its_log(trace: Path, capsys: pytest.Cap
     shown = json.loads(capsys.readouterr().out)
     assert [r["policy"] for r in shown["runs"]] == ["pilotlight at $3/h", "pilotlight at $1000/h", "karpenter-pinned:0"]
     assert (shown["wrong"], code) == ([], int(bool(shown["red"])))
+
+
+FOUR = {"four": {"gpus": 4, "prices": {"on-demand": {"usd_per_hour": 36}}}}
+
+
+def spent(*records: tuple[float, str, dict[str, Any]]) -> where_dollars_go.Spent:
+    """The dollars of a log of one node of 4 GPUs at a cent a second."""
+    return where_dollars_go.Spent(FOUR).read({"t": t, "event": event, **more} for t, event, more in records)
+
+
+def whole(name: str, gpus: int) -> dict[str, Any]:
+    """A job's whole devices on the node."""
+    return {"job": name, "placement": [{"node": "n", "gpus": gpus, "share": 1000}]}
+
+
+BOUGHT: tuple[float, str, dict[str, Any]] = (0, "launch", {"node": "n", "type": "four", "capacity_type": "on-demand"})
+NODE = {"node": "n"}
+
+
+def test_each_second_of_a_node_counts_once_by_what_it_did() -> None:
+    """While work runs there the price is split between the GPUs in use and those beside them."""
+    got = spent(
+        BOUGHT,
+        (100, "ready", NODE),
+        (110, "start", whole("a", 1)),
+        (210, "start", whole("b", 3)),
+        (310, "stop", {"job": "a"}),
+        (410, "stop", {"job": "b"}),
+        (430, "terminate", NODE),
+    )
+    assert dict(got.usd) == pytest.approx(
+        {"boot": 1.0, "idle": 0.1 + 0.2, "in use": 0.25 + 1.0 + 0.75, "unused beside work": 0.75 + 0.25}
+    )
+    assert (got.launches, got.never_used) == (1, 0)
+
+
+def test_a_stopped_node_costs_nothing_until_it_wakes_to_boot_again() -> None:
+    """Its disk is another price, which the replay's own figures name."""
+    got = spent(
+        BOUGHT,
+        (100, "ready", NODE),
+        (200, "standby", NODE),
+        (900, "wake", NODE),
+        (950, "ready", NODE),
+        (960, "terminate", NODE),
+    )
+    assert dict(got.usd) == pytest.approx({"boot": 1.0 + 0.5, "idle": 1.0 + 0.1})
+    assert got.never_used == 1

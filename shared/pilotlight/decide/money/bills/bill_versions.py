@@ -26,9 +26,9 @@ FEW = Decimal("0.1")
 
 DayOut = tuple[str, date | None]
 """A day that does not count of a file, by its name."""
-Why = Literal["newer", "few", "apart"]
+Fate = Literal["newer", "few", "apart"]
 
-_WHY: dict[Why, str] = {
+_WORDS: dict[Fate, str] = {
     "newer": "the newer counts",
     "few": "both count, for they share few lines",
     "apart": "both count, for their SKUs and dollars differ: take away the file that is not current",
@@ -43,7 +43,7 @@ class _Apart(NamedTuple):
     newer: Decimal
 
 
-_Told = dict[Why, list[_Apart]]
+_Told = dict[Fate, list[_Apart]]
 
 
 def current_files(
@@ -61,7 +61,7 @@ def current_files(
         if version and version[0].name in numbered:
             gone |= _told_by_parts(version, told)
     gone |= _superseded(versions, gone, told)
-    return versions, gone, tuple(_told_apart(told[why], why) for why in _WHY if why in told)
+    return versions, gone, tuple(_told_apart(told[fate], fate) for fate in _WORDS if fate in told)
 
 
 def _once(listing: BillListing, files: Mapping[str, BillFile]) -> list[list[BillFile]]:
@@ -148,13 +148,15 @@ def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[DayOut]:
     for day, there in days.items():
         for name, one in _of_day(there, day):
             again[name][day] = one
-    whys = {name: _judge(of) for name, of in again.items()}
+    fates = {name: _judge(of) for name, of in again.items()}
     for day, there in days.items():
         usd = {part.name: part.keys[day].usd for part in there}
-        found = {name: (whys[name][day], again[name][day].by) for name in usd if day in whys[name]}
-        for why, sums in _sums_apart(found, usd):
-            told[why].append(_Apart(day, *sums))
-    return {(name, date.fromisoformat(day)) for name, of in whys.items() for day, why in of.items() if why == "newer"}
+        found = {name: (fates[name][day], again[name][day].by) for name in usd if day in fates[name]}
+        for fate, sums in _sums_apart(found, usd):
+            told[fate].append(_Apart(day, *sums))
+    return {
+        (name, date.fromisoformat(day)) for name, of in fates.items() for day, fate in of.items() if fate == "newer"
+    }
 
 
 def _parts_by_day(parts: Sequence[BillFile]) -> dict[str, list[BillFile]]:
@@ -175,19 +177,19 @@ def _of_day(parts: Sequence[BillFile], day: str) -> Iterator[tuple[str, _Again]]
 
 
 def _sums_apart(
-    found: Mapping[str, tuple[Why, frozenset[str]]], usd: Mapping[str, Decimal]
-) -> Iterator[tuple[Why, tuple[Decimal, Decimal]]]:
+    found: Mapping[str, tuple[Fate, frozenset[str]]], usd: Mapping[str, Decimal]
+) -> Iterator[tuple[Fate, tuple[Decimal, Decimal]]]:
     """A day's sums of parts that others tell again, and of these others, where they are not the same.
 
     Of three that tell the same the middle one is held against the last.
     """
     gone = {name for name, (own, _) in found.items() if own == "newer"}
-    for why in _WHY:
-        last = {name: by for name, (own, by) in found.items() if own == why and not by & gone}
+    for fate in _WORDS:
+        last = {name: by for name, (own, by) in found.items() if own == fate and not by & gone}
         newer = frozenset[str]().union(*last.values())
         sums = sum((usd[name] for name in last), ZERO), sum((usd[name] for name in newer), ZERO)
         if sums[0] != sums[1]:
-            yield why, sums
+            yield fate, sums
 
 
 def _again(held: Sequence[tuple[int, KeyTold]], later: Mapping[int, Sequence[tuple[str, KeyTold]]]) -> _Again:
@@ -213,12 +215,12 @@ def _differ(one: KeyTold, two: KeyTold) -> bool:
     return 0 not in (one.what, two.what) and one.what != two.what and one.usd != two.usd
 
 
-def _judge(again: Mapping[str, _Again]) -> dict[str, Why]:
+def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
     """What becomes of a part's days; a day that is the part's alone is not in it."""
     shared = {day: one for day, one in again.items() if one.hashes}
     hashes, differ = sum(one.hashes for one in shared.values()), sum(one.differ for one in shared.values())
     nearly = hashes >= NEARLY * sum(one.lines for one in shared.values())
-    out: dict[str, Why] = {}
+    out: dict[str, Fate] = {}
     for day, one in shared.items():
         if 2 * one.alike >= one.lines or (nearly and 2 * differ < hashes):
             out[day] = "newer"
@@ -229,8 +231,8 @@ def _judge(again: Mapping[str, _Again]) -> dict[str, Why]:
     return out
 
 
-def _told_apart(found: Sequence[_Apart], why: Why) -> Finding:
+def _told_apart(found: Sequence[_Apart], fate: Fate) -> Finding:
     older, newer = sum((one.older for one in found), ZERO), sum((one.newer for one in found), ZERO)
     days = count_of(len({one.day for one in found}), "day")
-    said = f"two files tell {days} apart: {cents(older)} in the older, {cents(newer)} in the newer; {_WHY[why]}"
+    said = f"two files tell {days} apart: {cents(older)} in the older, {cents(newer)} in the newer; {_WORDS[fate]}"
     return Finding(subject="export", code="bill-uncounted", message=said)

@@ -71,8 +71,7 @@ def plan(
     if as_json and as_markdown:
         raise BadInput("--json and --markdown are two ways to have it: choose one")
     if sample:
-        pods, nodes = _sample(pods or nodes or context or kubeconfig)
-        at = at or SAMPLE_AT
+        pods, nodes, at = *_sample(pods or nodes or context or kubeconfig), at or SAMPLE_AT
     app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
     rules = with_value_of_wait(app.policy, value_of_wait)
     dry = dry_run(app, seams, now, rules)
