@@ -163,17 +163,23 @@ class Life(Live):
         """Pods that came and were not bound."""
         return sorted(self._came)
 
-    def why_unused(self, machine: Machine) -> str:
-        """What became of a pod that waited when a node was bought which was never used; empty where it is surplus."""
+    def why_unused(self, machine: Machine, told: set[str]) -> str:
+        """What became of a pod that waited when a node was bought which was never used; empty where it is surplus.
+
+        A pod stands for one node alone: ``told`` are those that do already.
+        """
         at = time.monotonic() - (datetime.now(UTC) - machine.asked_at).total_seconds()
-        for name in (name for name, came in self._arrived.items() if came <= at < self.seen_s.get(name, inf) + TOLD_S):
+        waited = (name for name, came in self._arrived.items() if came <= at < self.seen_s.get(name, inf) + TOLD_S)
+        for name in (name for name in waited if name not in told):
             over_at, how = self._over.get(name, (inf, ""))
             if how == "was deleted" and over_at > at and self.seen_s.get(name, inf) + TOLD_S > over_at:
+                told.add(name)
                 return f"{name} was deleted"
             node, bound_at = self.bound.get(name, ""), self.seen_s.get(name, inf)
             for other in (other for other, where in self.bound.items() if where == node and other != name):
                 left_at, left = self._over.get(other, (inf, ""))
                 if at - TOLD_S < left_at <= bound_at + TOLD_S:
+                    told.add(name)
                     return f"{name} went to {node}, where {other} {left}"
         return ""
 
@@ -218,7 +224,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _told(life: Life, cloud: LiveCloud, calls: Counter[str]) -> int:
     unused = [machine for machine in cloud.ever if machine.name not in set(life.bound.values())]
-    whys = {machine.name: life.why_unused(machine) for machine in unused}
+    told: set[str] = set()
+    whys = {machine.name: life.why_unused(machine, told) for machine in sorted(unused, key=lambda m: m.asked_at)}
     surplus = sorted(name for name, why in whys.items() if not why)
     waited = sorted(life.waited)
     rows = (
