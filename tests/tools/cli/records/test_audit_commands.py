@@ -96,6 +96,12 @@ def test_an_export_is_verified_by_itself_and_against_the_state(state: State, tmp
         run("verify", tmp_path / "nowhere")
 
 
+def test_a_file_without_an_end_is_refused_by_its_first_line() -> None:
+    """A device that gives bytes for ever takes no more memory than a line."""
+    with pytest.raises(BadInput, match="/dev/zero: a line is longer than any record"):
+        run("verify", "/dev/zero")
+
+
 def test_a_bucket_takes_what_is_new_once(state: State, dynamodb_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each export is an object of its own, locked where asked, with its anchor; the folder is verified as one chain,
     and a state that was cut since differs from it."""

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 import typer
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Cluster = Annotated[str, typer.Option(help="Of which cluster, where there are several.")]
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of a line of an export at most: far above the largest record that a store takes."""
 
 
 def register(app: typer.Typer) -> None:
@@ -172,7 +175,7 @@ def _lines_of(file: str) -> Iterable[bytes]:
     if "://" in file:
         return _bucket_lines(file.rstrip("/"))
     if file == "-":
-        return (line.rstrip(b"\n") for line in sys.stdin.buffer)
+        return _each_line(sys.stdin.buffer, "stdin")
     return _read(file)
 
 
@@ -189,10 +192,17 @@ def _bucket_lines(where: str) -> Iterator[bytes]:
 def _read(file: str) -> Iterator[bytes]:
     try:
         with open(file, "rb") as opened:
-            for line in opened:
-                yield line.rstrip(b"\n")
+            yield from _each_line(opened, file)
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}; name an export of `pilotlight audit export`") from None
+
+
+def _each_line(opened: BinaryIO, where: str) -> Iterator[bytes]:
+    """Every line; one that is longer than any record is refused, for its file may have no end."""
+    while line := opened.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise BadInput(f"{where}: a line is longer than any record; name an export of `pilotlight audit export`")
+        yield line.rstrip(b"\n")
 
 
 def _wired() -> "App":
