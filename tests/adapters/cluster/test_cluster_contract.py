@@ -26,7 +26,7 @@ def here(request: pytest.FixtureRequest) -> Iterator[Ports]:
 
 
 def _as_an_object_says(demand: PodDemand) -> PodDemand:
-    """The demand as its object tells it: no reason for its class, a gang without its namespace, and a team always."""
+    """The demand as its object tells it: no reason for its class, no namespace of a gang, always a team and image."""
     gang = demand.shape.gang
     bare = msgspec.structs.replace(
         demand.shape,
@@ -35,7 +35,7 @@ def _as_an_object_says(demand: PodDemand) -> PodDemand:
         team=demand.shape.team or demand.namespace,
         gang=gang and Gang(key=gang.key.removeprefix("default/"), size=gang.size),
     )
-    return msgspec.structs.replace(demand, shape=bare)
+    return msgspec.structs.replace(demand, shape=bare, image=demand.image or "docker.io/library/busybox:latest")
 
 
 def test_pods_that_wait_are_seen_whole(here: Ports) -> None:
