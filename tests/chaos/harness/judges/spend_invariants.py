@@ -129,7 +129,7 @@ class SpendInvariants:
             yield from self._wrong(id, entries, nodes.pop(id, ZERO), now_s)
         yield from (f"{id} was metered, and never was" for id in nodes)
         for name, value in whole.items():
-            told = sum((line.usd for line in msgspec.json.decode(value, type=_Whole).lines), ZERO)
+            told = sum((line.usd for line in msgspec.json.decode(plain(value), type=_Whole).lines), ZERO)
             least, most = self._cost(_day(name), now_s)
             if not least - CENT <= told <= most + CENT:
                 yield f"{name} was closed at ${told:.4f}, and its nodes cost between ${least:.4f} and ${most:.4f}"
