@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from hashlib import sha512
 from typing import Any
 
 import msgspec
@@ -173,6 +174,11 @@ def test_a_meter_that_stood_still_catches_up() -> None:
     assert usd(on) == on.world.cost().quantize(CENT)
 
 
+def token_of(part: int, n: int) -> str:
+    """A project's name that does not squeeze."""
+    return sha512(f"{part}-{n}".encode()).hexdigest()
+
+
 def test_a_day_of_more_projects_than_a_record_holds_is_counted_with_them() -> None:
     """A day that six thousand projects worked on is closed in several records, and keeps every project."""
     on = Stage()
@@ -185,7 +191,7 @@ def test_a_day_of_more_projects_than_a_record_holds_is_counted_with_them() -> No
                 name=f"node-{part}-{n}", pool="one", usd_per_hour=Decimal(1), gpus=1, since=begin,
                 until=begin + timedelta(hours=1), gone_at=begin + timedelta(hours=1), minimum_s=0, increment_s=1,
                 instance_type="one", capacity_type="on-demand", gpu_model="T4", ready=True, parts=1, holders=(),
-                stretches=(Stretch("used", f"team-{n % 5}", f"project-{part}-{n}", "batch", begin, hour),),
+                stretches=(Stretch("used", f"team-{n % 5}", token_of(part, n), "batch", begin, hour),),
             )
             for n in range(375)
         }  # fmt: skip
@@ -196,7 +202,7 @@ def test_a_day_of_more_projects_than_a_record_holds_is_counted_with_them() -> No
     assert usd(on, team="team-3") == 1200
     assert len({line.project for line in lines(on)}) == 6000
     closed = on.deps.state.scan("meter/").items
-    assert len(closed) > 3
+    assert len(closed) > 1
     assert max(len(stored.value) for _, stored in closed) <= LARGEST
     meter_nodes.count(on.deps)
     assert on.deps.state.scan("meter/").items == closed
