@@ -43,6 +43,10 @@ ROOMS = (
 """Modules of ``decide`` in which a function that takes one object may raise."""
 
 
+FOUND = [("pilotlight.decide.money.budget_limits:held_amount", "n2")]
+"""Places that broke a promise once: the hold of a node passed to the next node, and its dollars were lost."""
+
+
 def functions(module: ModuleType) -> Iterator[str]:
     """The module's functions and methods that take one object, by their names in it."""
     for name, value in vars(module).items():
@@ -69,7 +73,8 @@ def places() -> list[tuple[str, str]]:
     rooms = [import_module(room) for room in ROOMS]
     found = [f"{room.__name__}:{name}" for room in rooms for name in functions(room)]
     every = [(place, name) for place in found for name in ("uid-odd", "n2")]
-    return every if SWEEP == "all" else random.Random(f"isolated {SWEEP}").sample(every, DRAWN)
+    rest = [place for place in every if place not in FOUND]
+    return every if SWEEP == "all" else FOUND + random.Random(f"isolated {SWEEP}").sample(rest, DRAWN)
 
 
 @pytest.mark.parametrize(("place", "name"), places())

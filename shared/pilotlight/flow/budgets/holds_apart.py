@@ -5,6 +5,7 @@ held, and an empty one may go then.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ from pilotlight.decide.money.budget_limits import OLDEST, applies, class_of, hou
 from pilotlight.decide.money.economics import calls_s, counted_stop_s
 from pilotlight.decide.money.holds import SKEW, TICK, Lit
 from pilotlight.decide.money.node_end import Ending, empty_node_end
+from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import BoundPod, Offering
 from pilotlight.facts.money.budgets import Hold, Meter, Terms
 from pilotlight.facts.workload import WorkloadClass
@@ -32,8 +34,16 @@ WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
 def keep(
     deps: Deps, snapshot: Snapshot, every: Iterable[Kept[Hold]], lit: Sequence[Lit]
 ) -> tuple[list[Lit], dict[str, bool]]:
-    """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go."""
-    apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in every], lit)
+    """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go.
+
+    A hold that had no instance yet is its node's from then on: another node never takes what is held for this one.
+    """
+    entries = {entry.value.id: entry for entry in every}
+    apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in entries.values()], lit)
+    for instance, hold in apart.items():
+        if not hold.instance:
+            with suppress(Conflict):  # Another look gave it one: the next one reads that.
+                budget_accounts.write_hold(deps, entries[hold.id], instance=instance, matched_at=snapshot.now)
     others = snapshot.others
     cold: dict[str, bool] = {}
     queue_s = calls_s(len(apart) - 1)
