@@ -222,14 +222,18 @@ def test_the_replacement_is_asked_for_before_the_drain(played: Played) -> None:
 
 
 def test_the_idle_notebook_rests_after_its_snooze_and_runs_again(played: Played) -> None:
-    """Its node is given back meanwhile, and each step is in the audit chain, where ``why`` finds it."""
+    """Its node is given back meanwhile, and each step is in the audit chain, where ``why`` finds it.
+
+    A look that sees it awake before its record is gone says so too.
+    """
     [rested] = played.records("stop", reason="rested")
     first, again = played.records("start", job="u-ada")
     [gone] = played.records("terminate", node=first["placement"][0]["node"])
     assert first["t"] + 60 + 300 + 120 <= rested["t"] < gone["t"] < again["t"]
     assert played.records("stop", job="u-ada", reason="done")
-    records = [r for r in json.loads(played.run("why", "studio/ada", "--json")) if r["flow"] == "reclaim"]
-    assert [r["plan"]["pods"][0]["verdict"] for r in records] == ["woken", "rested", "snoozed", "noticed"]
+    records = [r for r in json.loads(played.run("why", "studio/ada", "--json")) if r.get("flow") == "reclaim"]
+    verdicts = dict.fromkeys(r["plan"]["pods"][0]["verdict"] for r in records)
+    assert list(verdicts) == ["woken", "rested", "snoozed", "noticed"]
     assert json.loads(played.run("reclaim", "list", "--json"))["owners"] == []
 
 
