@@ -4,7 +4,7 @@ Nothing is settled or freed. A node whose classes may be stopped at a hard cap i
 held, and an empty one may go then.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -34,16 +34,10 @@ WHY = "its hold cannot be judged: it stays as it is, and the node ends with it"
 def keep(
     deps: Deps, snapshot: Snapshot, every: Iterable[Kept[Hold]], lit: Sequence[Lit]
 ) -> tuple[list[Lit], dict[str, bool]]:
-    """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go.
-
-    A hold that had no instance yet is its node's from then on: another node never takes what is held for this one.
-    """
+    """Lit nodes without the instances of holds that are set apart; and which empty nodes of those are to go."""
     entries = {entry.value.id: entry for entry in every}
     apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in entries.values()], lit)
-    for instance, hold in apart.items():
-        if not hold.instance:
-            with suppress(Conflict):  # Another look gave it one: the next one reads that.
-                budget_accounts.write_hold(deps, entries[hold.id], instance=instance, matched_at=snapshot.now)
+    _give_instances(deps, entries, apart, snapshot.now)
     others = snapshot.others
     cold: dict[str, bool] = {}
     queue_s = calls_s(len(apart) - 1)
@@ -132,6 +126,14 @@ def _by_instance(names: frozenset[str], holds: Sequence[Hold], lit: Sequence[Lit
             free.remove(one)
             found |= {one.instance: hold} if hold.id in names else {}
     return found
+
+
+def _give_instances(deps: Deps, entries: Mapping[str, Kept[Hold]], apart: Mapping[str, Hold], now: datetime) -> None:
+    """A hold that had no instance is its node's from then on: another node never takes what is held for this one."""
+    for instance, hold in apart.items():
+        if not hold.instance:
+            with suppress(Conflict):  # Another look gave it one: the next one reads that.
+                budget_accounts.write_hold(deps, entries[hold.id], instance=instance, matched_at=now)
 
 
 def _ending(deps: Deps, hold: Hold, one: Lit, now: datetime) -> Ending:
