@@ -1,13 +1,11 @@
 """Files that only their names call parts of one export: a part adds, and the whole again counts once."""
 
-import csv
-import os
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from export_files import write_export
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.decide.money.bills.bill_scope import Rules
@@ -27,17 +25,6 @@ def _line(day: int, usd: str, node: int = 1, sku: str = "gpu", **fields: str) ->
         "ResourceId": f"projects/p/zones/z/instances/n-{node}", "Tags": '{"team": "nlp"}', "SkuId": sku,
         "SkuPriceId": "p-1", "ChargeDescription": "$98.30 per hour", "AvailabilityZone": "z-1", **fields,
     }  # fmt: skip
-
-
-def _write(path: Path, rows: Iterable[Mapping[str, str]], age: int = 0) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = list(rows)
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, list(lines[0]))
-        out.writeheader()
-        out.writerows(lines)
-    when = 1_800_000_000 - age * 3600
-    os.utime(path, (when, when))
 
 
 def _read(folder: Path) -> tuple[Decimal, list[str]]:
@@ -69,16 +56,16 @@ CHANGED: dict[str, Row] = {
 @pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
 def test_the_whole_again_under_a_parts_number_counts_once(tmp_path: Path, names: tuple[str, str], changed: Row) -> None:
     """The later counts, whichever else of the lines is changed; where both sums are the same nothing is told."""
-    _write(tmp_path / names[0], WHOLE, age=9)
-    _write(tmp_path / names[1], [row | changed for row in WHOLE])
+    write_export(tmp_path / names[0], WHOLE, age=9)
+    write_export(tmp_path / names[1], [row | changed for row in WHOLE])
     assert _read(tmp_path) == (USD, [])
 
 
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 def test_both_sums_are_told_where_the_whole_again_differs(tmp_path: Path, names: tuple[str, str]) -> None:
     """A refund in the later of two: it counts, and both sums are told."""
-    _write(tmp_path / names[0], WHOLE, age=9)
-    _write(tmp_path / names[1], [WHOLE[0] | {"BilledCost": "60.25"}, *WHOLE[1:]])
+    write_export(tmp_path / names[0], WHOLE, age=9)
+    write_export(tmp_path / names[1], [WHOLE[0] | {"BilledCost": "60.25"}, *WHOLE[1:]])
     assert _read(tmp_path) == (
         USD - 40,
         ["two files tell 1 day apart: $511.25 in the older, $471.25 in the newer; the newer counts"],
@@ -89,8 +76,8 @@ def test_both_sums_are_told_where_the_whole_again_differs(tmp_path: Path, names:
 def test_the_whole_again_at_other_prices_counts_once(tmp_path: Path, sku: str) -> None:
     """Each line is a tenth cheaper: the later counts, and both sums are told."""
     old = [row | {"SkuId": sku, "BilledCost": "100"} for row in WHOLE]
-    _write(tmp_path / "bill_1.csv", old, age=9)
-    _write(tmp_path / "bill_2.csv", [row | {"BilledCost": "90"} for row in old])
+    write_export(tmp_path / "bill_1.csv", old, age=9)
+    write_export(tmp_path / "bill_2.csv", [row | {"BilledCost": "90"} for row in old])
     assert _read(tmp_path) == (
         Decimal(3600),
         ["two files tell 8 days apart: $4,000.00 in the older, $3,600.00 in the newer; the newer counts"],
@@ -100,7 +87,7 @@ def test_the_whole_again_at_other_prices_counts_once(tmp_path: Path, sku: str) -
 def test_of_three_wholes_the_last_counts(tmp_path: Path) -> None:
     """The month to date thrice: both sums are the last two's."""
     for at, price in ((1, "100"), (2, "110"), (10, "120")):
-        _write(tmp_path / f"bill_{at}.csv", [row | {"BilledCost": price} for row in WHOLE])
+        write_export(tmp_path / f"bill_{at}.csv", [row | {"BilledCost": price} for row in WHOLE])
     usd, told = _read(tmp_path)
     assert (usd, told) == (
         Decimal(4800),
@@ -112,7 +99,7 @@ def test_a_whole_in_two_parts_again_counts_once_though_it_is_cut_elsewhere(tmp_p
     """Four files: the first two are cut after 20 lines, the other two after 25, with a late line."""
     late = _line(8, "7", 9)
     for at, rows in enumerate((WHOLE[:20], WHOLE[20:], WHOLE[:25], [*WHOLE[25:], late]), 1):
-        _write(tmp_path / f"bill_{at}.csv", rows, age=10 - at)
+        write_export(tmp_path / f"bill_{at}.csv", rows, age=10 - at)
     assert _read(tmp_path) == (
         USD + 7,
         ["two files tell 1 day apart: $511.25 in the older, $518.25 in the newer; the newer counts"],
@@ -126,14 +113,14 @@ def test_parts_that_cut_a_nodes_hour_apart_are_added(tmp_path: Path, cut: int) -
     lines = [_line(day, usd, node, sku) for day in range(1, 9) for node in range(30) for sku, usd in prices.items()]
     for part in range(cut):
         own = [row for at, row in enumerate(lines) if hash((at, at // cut)) % cut == part]
-        _write(tmp_path / f"part-{part:05d}-1b2c-c000.csv", own)
+        write_export(tmp_path / f"part-{part:05d}-1b2c-c000.csv", own)
     assert _read(tmp_path) == (Decimal("11.25") * 240, [])
 
 
 def test_parts_of_one_sku_each_are_added_and_told(tmp_path: Path) -> None:
     """The same nodes and days, other SKUs at other prices: it may be either, so both sums are told."""
     for part, sku, usd in ((1, "cpu", "10"), (2, "gpu", "30")):
-        _write(tmp_path / f"bill_{part}.csv", [row | {"SkuId": sku, "BilledCost": usd} for row in WHOLE])
+        write_export(tmp_path / f"bill_{part}.csv", [row | {"SkuId": sku, "BilledCost": usd} for row in WHOLE])
     assert _read(tmp_path) == (
         Decimal(1600),
         [
@@ -147,17 +134,17 @@ def test_lines_without_a_resource_are_alike_in_their_dollars(tmp_path: Path) -> 
     """Two teams' parts of one service add; the whole again counts once."""
     teams = [[_line(day, usd, ResourceId="", SkuId="") for day in range(1, 9)] for usd in ("10.5", "20.25")]
     for at, rows in enumerate(teams):
-        _write(tmp_path / f"team_{at}.csv", rows, age=9)
+        write_export(tmp_path / f"team_{at}.csv", rows, age=9)
     usd, _ = _read(tmp_path)
     assert usd == 246
     for at, rows in enumerate(teams, 2):
-        _write(tmp_path / f"team_{at}.csv", rows)
+        write_export(tmp_path / f"team_{at}.csv", rows)
     assert _read(tmp_path)[0] == 246
 
 
 def test_a_runs_parts_of_azure_are_one_version(tmp_path: Path) -> None:
     """Parts of two numbers in the folder of a run: a machine's meters lie in both."""
     run = tmp_path / "focus" / "20261101-20261130" / "202611300600" / "1b2c"
-    _write(run / "part_0_0001.csv", [row | {"SkuId": "vm"} for row in WHOLE])
-    _write(run / "part_1_0001.csv", [row | {"SkuId": "disk", "BilledCost": "1"} for row in WHOLE])
+    write_export(run / "part_0_0001.csv", [row | {"SkuId": "vm"} for row in WHOLE])
+    write_export(run / "part_1_0001.csv", [row | {"SkuId": "disk", "BilledCost": "1"} for row in WHOLE])
     assert _read(tmp_path) == (USD + 40, [])

@@ -1,14 +1,13 @@
 """Exports that are written again: only what is current counts, however many files it is in."""
 
-import csv
 import json
 import os
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from export_files import age_file, write_export
 
 from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.decide.money.bills.bill_scope import Rules
@@ -29,24 +28,10 @@ def _line(day: int, usd: str, resource: str = "i-1", **fields: str) -> dict[str,
     }  # fmt: skip
 
 
-def _write(path: Path, rows: Iterable[Mapping[str, str]], *, age: int = 0) -> Path:
-    """An export's file, ``age`` days old."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = list(rows)
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, list(lines[0]))
-        out.writeheader()
-        out.writerows(lines)
-    when = 1_800_000_000 - age * 86_400
-    os.utime(path, (when, when))
-    return path
-
-
 def _manifest(path: Path, names: list[str], *, age: int = 0) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"dataFiles": names}))
-    when = 1_800_000_000 - age * 86_400
-    os.utime(path, (when, when))
+    age_file(path, age)
 
 
 def _read(uri: object) -> Bill:
@@ -73,30 +58,32 @@ NEW = [*OLD[:9], _line(10, "737.40")]
 )
 def test_a_re_export_with_a_late_correction_replaces_the_old_file(tmp_path: Path, old: str, new: str) -> None:
     """Both lie side by side, and the newer one counts."""
-    _write(tmp_path / old, OLD, age=2)
-    _write(tmp_path / new, NEW, age=1)
+    write_export(tmp_path / old, OLD, age=2)
+    write_export(tmp_path / new, NEW, age=1)
     assert _usd(_read(tmp_path / "**" / "*.csv")) == Decimal("7815.00")
 
 
 def test_a_file_of_corrections_alone_adds_to_the_old(tmp_path: Path) -> None:
     """A newer file that repeats few of a day's lines replaces none of them."""
-    _write(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
+    write_export(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
     correction = _line(10, "-3", "i-1", ChargeClass="Correction")
-    _write(tmp_path / "focus-2026-11-13.csv", [_line(11, "20"), correction])
+    write_export(tmp_path / "focus-2026-11-13.csv", [_line(11, "20"), correction])
     assert _usd(_read(tmp_path / "*.csv")) == Decimal(117)
 
 
 def test_days_that_a_newer_file_does_not_have_stay(tmp_path: Path) -> None:
     """Each file has the last week; what has left it is in older ones alone."""
     for day in (8, 9, 10):
-        _write(tmp_path / f"week-2026-11-{day + 1:02d}.csv", [_line(d, f"{day}") for d in range(day - 6, day + 1)])
+        write_export(
+            tmp_path / f"week-2026-11-{day + 1:02d}.csv", [_line(d, f"{day}") for d in range(day - 6, day + 1)]
+        )
     assert _usd(_read(tmp_path / "*.csv")) == 8 + 9 + 7 * 10
 
 
 def test_parts_of_one_export_are_added(tmp_path: Path) -> None:
     """Files whose names differ in a number at their end are one export, where their lines are of other SKUs."""
     for part in range(1, 4):
-        _write(tmp_path / f"focus-0000{part}.csv", [_line(2, str(part), SkuId=f"s-{part}")])
+        write_export(tmp_path / f"focus-0000{part}.csv", [_line(2, str(part), SkuId=f"s-{part}")])
     assert _usd(_read(tmp_path / "*.csv")) == 6
 
 
@@ -105,11 +92,11 @@ def export(tmp_path: Path) -> Path:
     """AWS Data Exports with each run kept: two runs of November, the second corrected, and one of October."""
     root = tmp_path / "bills" / "focus"
     for age, (run, rows) in enumerate((("20261113T060000Z-b", NEW), ("20261112T060000Z-a", OLD))):
-        _write(root / "data" / MONTH / run / "focus-00001.csv", rows, age=age)
+        write_export(root / "data" / MONTH / run / "focus-00001.csv", rows, age=age)
         name = f"s3://elsewhere/bills/focus/data/{MONTH}/{run}/focus-00001.csv"
         _manifest(root / "metadata" / MONTH / run / "focus-Manifest.json", [name], age=age)
     october = _line(1, "5", ChargePeriodStart="2026-10-30T00:00:00Z", ChargePeriodEnd="2026-10-31T00:00:00Z")
-    _write(root / "data" / "BILLING_PERIOD=2026-10" / "20261102T060000Z-c" / "focus-00001.csv", [october])
+    write_export(root / "data" / "BILLING_PERIOD=2026-10" / "20261102T060000Z-c" / "focus-00001.csv", [october])
     return root
 
 
@@ -125,7 +112,7 @@ def test_of_each_month_the_newest_run_counts(export: Path, pattern: str) -> None
 
 def test_a_run_without_its_manifest_is_not_read_yet(export: Path) -> None:
     """The manifest comes after all files of its run."""
-    _write(export / "data" / MONTH / "20261114T060000Z-d" / "focus-00001.csv", [_line(1, "1")])
+    write_export(export / "data" / MONTH / "20261114T060000Z-d" / "focus-00001.csv", [_line(1, "1")])
     assert _usd(_read(export / "data" / "**" / "*.csv")) == Decimal("7820.00")
 
 
@@ -133,7 +120,7 @@ def test_a_part_that_an_overwritten_export_no_longer_has_is_dropped(tmp_path: Pa
     """The month became smaller: its manifest names one file, and an old second one still lies there."""
     data = tmp_path / "focus" / "data" / MONTH
     for part in (1, 2):
-        _write(data / f"focus-0000{part}.csv", [_line(part, "4")])
+        write_export(data / f"focus-0000{part}.csv", [_line(part, "4")])
     _manifest(tmp_path / "focus" / "metadata" / MONTH / "focus-Manifest.json", [f"s3://b/data/{MONTH}/focus-00001.csv"])
     assert _usd(_read(data / "*.csv")) == 4
 
@@ -141,7 +128,7 @@ def test_a_part_that_an_overwritten_export_no_longer_has_is_dropped(tmp_path: Pa
 def test_an_export_of_more_than_a_thousand_files_is_read_whole(tmp_path: Path) -> None:
     """None of 1,005 files is cut off."""
     for number in range(1005):
-        _write(tmp_path / f"part-{number:05d}.csv", [_line(1 + number % 20, "1", f"i-{number}")])
+        write_export(tmp_path / f"part-{number:05d}.csv", [_line(1 + number % 20, "1", f"i-{number}")])
     assert _usd(_read(tmp_path / "*.csv")) == 1005
 
 
@@ -160,11 +147,11 @@ def test_a_re_export_counts_once_whatever_else_of_its_lines_changes(tmp_path: Pa
     says = {"SkuPriceId": "p-1", "SkuId": "s-1", "ChargeDescription": "$98.30 per hour", "AvailabilityZone": "use1-az1"}
     old = [_line(day, "786.40", **says) for day in range(1, 11)]
     new = [{**_line(day, "786.40", **says), **changed} for day in range(1, 11)]
-    _write(tmp_path / "bill-a.csv", old, age=2)
-    _write(tmp_path / "bill-b.csv", new, age=1)
+    write_export(tmp_path / "bill-a.csv", old, age=2)
+    write_export(tmp_path / "bill-b.csv", new, age=1)
     bill = _read(tmp_path / "*.csv")
     assert (_usd(bill), bill.findings) == (Decimal("7864.00"), ())
-    _write(tmp_path / "bill-b.csv", [*new[:-1], {**new[-1], "BilledCost": "700"}], age=1)
+    write_export(tmp_path / "bill-b.csv", [*new[:-1], {**new[-1], "BilledCost": "700"}], age=1)
     bill = _read(tmp_path / "*.csv")
     assert _usd(bill) == Decimal("7777.60")
     assert [one.message for one in bill.findings] == [
@@ -174,8 +161,8 @@ def test_a_re_export_counts_once_whatever_else_of_its_lines_changes(tmp_path: Pa
 
 def test_lines_of_one_hour_that_two_files_share_in_part_are_told(tmp_path: Path) -> None:
     """One node of five is in both files: both count, and both sums are told."""
-    _write(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
-    _write(tmp_path / "focus-2026-11-13.csv", [_line(10, "3", "i-1")])
+    write_export(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
+    write_export(tmp_path / "focus-2026-11-13.csv", [_line(10, "3", "i-1")])
     bill = _read(tmp_path / "*.csv")
     assert _usd(bill) == Decimal(103)
     (told,) = bill.findings
@@ -196,9 +183,9 @@ def test_of_azures_runs_over_a_period_the_newest_counts(tmp_path: Path, old: str
     """The month to date twice, whose lines have nothing in common any more: the later run alone, month by month."""
     for age, name, resource, usd in ((2, old, "/vm/a", "158.40"), (1, new, "/VM/A", "192.00")):
         rows = [_line(day, usd, resource) for day in range(1, 11)]
-        _write(tmp_path / "focus" / "20261101-20261130" / name, rows, age=age)
+        write_export(tmp_path / "focus" / "20261101-20261130" / name, rows, age=age)
     october = _line(1, "5", ChargePeriodStart="2026-10-30T00:00:00Z", ChargePeriodEnd="2026-10-31T00:00:00Z")
-    _write(tmp_path / "focus" / "20261001-20261031" / old, [october], age=9)
+    write_export(tmp_path / "focus" / "20261001-20261031" / old, [october], age=9)
     assert _usd(_read(tmp_path / "**" / "*.csv")) == Decimal(1925)
 
 
@@ -206,7 +193,7 @@ def test_azures_manifest_names_the_files_beside_it(tmp_path: Path) -> None:
     """By the newest run's manifest, wherever the container was copied to."""
     for age, run in ((2, "202611100600/1b2c"), (1, "202611110600/0a1b")):
         folder = tmp_path / "focus" / "20261101-20261130" / run
-        _write(folder / "part_0_0001.csv", [_line(day, "192", f"vm-{age}") for day in range(1, 11)], age=age)
+        write_export(folder / "part_0_0001.csv", [_line(day, "192", f"vm-{age}") for day in range(1, 11)], age=age)
         name = f"exports/focus/20261101-20261130/{run}/part_0_0001.csv"
         (folder / "manifest.json").write_text(json.dumps({"blobs": [{"blobName": name, "byteCount": 1}]}))
     assert _usd(_read(tmp_path / "**" / "*")) == 1920
@@ -219,6 +206,6 @@ def test_a_bill_is_another_when_a_file_a_manifest_or_its_rules_change(export: Pa
     words.append(FocusBills(pattern, Rules(cluster="other")).files().word)
     os.utime(export / "metadata" / MONTH / "20261113T060000Z-b" / "focus-Manifest.json", (1, 1))
     words.append(FocusBills(pattern, Rules()).files().word)
-    _write(export / "data" / MONTH / "20261114T060000Z-d" / "focus-00001.csv", [_line(1, "1")])
+    write_export(export / "data" / MONTH / "20261114T060000Z-d" / "focus-00001.csv", [_line(1, "1")])
     words.append(FocusBills(pattern, Rules()).files().word)
     assert [words.index(word) for word in words] == [0, 0, 2, 3, 4]

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
-from struct import pack
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bi
 from pilotlight.decide.money.bills.bill_versions import current_files
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.money.bill_files import BillFile, BillListing, DayKeys, Line
+from pilotlight.facts.money.bill_files import SAMPLED, BillFile, BillListing, DayKeys, Line
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents, shorten_figure
 
@@ -68,7 +67,7 @@ class FocusBills:
     def files(self) -> BillListing:
         """The files that lie there. Their word is that of the rules, too."""
         found = list_files(self._uri, self._objects)
-        rules = blake2b(repr((KEYS, self._rules)).encode(), digest_size=8).hexdigest()
+        rules = blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()
         return msgspec.structs.replace(found, word=f"{found.word} {rules}")
 
     def read(self, start: datetime, end: datetime) -> Bill:
@@ -210,7 +209,7 @@ def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datet
         cut = KEYS if keys <= most else KEYS * most // keys
         asked = 'SELECT key, "of", "sum", lines FROM line WHERE day = $day AND key <= $cut'
         rows = sorted(db.execute(asked, {"day": day, "cut": cut}).fetchall())
-        sample = b"".join(pack(">IBBH", key, what, of, min(count, 0xFFFF)) for key, what, of, count in rows)
+        sample = b"".join(SAMPLED.pack(key, what, of, min(count, 0xFFFF)) for key, what, of, count in rows)
         out[day.isoformat()] = DayKeys(lines=int(lines), usd=usd or Decimal(0), cut=cut, sample=sample)
     return out
 

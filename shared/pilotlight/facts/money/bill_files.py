@@ -33,6 +33,10 @@ class Line(NamedTuple):
     commitment: Commitment = ""  # What it is of a commitment discount.
 
 
+SAMPLED = Struct(">IBBH")
+"""Bytes of one hash in a sample: the hash, then a ``KeyTold``."""
+
+
 class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     """Lines of one day of a file, to be told apart from another file's: how many, their sum, and a sample of them.
 
@@ -47,7 +51,7 @@ class DayKeys(msgspec.Struct, frozen=True, array_like=True):
 
     def each_line(self) -> Iterator[tuple[int, "KeyTold"]]:
         """Hashes of the sample's lines, with what is told of each."""
-        for key, what, usd, lines in Struct(">IBBH").iter_unpack(self.sample):
+        for key, what, usd, lines in SAMPLED.iter_unpack(self.sample):
             yield key, KeyTold(what, usd, lines)
 
 

@@ -42,7 +42,8 @@ from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.watch import status_command
 from pilotlight.tools.glance.glance import Glance
 from pilotlight.tools.glance.look_at_cluster import glance
-from pilotlight.tools.report.texts.glance_text import FATE, lines
+from pilotlight.tools.report.texts.glance_text import lines
+from pilotlight.tools.report.texts.why_text import FATE
 from pilotlight.tools.serve import live
 from pilotlight.wiring import App
 

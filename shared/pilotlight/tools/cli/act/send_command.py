@@ -80,9 +80,8 @@ def _answer(
 ) -> tuple[str, Response]:
     """The line of what is asked, and the answer: of functions that listen, or of the flow in this process."""
     settings = deployed_settings()
-    may_post = (
-        settings.token or not settings.callers
-    )  # Beside a home that asks for tokens, and without one, it may not.
+    # Beside a home that asks for tokens nobody may post without one.
+    may_post = settings.token or not settings.callers
     found = serve_beside(settings) if may_post else None
     there = url or (found.url if found and not dry_run else "")
     if policy and there:

@@ -71,7 +71,7 @@ def plan(
     if as_json and as_markdown:
         raise BadInput("--json and --markdown are two ways to have it: choose one")
     if sample:
-        pods, nodes, at = *_sample(pods or nodes or context or kubeconfig), at or SAMPLE_AT
+        pods, nodes, at = _sample(pods or nodes or context or kubeconfig, at)
     app, seams, now = source_of(pods, nodes, objects or [], context, kubeconfig, policy, catalog, at)
     rules = with_value_of_wait(app.policy, value_of_wait)
     dry = dry_run(app, seams, now, rules)
@@ -113,11 +113,12 @@ def plan_source(app: "App", state: str, files: str = "") -> "Source":
     return Source(of, f"with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}")
 
 
-def _sample(other: str) -> tuple[str, str]:
-    """The files of the sample cluster. Raises ``BadInput`` where another is named beside it."""
+def _sample(other: str, at: str) -> tuple[str, str, str]:
+    """The files of the sample cluster, and when to plan. Raises ``BadInput`` where another is named beside it."""
     if other:
         raise BadInput("--sample is a cluster of its own: name no other")
-    return str(default_file("examples/cluster/pods.json")), str(default_file("examples/cluster/nodes.json"))
+    pods, nodes = (str(default_file(f"examples/cluster/{name}.json")) for name in ("pods", "nodes"))
+    return pods, nodes, at or SAMPLE_AT
 
 
 def source_of(

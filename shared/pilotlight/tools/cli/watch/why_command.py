@@ -18,10 +18,10 @@ from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.state_option import cluster_line
-from pilotlight.tools.report.texts.glance_text import FATE
 from pilotlight.tools.report.texts.interruption_text import is_about, lines
 from pilotlight.tools.report.texts.plan_head import names
 from pilotlight.tools.report.texts.why_text import (
+    FATE,
     cost_lines,
     decision_lines,
     groups_about,

@@ -8,10 +8,8 @@ from rich.text import Text
 from pilotlight.tools.glance.glance import Glance, Ticked
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.tools.report.texts.first_work_text import steps_line
+from pilotlight.tools.report.texts.why_text import FATE
 from pilotlight.units import an_hour, cents, count_of, human
-
-FATE = {"bought": "to be bought", "booting": "node on its way", "finding": "to mend"}
-"""Verdicts of a look, which buys nothing, in the live page's words."""
 
 
 def lines(seen: Glance) -> Iterator[RenderableType]:

@@ -11,6 +11,9 @@ from pilotlight.tools.report.texts.plan_head import head_of_record, names
 from pilotlight.tools.report.texts.would_change import would_change
 from pilotlight.units import an_hour, cents
 
+FATE = {"bought": "to be bought", "booting": "node on its way", "finding": "to mend"}
+"""Verdicts of a look, which buys nothing, in the live page's words."""
+
 
 def is_subject_of(record: Record, subject: str) -> bool:
     """True of a decision that is, or names, a subject: a pod, a node, an instance, an offering."""
