@@ -16,6 +16,7 @@ FAMILIES = {
     "DCGM_FI_DEV_POWER_USAGE": ("watts", "Power draw (in W)."),
     "DCGM_FI_DEV_GPU_TEMP": ("celsius", "GPU temperature (in C)."),
     "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": ("millijoules", "Energy since the driver was loaded (in mJ)."),
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("active", "Ratio of time the graphics engine is active."),
 }
 NAMES = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname")
 HELD = ("container", "namespace", "pod", "vgpu")

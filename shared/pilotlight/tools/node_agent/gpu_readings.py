@@ -22,7 +22,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The slice's number (GPU_I_ID); empty for a whole GPU."""
     profile: str = ""  # Of the MIG slice, as 1g.10gb; empty for a whole GPU.
     slice_uuid: str = ""  # The MIG slice's.
-    util: float | None = None  # Percent; None: not told.
+    active: float | None = None  # Ratio of the time since the last look; None: not told.
+    util: float | None = None  # Percent, of the device's last sample; None: not told.
     used: float | None = None  # Memory in MiB; None: not told.
     free: float | None = None  # Memory in MiB; None: not told.
     watts: float | None = None  # Power now; None: not told.

@@ -4,6 +4,7 @@ What a device does not support it does not tell: a slice has no utilisation of i
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,11 +12,14 @@ import msgspec
 
 from pilotlight import typed_json
 from pilotlight.errors import BadInput, Unavailable
+from pilotlight.tools.node_agent.engine_activity import EngineActivity
 from pilotlight.tools.node_agent.gpu_readings import DeviceHolder, Reading
 
 MIB = 1024 * 1024
 TEMPERATURE_GPU = 0
 ON = 1
+MEMORY_V2 = 0x02000028
+"""nvmlMemory_v2: its used memory is what processes hold; version 1 counts the driver's own (615 MiB on an H200) too."""
 
 
 class Nvml(Protocol):
@@ -23,6 +27,10 @@ class Nvml(Protocol):
 
     def ask(self, function: str, *arguments: Any) -> Any:
         """The answer; None where the device does not support it. Raises ``Unavailable``."""
+        ...
+
+    def active(self, handle: Any, uuid: str) -> float | None:
+        """Ratio of the time since the last look in which the device's engine was busy; None: not told."""
         ...
 
 
@@ -37,11 +45,18 @@ class RealNvml:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
             raise Unavailable(f"NVML: {error}; is NVIDIA's driver here? (--recorded FILE runs without)") from None
+        self._engines = EngineActivity(pynvml)
+        with suppress(Unavailable):
+            list(readings(self))  # The first look of each device, from which the next one counts.
+
+    def active(self, handle: Any, uuid: str) -> float | None:
+        return self._engines.since_last(handle, uuid)
 
     def ask(self, function: str, *arguments: Any) -> Any:
+        absent = ("NotSupported", "NotFound", "NoPermission", "FunctionNotFound")
         try:
             return getattr(self._nvml, function)(*arguments)
-        except (self._nvml.NVMLError_NotSupported, self._nvml.NVMLError_NotFound, self._nvml.NVMLError_NoPermission):
+        except tuple(getattr(self._nvml, f"NVMLError_{name}") for name in absent):
             return None
         except self._nvml.NVMLError as error:
             raise Unavailable(f"NVML: {function}: {error}") from None
@@ -81,6 +96,10 @@ class RecordedNvml:
         """The next look."""
         self._next = min(self._next + 1, len(self._looks) - 1)
         return self._looks[self._next]
+
+    def active(self, handle: Any, uuid: str) -> float | None:
+        percent = handle.answers.get("nvmlGpmMetricsGet")
+        return None if percent is None else float(percent) / 100
 
     def ask(self, function: str, *arguments: Any) -> Any:
         look = self._looks[max(0, self._next)]
@@ -124,7 +143,7 @@ def readings(nvml: Nvml) -> Iterator[Reading]:
         if mode and mode[0] == ON:
             yield from _slices(nvml, handle, whole)
         else:
-            yield Reading(**whole, **_use(nvml, handle))
+            yield Reading(**whole, active=nvml.active(handle, whole["uuid"]), **_use(nvml, handle))
 
 
 def _slices(nvml: Nvml, handle: Any, whole: Mapping[str, Any]) -> Iterator[Reading]:
@@ -144,7 +163,8 @@ def _slices(nvml: Nvml, handle: Any, whole: Mapping[str, Any]) -> Iterator[Readi
 
 
 def _use(nvml: Nvml, handle: Any) -> dict[str, Any]:
-    rates, memory = nvml.ask("nvmlDeviceGetUtilizationRates", handle), nvml.ask("nvmlDeviceGetMemoryInfo", handle)
+    rates = nvml.ask("nvmlDeviceGetUtilizationRates", handle)
+    memory = nvml.ask("nvmlDeviceGetMemoryInfo", handle, MEMORY_V2) or nvml.ask("nvmlDeviceGetMemoryInfo", handle)
     return {
         "util": _over(rates.gpu, 1) if rates else None,
         "used": _over(memory.used, MIB) if memory else None,
