@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from api_server import ApiServer, api_server
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 
 from pilotlight.adapters.cluster.kubernetes import nodepool_limits
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
-from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
+from pilotlight.errors import Conflict
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
@@ -47,6 +49,32 @@ def test_a_limit_is_as_it_was(server: ApiServer, api: Api, limit: str | None) ->
     notes = server.store.get("nodepools", "gpu")["metadata"]["annotations"]
     assert notes == {"pilotlight.dev/gpu-limit-handed-back": "2026-11-28T08:00:00Z"}
     assert list(give_back(api, (), NOW, dry_run=False)) == []
+
+
+@pytest.mark.parametrize("writes", [1, 4, 5])
+def test_karpenter_s_own_writes_delay_it_alone(
+    server: ApiServer, api: Api, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Karpenter counts into the NodePool between our read and our write: we read again; what never rests is told."""
+    karpenter = Karpenter(server, 8)
+    karpenter.pool("gpu", "p4d", limit="64")
+    (state,) = nodepool_limits.read(api, ["gpu"])
+    nodepool_limits.set_limit(api, state, 8)
+    ask, counts = Api.ask, iter(range(writes))
+
+    def raced(self: Api, method: str, where: str, *rest: Any) -> Any:
+        if method == "PATCH" and (count := next(counts, None)) is not None:
+            ask(self, method, where, NOTHING, {"metadata": {"labels": {"counted": str(count)}}}, MERGE_PATCH)
+        return ask(self, method, where, *rest)
+
+    monkeypatch.setattr(Api, "ask", raced)
+    if writes < 5:
+        list(give_back(api, (), NOW, dry_run=False))
+        assert karpenter.limit("gpu") == "64"
+    else:
+        with pytest.raises(Conflict):
+            list(give_back(api, (), NOW, dry_run=False))
+        assert karpenter.limit("gpu") == "8"
 
 
 def test_only_those_that_are_named_are_given_back(server: ApiServer, api: Api) -> None:

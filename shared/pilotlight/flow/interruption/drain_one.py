@@ -311,7 +311,7 @@ class NodeDrain(Saving):
 
     def answer(self, why: str = "") -> Answer:
         """The answer of this look: what was done now, and when to look again."""
-        done = f"over: {self.found.outcome}" if self.found.is_over else "goes on"
+        done = f"over: {self.found.outcome}".removesuffix(": unknown") if self.found.is_over else "goes on"
         told = self.found.proof if self.found.truth != "verified" else self.found.why
         return Answer(
             decision=self.found.decision,

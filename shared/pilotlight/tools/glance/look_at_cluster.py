@@ -148,7 +148,7 @@ def _ticks(site: "App", now: datetime) -> Iterator[Ticked]:
         "billing_tick": counted.value.seen if counted else None,
         **({} if deps.bills is None else {"billing_import": _bill_looked_at(deps)}),
         "pod_pending": filed.get(BUYS),
-        "kueue_admission": filed.get(ADMITS),
+        **({"kueue_admission": filed[ADMITS]} if ADMITS in filed else {}),  # Without Kueue nothing asks for it.
         "spot_interruption": max(rescued, default=None),
         "alert_fanout": max(told, default=None),
     }

@@ -150,7 +150,6 @@ def test_each_function_says_when_it_last_worked() -> None:
         "capacity_reconcile": 30.0,
         "billing_tick": 30.0,
         "pod_pending": None,
-        "kueue_admission": None,
         "spot_interruption": None,
         "alert_fanout": None,
     }
@@ -165,7 +164,6 @@ def test_each_function_says_when_it_last_worked() -> None:
     ticked(on, ago_s=0)
     assert [(tick.function, tick.age_s) for tick in seen(on).ticks][2:] == [
         ("pod_pending", 60.0),
-        ("kueue_admission", None),
         ("spot_interruption", 60.0),
         ("alert_fanout", 60.0),
     ]

@@ -243,7 +243,8 @@ def _table(found: Sequence[Telling]) -> None:
     heads = (Column(name) for name in ("when (UTC)", "channel", "severity", "status", "what"))
     table = Sheet(*heads, Column("proof", "name"))
     for telling in found:
-        what = ("over: " if telling.alert.resolved else "") + telling.alert.what
+        ended = telling.alert.resolved and telling.status != "over"
+        what = ("over: " if ended else "") + telling.alert.what
         when, severity = f"{telling.at:%m-%d %H:%M:%S}", telling.alert.severity
         table.add(when, telling.channel, severity, _status(telling), what, telling.receipt)
     console().print(table if found else "no alert was told lately, and none waits")

@@ -5,17 +5,18 @@ A mark stays on each, by which no tick sets a limit of ours again, until the Nod
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.nodepool_limits import NODE_POOLS
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.karpenter_objects import BEFORE, HANDED_BACK, WROTE
-from pilotlight.errors import Forbidden
+from pilotlight.errors import Conflict, Forbidden
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.tools.install.hand_over import Told
 
+TRIES = 5
 _ANY = typed_json.decoder(dict[str, Any])
 
 
@@ -47,20 +48,31 @@ def _patch(api: Api, name: str, body: dict[str, Any]) -> None:
 
 
 def give_back(api: Api, names: Collection[str], now: datetime, *, dry_run: bool) -> Iterator[Told]:
-    """Give these their limits back, or all where none is named. Raises ``Conflict`` where one changed meanwhile."""
-    for name, pool in sorted(our_limits(api).items()):
+    """Give these their limits back, or all where none is named. Raises ``Conflict`` where one changes again and again:
+    Karpenter itself writes its counts into a NodePool at any time.
+    """
+    for name in sorted(our_limits(api)):
         if names and name not in names:
             continue
-        meta = pool["metadata"]
-        before, limit = meta["annotations"][BEFORE], (pool["spec"].get("limits") or {}).get(LIMITED)
-        if not dry_run:
-            notes = {BEFORE: None, WROTE: None, HANDED_BACK: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
-            own = {"resourceVersion": meta.get("resourceVersion"), "annotations": notes}
-            _patch(api, name, {"metadata": own, "spec": {"limits": {LIMITED: before or None}}})
-        yield Told(
-            pool=f"NodePool {name}",
-            verb="would set" if dry_run else "set",
-            setting=f"limit of {LIMITED}",
-            was="none" if limit is None else str(limit),
-            now=before or "none",
-        )
+        for left in reversed(range(TRIES)):
+            pool = our_limits(api).get(name)
+            if pool is None:
+                break  # Another hand gave it back.
+            try:
+                yield _given_back(api, pool, now, dry_run)
+                break
+            except Conflict:
+                if not left:
+                    raise
+
+
+def _given_back(api: Api, pool: dict[str, Any], now: datetime, dry: bool) -> Told:
+    meta = pool["metadata"]
+    name, before, limit = meta["name"], meta["annotations"][BEFORE], (pool["spec"].get("limits") or {}).get(LIMITED)
+    if not dry:
+        notes = {BEFORE: None, WROTE: None, HANDED_BACK: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        own = {"resourceVersion": meta.get("resourceVersion"), "annotations": notes}
+        _patch(api, name, {"metadata": own, "spec": {"limits": {LIMITED: before or None}}})
+    was = "none" if limit is None else str(limit)
+    verb: Literal["set", "would set"] = "would set" if dry else "set"
+    return Told(pool=f"NodePool {name}", verb=verb, setting=f"limit of {LIMITED}", was=was, now=before or "none")
