@@ -6,7 +6,7 @@ asked for, and is paid for from then until it is given back, a minute at the lea
 
   KUBECONFIG=... python bench/scheduler/real_peers.py pilotlight
   ... karpenter      Karpenter of the kwok provider, started with INSTANCE_TYPES_FILE_PATH=(what `types` prints)
-  ... autoscaler     Cluster Autoscaler with --cloud-provider=kwok, after `templates` was applied
+  ... autoscaler     Cluster Autoscaler with --cloud-provider=kwok --expander=priority, after `templates` was applied
   ... trace FILE     the same pods as a trace, for `pilotlight replay --boot-seconds 10`: the models beside the tools
 
 A cluster without other GPU nodes and waiting pods, please, and no other buyer at work on it. A quiet machine too: all
@@ -39,6 +39,7 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.labels import WORKLOAD_CLASS
 from pilotlight.tools.replay.traces.trace_file import COLUMNS
 
 TYPE = "node.kubernetes.io/instance-type"
@@ -102,7 +103,8 @@ def pod(n: int, gpus: int, run_s: float) -> Object:
     notes = {"testbed/run-seconds": f"{run_s:.1f}", "karpenter.sh/do-not-disrupt": "true"}
     notes["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
     spec = {"containers": [box], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{n:04}", "annotations": notes}, "spec": spec}
+    meta = {"name": f"p{n:04}", "labels": {WORKLOAD_CLASS[0]: "batch"}, "annotations": notes}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
 def karpenter_types() -> list[Object]:
@@ -148,7 +150,10 @@ def autoscaler_templates() -> Object:
         }
         for name, one in sold().items()
     ]
+    cheapest = sorted(sold(), key=lambda name: sold()[name].usd_per_hour / sold()[name].gpus)
+    order = "".join(f'{100 - n}: ["^{name.replace(".", "[.]")}-?"]\n' for n, name in enumerate(cheapest))
     texts = {
+        "cluster-autoscaler-priority-expander": {"priorities": order},
         "kwok-provider-config": {"config": json.dumps(asked)},
         "kwok-provider-templates": {"templates": "\n---\n".join(json.dumps(each) for each in nodes)},
     }
