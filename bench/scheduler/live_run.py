@@ -88,6 +88,11 @@ class Figures:
 
 def policy_of(placement: str, homed: Sequence[str] = ()) -> Policy:
     """A policy with a pool for each type; nodes of those that are ``homed`` are born closed."""
+    return read_policy(json.dumps(policy_text(placement, homed)).encode(), "homes_live")
+
+
+def policy_text(placement: str, homed: Sequence[str] = ()) -> Object:
+    """As a file has it."""
     birth = msgspec.to_builtins(BIRTH_TAINT)
     pools = {
         name.replace(".", "-"): {"instance_type": name, "max": 2000, "cloud": "eks"}
@@ -97,7 +102,7 @@ def policy_of(placement: str, homed: Sequence[str] = ()) -> Policy:
     text: Object = {"version": 1, "pools": pools, "classes": {"batch": {"gpu_models": "any"}}, "placement": placement}
     alike = {"batch": dict.fromkeys(("T4", "A10G", "V100", "A100"), 1)}
     text["prices"] = {"max_age_days": 10_000, "throughput": alike}
-    return read_policy(json.dumps(text).encode(), "homes_live")
+    return text
 
 
 class Site(NamedTuple):

@@ -16,7 +16,10 @@ from pilotlight.tools.replay.traces.trace_file import read_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.world.simulation import World
 
-LOOPS = ("cluster-autoscaler", "cluster-autoscaler-pinned", "karpenter", "karpenter-pinned:60", "keda", "s0-loop")
+LOOPS = (
+    *("cluster-autoscaler", "cluster-autoscaler-pinned", "cluster-autoscaler-priority:60"),
+    *("karpenter", "karpenter-pinned:60", "karpenter-when-empty:60", "keda", "s0-loop"),
+)
 ALL = ("always-on", *LOOPS)
 
 
@@ -52,11 +55,13 @@ def moments(records: list[dict[str, object]], event: str, key: str = "type") -> 
     ("name", "launched_s", "released_s"),
     [
         ("cluster-autoscaler", 10, 10 + 180 + 100 + 600),
+        ("cluster-autoscaler-priority:60", 10, 10 + 180 + 100 + 60),
         ("karpenter-pinned:60", 6, 6 + 180 + 100 + 60),
+        ("karpenter-when-empty:60", 6, 6 + 180 + 100 + 60),
         ("keda", 30, 30 + 180 + 100 + 320),
         ("s0-loop", 5, 5 + 180 + 100),
     ],
-    ids=["cluster-autoscaler", "karpenter", "keda: at its next tick", "s0-loop"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_when_one_job_is_served(name: str, launched_s: float, released_s: float, catalog: Catalog) -> None:
     """A lone job at 5 s gets one T4 at the peer's next look, which goes after the peer's idle time."""
@@ -76,6 +81,8 @@ def test_a_pod_is_bought_for_once_however_long_the_boot(name: str, catalog: Cata
     [
         ("karpenter", {"p3.8xlarge": 1}),
         ("karpenter-pinned:60", {"p3.2xlarge": 4}),
+        ("karpenter-when-empty:60", {"p3.8xlarge": 1}),
+        ("cluster-autoscaler-priority:60", {"p3.2xlarge": 4}),
         ("keda", {"p3.2xlarge": 4}),
         ("s0-loop", {"p3.2xlarge": 4}),
     ],

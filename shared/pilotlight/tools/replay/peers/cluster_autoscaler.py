@@ -1,4 +1,4 @@
-"""Cluster Autoscaler with the least-waste expander: one type for all that waits, empty nodes kept for ten minutes."""
+"""Cluster Autoscaler: one type for all that waits, the least wasteful or the cheapest, and empty nodes kept a while."""
 
 from random import Random
 
@@ -15,26 +15,34 @@ DELAY_AFTER_ADD_S = 600.0
 class ClusterAutoscaler(Ticker):
     """Every 10 s buys, for all pods that may use it, the type that wastes least; ties are random.
 
-    An empty node goes after ``idle_s``, and not within 600 s of any purchase. The cluster's scheduler spreads.
+    An empty node goes after ``idle_s``, and not within 600 s of any purchase. The cluster's scheduler spreads. With
+    ``priority`` it is set up by a careful hand: the priority expander takes the type with the least dollars for a GPU,
+    and the time after a purchase is ``idle_s`` too.
     """
 
     spread = True
 
-    def __init__(self, name: str, seed: int, *, pinned: bool = False, idle_s: Seconds = IDLE_S) -> None:
+    def __init__(
+        self, name: str, seed: int, *, pinned: bool = False, idle_s: Seconds = IDLE_S, priority: bool = False
+    ) -> None:
         super().__init__(name, PERIOD_S, idle_s, pinned=pinned)
-        self._random = Random(seed)
-        self._bought_s = -DELAY_AFTER_ADD_S
+        self._random, self._priority = Random(seed), priority
+        self._delay_s = idle_s if priority else DELAY_AFTER_ADD_S
+        self._bought_s = -self._delay_s
 
     def _release_s(self, world: World) -> Seconds:
-        return max(super()._release_s(world), self._bought_s + DELAY_AFTER_ADD_S)
+        return max(super()._release_s(world), self._bought_s + self._delay_s)
 
     def _buy(self, world: World) -> bool:
         pods = unmet_pods(world)
         options = [(m, o) for m in map(world.fleet.machine, world.fleet.pools) if (o := _option(m, pods))]
         if not options:
             return True
-        least = min(_waste(bins) for _, bins in options)
-        machine, bins = self._random.choice([o for o in options if _waste(o[1]) == least])
+        if self._priority:
+            machine, bins = min(options, key=lambda o: (o[0].price / o[0].gpus, o[0].key))
+        else:
+            least = min(_waste(bins) for _, bins in options)
+            machine, bins = self._random.choice([o for o in options if _waste(o[1]) == least])
         bought = [self.market.launch(world, machine) for _ in bins]
         if any(bought):
             self._bought_s = world.now_s

@@ -15,8 +15,10 @@ PEERS = (
     ALWAYS_ON,
     "cluster-autoscaler",
     "cluster-autoscaler-pinned[:SECONDS]",
+    "cluster-autoscaler-priority[:SECONDS]",
     "karpenter",
     "karpenter-pinned:SECONDS",
+    "karpenter-when-empty:SECONDS",
     "keda",
     "s0-loop",
 )
@@ -34,10 +36,11 @@ def peer(name: str, seed: int = 0) -> Peer:
     }
     if name in plain:
         return plain[name]()
-    if kind == "cluster-autoscaler-pinned":
-        return ClusterAutoscaler(name, seed, pinned=True, idle_s=_seconds(name, seconds) if seconds else IDLE_S)
-    if kind == "karpenter-pinned" and seconds:
-        return Karpenter(name, pinned=True, idle_s=_seconds(name, seconds), consolidates=False)
+    if kind in ("cluster-autoscaler-pinned", "cluster-autoscaler-priority"):
+        idle_s, cheapest = _seconds(name, seconds) if seconds else IDLE_S, kind.endswith("priority")
+        return ClusterAutoscaler(name, seed, pinned=not cheapest, idle_s=idle_s, priority=cheapest)
+    if kind in ("karpenter-pinned", "karpenter-when-empty") and seconds:
+        return Karpenter(name, pinned=kind.endswith("pinned"), idle_s=_seconds(name, seconds), consolidates=False)
     raise _unknown(name)
 
 
