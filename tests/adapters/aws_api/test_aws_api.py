@@ -1,5 +1,6 @@
 """AWS's query interfaces: signatures, credentials, answers, and what AWS says no with."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from string import ascii_letters, digits
@@ -17,12 +18,13 @@ from hypothesis import strategies as st
 
 from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.forms import PARTITIONS, address
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.clocks import SystemClock
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.pools.asg import open_pools
 from pilotlight.adapters.tunnels import site_at
@@ -179,6 +181,15 @@ def test_a_partition_that_is_not_served_is_refused_by_its_name(region: str, says
     assert Session().get_partition_for_region(region) != "aws"
     with pytest.raises(BadInput, match=says):
         open_pools(f"{region}/prod", CloudAccount({}, SystemClock(), str, {}))
+    with pytest.raises(BadInput, match=says):
+        source_of(f"eks:{region}/prod", {})
+
+
+def test_terraform_refuses_the_same_partitions() -> None:
+    """The bridge's region begins with none of the beginnings that the code refuses, and with no other is refused."""
+    rules = (Path(__file__).resolve().parents[3] / "infra/terraform/modules/settings/main.tf").read_text()
+    (beginnings,) = re.findall(r'!can\(regex\("\^\(([^)]*)\)", s\.aws\.region\)\)', rules)
+    assert set(beginnings.split("|")) == set(PARTITIONS)
 
 
 def test_services_are_reached_by_the_proxy_that_the_environment_names() -> None:

@@ -38,6 +38,9 @@ def connect(
     evict_in: EvictIn = None,
     kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
     gke_queue: Annotated[bool, typer.Option("--gke-queue", help="Also what asking GKE's queue needs.")] = False,
+    karpenter: Annotated[bool, typer.Option("--karpenter", help="Also what limits of NodePools need.")] = False,
+    claims: Annotated[bool, typer.Option("--karpenter-claims", help="Also what buying by NodeClaims needs.")] = False,
+    reclaim: Annotated[bool, typer.Option("--reclaim", help="Also what putting idle owners to rest needs.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
     actor: Actor = None,
     reader: Annotated[list[str] | None, typer.Option(help="The same, of one that only looks.")] = None,
@@ -60,7 +63,14 @@ def connect(
     from pilotlight.tools.install import connect_account
 
     users = Users(tuple(actor or ()), tuple(reader or ()))
-    rights = RightsAsked(act, kueue, gke_queue, read_only, tuple(evict_in or ()))
+    asked = {
+        "kueue": kueue,
+        "gke-queue": gke_queue,
+        "karpenter": karpenter,
+        "karpenter-claims": claims,
+        "reclaim": reclaim,
+    }
+    rights = RightsAsked(act, read_only, tuple(name for name, on in asked.items() if on), tuple(evict_in or ()))
     _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)
@@ -94,21 +104,23 @@ class RightsAsked(NamedTuple):
     """Rights that are asked for beside looking."""
 
     act: bool
-    kueue: bool
-    gke_queue: bool
     read_only: bool
+    extras: tuple[str, ...] = ()  # Files of rbac/ that are off unless asked for.
     evict_in: tuple[str, ...] = ()
 
 
 def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, stdout: bool) -> None:
     """Refuse options that contradict each other."""
+    from pilotlight.tools.install.cloud_users import TO_ACT
+
     if remove and (rotate or stdout or any(rights) or any(users)):
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
-    if rights.read_only and (rights.act or rights.kueue or any(users)):
-        raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
+    if rights.read_only and (rights.act or rights.extras or any(users)):
+        named = "".join(f" --{name}," for name in rights.extras)
+        raise BadInput(f"--read-only makes an account that never acts: leave out --act,{named} --actor and --reader")
     for asked, why in (
         (rights.evict_in, "--evict-in says where --act may evict: add --act"),
-        (rights.gke_queue, "--gke-queue is for buying nodes of queued provisioning: add --act"),
+        *((name in TO_ACT, f"--{name} is for who acts: add --act") for name in rights.extras),
         (users.actors, "--actor names who acts: add --act, and --policy for the pools that it is limited to"),
     ):
         if asked and not rights.act:
@@ -166,11 +178,10 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
 
     act = rights.act
     acting = users.actors or (cloud_users.acting(api) if act or users.readers else ())
-    given = cloud_users.bindings(acting, users.readers, kueue=rights.kueue, gke_queue=rights.gke_queue)
+    given = cloud_users.bindings(acting, users.readers, rights.extras)
     bound = list(given) if any(users) else []
     names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if rights.read_only else [])]
-    names += ["rbac/kueue.yaml"] if rights.kueue else []
-    names += ["rbac/gke-queue.yaml"] if rights.gke_queue else []
+    names += [f"rbac/{name}.yaml" for name in rights.extras]
     if act:
         # What limits a right is there before the right is.
         limits = ("nodes", "tolerations", "evictions", "homes")

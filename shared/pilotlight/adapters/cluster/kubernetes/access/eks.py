@@ -27,11 +27,13 @@ NAME_HEADER = "x-k8s-aws-id"
 class EksCluster:
     """A cluster of a region. The credential is what botocore finds: the environment, a role, a profile.
 
-    Or that of a ``role`` of the cluster's account, taken as for its pools.
+    Or that of a ``role`` of the cluster's account, taken as for its pools. Raises ``BadInput`` for a region that is not
+    served.
     """
 
     def __init__(self, region: str, name: str, environ: Mapping[str, str], role: str = "") -> None:
         self._region, self._name, self._environ = region, name, environ
+        self._sts = address("sts", region, {})
         self._role = Credentials(region, environ, role) if role else None
         self._where: tuple[str, str] | None = None
         self._token, self._ends = "", 0.0
@@ -86,7 +88,7 @@ class EksCluster:
         events = session.get_component("event_emitter")
         request = {
             "method": "GET",
-            "url": f"{address('sts', self._region, {})}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "url": f"{self._sts}/?Action=GetCallerIdentity&Version=2011-06-15",
             "body": {},
             "headers": {NAME_HEADER: self._name},
             "context": {},
