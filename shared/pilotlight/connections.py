@@ -148,7 +148,8 @@ TELL_SPOT = ("gke",)
 
 
 def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
-    """Call that asks a cluster's cloud for prices; None where it tells none. Nothing is called yet."""
+    """Call that asks a cluster's cloud for prices, and which reads it refuses; None where it tells none. Nothing is
+    called yet."""
     cloud = settings.pools.partition(":")[0]
     spot = {pool.instance_type for pool in policy.pools.values() if pool.capacity_type == "spot"}
     if cloud not in TELL_PRICES or (cloud in TELL_SPOT and not spot):
@@ -157,7 +158,13 @@ def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
     def told(names: Sequence[str]) -> "ToldPrices":
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
-        return shop.prices([name for name in names if name in spot] if cloud in TELL_SPOT else names)
+        if cloud in TELL_SPOT:
+            return shop.prices([name for name in names if name in spot])
+        from pilotlight.adapters.pools.asg.account_reads import unread
+
+        told = shop.prices(names)
+        where = settings.pools.partition(":")[2]
+        return msgspec.structs.replace(told, refused=(*told.refused, *unread(where, account_at(settings, policy))))
 
     return told
 
@@ -229,6 +236,13 @@ def open_cluster(
             "unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
         )
     return None
+
+
+def account_at(settings: Settings, policy: "Policy") -> "CloudAccount":
+    """Account of a cluster's cloud, outside a look."""
+    from pilotlight.adapters.clocks import SystemClock
+
+    return _account(settings, policy, SystemClock())
 
 
 def _account(settings: Settings, policy: "Policy", clock: "Clock", cluster: object = None) -> "CloudAccount":
@@ -319,14 +333,13 @@ def shop_at(settings: Settings, region: str = "") -> "Shop | None":
 
     A region alone is Civo's. Raises ``BadInput`` where no token is set.
     """
-    from pilotlight.adapters.clocks import SystemClock
     from pilotlight.facts.policy import Policy
 
     found = cloud_of(settings.pools) or (cloud_of("civo:") if region else None)
     if found is None:
         return None
     cloud, where = found
-    return cloud.open_shop(region or where, _account(settings, Policy(version=1), SystemClock()))
+    return cloud.open_shop(region or where, account_at(settings, Policy(version=1)))
 
 
 def _civo(settings: Settings, region: str) -> "CivoApi":
