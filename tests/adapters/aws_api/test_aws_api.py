@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import PARTITIONS, address
+from pilotlight.adapters.aws_api.refusals import OVER_QUOTA, SHORT
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
@@ -28,6 +29,7 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.pools.asg import open_pools
 from pilotlight.adapters.tunnels import site_at
+from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import (
     BadInput,
     BadRequest,
@@ -142,6 +144,22 @@ def test_refusals_are_told_by_what_to_do_next(status: int, code: str, kind: type
     found = problem("LaunchInstances", _answer(body.encode(), status), Keys(KEY, SECRET), Unsure)
     assert type(found) is kind
     assert "LaunchInstances" in str(found)
+
+
+LATER = {
+    **{f"Could not launch On-Demand Instances. {code} - no.": "no-capacity" for code in SHORT},
+    **{f"Could not launch Spot Instances. {code} - no.": "quota" for code in OVER_QUOTA},
+    "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone (us-east-1e). "
+    "Launching EC2 instance failed.": "no-capacity",
+    "The requested configuration is currently not supported. Launching EC2 instance failed.": "no-capacity",
+    "Could not launch On-Demand Instances. InvalidParameterValue - no. Launching EC2 instance failed.": "other",
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), LATER.items())
+def test_a_shortage_is_one_whenever_it_is_told(words: str, reason: str) -> None:
+    """What LaunchInstances answers by a code, a group's activity says later in words: both mean the same."""
+    assert reason_of(words) == reason
 
 
 def test_what_aws_quotes_of_a_request_is_not_told() -> None:
