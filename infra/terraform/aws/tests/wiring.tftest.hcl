@@ -137,6 +137,17 @@ run "a_partition_that_is_not_served_is_refused_by_its_name" {
   expect_failures = [data.aws_partition.this]
 }
 
+run "the_keys_policy_is_known_before_the_first_apply" {
+  command = plan
+  variables {
+    settings = merge(var.settings, { encryption = { key = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab" } })
+  }
+  assert {
+    condition     = flatten([for s in jsondecode(output.key_policy) : s.Principal.Service]) == ["budgets.amazonaws.com", "cloudwatch.amazonaws.com", "costalerts.amazonaws.com", "events.amazonaws.com", "sns.amazonaws.com", "logs.eu-west-1.amazonaws.com"]
+    error_message = "the plan says whom the key has to let in"
+  }
+}
+
 run "a_fleet_is_launched_by_auto_scaling_alone" {
   command = apply
   assert {
