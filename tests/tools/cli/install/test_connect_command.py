@@ -468,7 +468,7 @@ def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
         pytest.param(("--read-only", "--act"), "never acts", id="a reader that acts"),
         pytest.param(("--read-only", "--kueue"), "never acts", id="a reader that answers"),
         *(pytest.param((f"--{name}",), "add --act", id=f"{name} without --act") for name in TO_ACT),
-        pytest.param(("--read-only", "--karpenter"), "leave out --act, --karpenter", id="a reader that sets limits"),
+        pytest.param(("--read-only", "--karpenter"), "leave out all other rights", id="a reader that sets limits"),
         pytest.param(("--rotate", *READERS), "need none", id="a token for who needs none"),
     ],
 )

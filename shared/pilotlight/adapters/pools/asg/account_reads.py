@@ -6,6 +6,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.services import JsonApi, Nothing, QueryApi, RestApi, members
 from pilotlight.adapters.pools.asg import WHERE
@@ -13,6 +15,7 @@ from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, g
 from pilotlight.adapters.pools.asg.late_refusals import node_group
 from pilotlight.adapters.pools.asg.shop import PRICES_REGION
 from pilotlight.errors import Forbidden, PilotlightError
+from pilotlight.facts.offers.cloud_shop import ToldPrices
 from pilotlight.ports.clouds import CloudAccount
 
 PRODUCTS: Mapping[str, Any] = {
@@ -34,8 +37,12 @@ class Read(NamedTuple):
     ask: Callable[[], object]
 
 
-def unread(where: str, account: CloudAccount) -> Iterator[str]:
-    """A line for each read beside those of prices that is refused. What cannot be asked now is no refusal."""
+def with_refusals(told: ToldPrices, address: str, account: CloudAccount) -> ToldPrices:
+    """Prices with a line for each other read that is refused too. What cannot be asked now is no refusal."""
+    return msgspec.structs.replace(told, refused=(*told.refused, *_refused(address.partition(":")[2], account)))
+
+
+def _refused(where: str, account: CloudAccount) -> Iterator[str]:
     try:
         asked = reads(where, account)
     except PilotlightError:

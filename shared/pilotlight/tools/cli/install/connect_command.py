@@ -12,6 +12,7 @@ from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.units import count_of
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.install.connect_account import Minted, Object
 
@@ -60,17 +61,11 @@ def connect(
     """
     from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
-    from pilotlight.tools.install import connect_account
+    from pilotlight.tools.install.cloud_users import EXTRAS
 
     users = Users(tuple(actor or ()), tuple(reader or ()))
-    asked = {
-        "kueue": kueue,
-        "gke-queue": gke_queue,
-        "karpenter": karpenter,
-        "karpenter-claims": claims,
-        "reclaim": reclaim,
-    }
-    rights = RightsAsked(act, read_only, tuple(name for name, on in asked.items() if on), tuple(evict_in or ()))
+    asked = zip(EXTRAS, (kueue, gke_queue, karpenter, claims, reclaim), strict=True)
+    rights = RightsAsked(act, read_only, tuple(name for name, on in asked if on), tuple(evict_in or ()))
     _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)
@@ -79,17 +74,23 @@ def connect(
         return _remove(api, dry_run)
     if not rotate:
         _apply(api, _objects(api, settings, rights, users), act, dry_run)
+    path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
     if any(users):
         _say("no token was made: they show their own" if not dry_run else "nothing was changed")
-        return
-    path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
-    if dry_run:
+    elif dry_run:
         _say(f"would make a token of {count_of(days, 'day')}, in {path or 'the output'}; nothing was changed")
-        return
+    else:
+        _make_token(api, source.access(), settings.cluster_name, path, days, read_only)
+
+
+def _make_token(api: "Api", access: "Access", name: str, path: str, days: int, read_only: bool) -> None:
+    """A token of our account, in a kubeconfig of its own."""
+    from pilotlight.tools.install import connect_account
+
     minted = connect_account.mint(api, days * DAY_S, connect_account.READER if read_only else connect_account.ACCOUNT)
-    _hand_out(connect_account.kubeconfig(source.access(), minted.token, settings.cluster_name), path)
+    _hand_out(connect_account.kubeconfig(access, minted.token, name), path)
     _explain(minted, path, days)
-    if source.access().proxy:
+    if access.proxy:
         _say("this machine reaches the cluster by a proxy, which the new kubeconfig does not name: add it to try")
 
 
@@ -116,8 +117,7 @@ def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, std
     if remove and (rotate or stdout or any(rights) or any(users)):
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
     if rights.read_only and (rights.act or rights.extras or any(users)):
-        named = "".join(f" --{name}," for name in rights.extras)
-        raise BadInput(f"--read-only makes an account that never acts: leave out --act,{named} --actor and --reader")
+        raise BadInput("--read-only makes an account that never acts: leave out all other rights, --actor and --reader")
     for asked, why in (
         (rights.evict_in, "--evict-in says where --act may evict: add --act"),
         *((name in TO_ACT, f"--{name} is for who acts: add --act") for name in rights.extras),
