@@ -8,6 +8,9 @@ import pytest
 from helm import ROOT, Json, needs_helm, objects_of, rendered
 from manifests import VERSIONS, strictly
 
+from pilotlight.adapters.pools.gke.queue import NAMESPACE, REQUESTS, TEMPLATES
+from pilotlight.tools.install.cloud_users import bindings
+
 pytestmark = needs_helm
 
 ON: Json = {"enabled": True}
@@ -107,3 +110,19 @@ def test_pools_are_whoever_sells_nodes_to_a_home_and_nothing_else() -> None:
 def settings_of(one: Json) -> bool:
     """Whether an object holds the home's settings."""
     return (one["kind"], one["metadata"]["name"]) == ("ConfigMap", "pilotlight-settings")
+
+
+def test_the_queue_is_asked_where_its_roles_stand() -> None:
+    """The namespace of the adapter's requests is that of both Roles, of whom they are bound to, of what `connect` binds
+    and of the release; into any other the chart is not installed."""
+    asked = {**IMAGE, "gke": {"queue": True}}
+    [here] = rendered(asked)
+    [elsewhere] = rendered(asked, namespace="ml")
+    ours = [one for one in objects_of(here) if "gke-queue" in one["metadata"]["name"]]
+    bound = list(bindings(["a@acme"], ["b@acme"], ["gke-queue"]))[2:]
+    places = {one["metadata"]["namespace"] for one in (*ours, *bound)}
+    places |= {each["namespace"] for one in ours for each in one.get("subjects", ())}
+    assert (len(ours), len(bound)) == (4, 2)
+    assert places == {NAMESPACE}
+    assert all(f"/namespaces/{NAMESPACE}/" in place for place in (REQUESTS, TEMPLATES))
+    assert "--namespace pilotlight" in elsewhere["error"]

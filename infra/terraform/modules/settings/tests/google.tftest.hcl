@@ -48,6 +48,15 @@ run "refuses_names_and_places_that_are_none" {
   }
 }
 
+run "leaves_it_to_google_which_regions_there_are" {
+  command = plan
+  variables { google = merge(var.google, { region = "asia-southeast9", scheduler = "asia-southeast1" }) }
+  assert {
+    condition     = output.settings.region == "asia-southeast9" && output.settings.scheduler == "asia-southeast1"
+    error_message = "a region that is new to Pilotlight is none to refuse"
+  }
+}
+
 run "refuses_no_cluster" {
   command = plan
   variables { google = merge(var.google, { clusters = {} }) }
